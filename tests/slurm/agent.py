@@ -1,6 +1,4 @@
-"""Agent for tests of the plug-in. It answers as the test says, remembers everything, and can be
-absent, slow, silent or broken.
-"""
+"""An agent for tests of the plug-in: answers as it is told, remembers everything, can be absent, slow, silent or mad."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ def cancelling(text: str) -> Policy:
 
 
 class Agent:
-    """Listens from `start` to `stop` and keeps what it received. `raw` replaces any answer."""
+    """Listens from `start` to `stop`; what it has heard stays. `raw`, when set, is sent instead of any answer."""
 
     def __init__(self, path: Path, policy: Policy = let_run) -> None:
         self.path = path

@@ -1,6 +1,4 @@
-"""Comparison of Slurm's output with Fairbank's: each cell that differs by its name, else the
-line.
-"""
+"""What Slurm printed beside what we print: every cell that differs by its name, or else the whole line."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Cluster that the tests share, its figures, and the check that the host is unchanged
-afterwards.
-"""
+"""The cluster that the tests share, its figures, and the proof that the host is afterwards as it was."""
 
 from __future__ import annotations
 
@@ -69,9 +67,7 @@ def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Itera
 
 @pytest.fixture
 def slurm(cluster: Cluster) -> Cluster:
-    """Yield the cluster with all daemons, no job and idle nodes, whatever the test before did to
-    it.
-    """
+    """The cluster with all its daemons, no job and idle nodes, whatever the test before has done to it."""
     cluster.calm()
     return cluster
 
@@ -104,14 +100,14 @@ def desk(asked_cluster: Cluster) -> Iterator[Desk]:
 
 @contextmanager
 def guarded(name: str, checkout: Path) -> Iterator[None]:
-    """Start a process that removes the cluster if these tests are killed."""
+    """Should these tests be killed, somebody else takes the cluster down."""
     command = [sys.executable, "-m", "tests.slurm.lab", "guard", "--name", name]
     with subprocess.Popen(command, cwd=checkout, stdin=subprocess.PIPE, start_new_session=True):
         yield
 
 
 def people_of_the_host() -> dict[str, set[str]]:
-    """Return the lines of the host's files on users and groups, by file."""
+    """What the host has written down about users and groups, by file and line."""
     files = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
     return {
         name: set(path.read_text().splitlines())
@@ -121,7 +117,7 @@ def people_of_the_host() -> dict[str, set[str]]:
 
 
 def changed(before: Mapping[str, set[str]]) -> list[str]:
-    """Return users and files of lines that are new or gone; not the lines, which may be secret."""
+    """Whose lines are new or gone since then, and in which file; not what stands there, which may be secret."""
     now = people_of_the_host()
     return [
         f"{word} in /etc/{name}: {line.partition(':')[0]}"
@@ -137,7 +133,7 @@ def changed(before: Mapping[str, set[str]]) -> list[str]:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Print the figures, and at the end the failed tests, for readers of the end of a log."""
+    """The figures, whatever became of the tests; and last of all what failed, for who sees but the end of a log."""
     figures = config.stash.get(_FIGURES, [])
     if not figures:
         return

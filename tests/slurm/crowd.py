@@ -1,4 +1,4 @@
-"""Users of the lab who submit jobs of all kinds, many at a time, and operations on some of them."""
+"""People of the lab who submit jobs of all kinds, many at a time, and what operators do to some of them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ NEVER_RUNS = "cancelled while pending"
 
 
 class Taken(NamedTuple):
-    """Submission that Slurm accepted: its kind, its number, and its jobs, of which each array task
-    is one.
-    """
+    """What Slurm has taken: of which kind, under which number, and how many jobs that is; tasks of an array are jobs."""
 
     kind: str
     job: int
@@ -42,14 +40,14 @@ class Crowd:
     taken: list[Taken] = field(default_factory=list)
 
     def jobs(self) -> Counter[str]:
-        """Return the number of jobs by kind."""
+        """How many, by kind."""
         counted: Counter[str] = Counter()
         for each in self.taken:
             counted[each.kind] += each.size
         return counted
 
     def mass(self, count: int) -> None:
-        """Submit so many jobs of random kinds, by a few users at a time. Raises if one failed."""
+        """So many jobs, of kinds drawn by lot, by a few users at a time. Raises AssertionError, TimeoutError when one of them failed."""
         kinds = ("batch", "failing", "memory", "gpu", "t4", "exclusive", "array", "srun", "salloc")
         weights = (30, 5, 8, 8, 4, 2, 3, 6, 3)
         under_way = []
@@ -117,9 +115,7 @@ class Crowd:
         ]
 
     def failed_nodes(self, count: int) -> list[int]:
-        """Run jobs on a node whose slurmd is killed: those without requeue end, the others start
-        again later.
-        """
+        """Jobs on a node whose slurmd is killed: those that may not be requeued end there, the others start again when it is back."""
         lost = [
             self.running("no requeue", "alice", "--no-requeue", f"--nodelist={DOOMED}")
             for _ in range(count)
@@ -152,9 +148,7 @@ class Crowd:
         return jobs
 
     def changed_limits(self, count: int, seen: Callable[[int, int], None]) -> list[int]:
-        """Change the limit of running jobs twice, then cancel them. `seen(job, minutes)` waits for
-        each change.
-        """
+        """Jobs whose limit is changed twice as they run; `seen(job, minutes)` waits until that is known. Then they are cancelled."""
         jobs = []
         for _ in range(count):
             job = self.running("limit", "bob", "--time=10")
@@ -188,9 +182,7 @@ class Crowd:
         return jobs
 
     def hasten(self, *jobs: int) -> None:
-        """Start them soon, not two minutes after the requeue; in the same second their credentials
-        would count as revoked.
-        """
+        """Start them soon, not two minutes after they were requeued; within the same second their credentials would count as revoked."""
         for job in jobs:
             self.slurm.run("root", "scontrol", "update", f"jobid={job}", "starttime=now+3")
 

@@ -24,14 +24,14 @@ STRANGER = "these plug-ins are made for"  # so plugins/build refuses a release t
 
 @dataclass(frozen=True)
 class Desk:
-    """Cluster, and the agent that its slurmctld knows. The agent runs unless the test stops it."""
+    """The cluster, and the agent that its slurmctld knows. The agent of a test is at work unless the test stops it."""
 
     slurm: Cluster
     agent: Agent
 
 
 def build(checkout: Path, into: Path) -> Path:
-    """Build the plug-in for the Slurm of this machine. Skips where it does not support it."""
+    """The plug-in for the Slurm of this machine. Raises AssertionError with what the compiler said; skips where it is not made for it."""
     done = subprocess.run(
         [str(checkout / "plugins" / "build"), str(into)],
         capture_output=True,
@@ -51,11 +51,8 @@ def install(plugin: Path, cluster: Cluster) -> None:
 
 
 def install_lua(cluster: Cluster, checkout: Path) -> Path:
-    """Install the Lua plug-ins where Slurm looks for them, as docs/howto/install-next-to-slurm.md
-    says.
-
-    Returns the path of the policy file, which is yet to be written.
-    """
+    """The submission policy's plug-ins where Slurm looks for them, as docs/howto/install-next-to-slurm.md has it. The file that they read
+    is returned, and yet to be written."""
     conf = cluster.place.conf
     rules = conf / "fairbank"
     shutil.copytree(checkout / "plugins" / "fairbank", rules, dirs_exist_ok=True)
@@ -71,9 +68,7 @@ def socket_of(cluster: Cluster) -> Path:
 
 
 def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
-    """Return the settings with which slurmctld asks. `changes` are Fairbank's parameters without
-    prefix.
-    """
+    """What makes slurmctld ask. `changes` are parameters of ours, without their prefix."""
     ours = {
         "socket": str(socket_of(cluster)),
         "patience": str(PATIENCE),
@@ -88,14 +83,12 @@ def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
 
 
 def table_of(cluster: Cluster) -> Path:
-    """Return the path of the agent's table of site factors."""
+    """Where the agent writes site factors."""
     return cluster.place.folder / "site_factor"
 
 
 def ranked(cluster: Cluster) -> Mapping[str, str]:
-    """Return the settings with which slurmctld adds site factors from that table, read every
-    second.
-    """
+    """What makes slurmctld add the site factors of that table, at which it looks every second."""
     parameters = f"fairbank_table={table_of(cluster)},fairbank_poll_interval=1"
     return {
         "PrioritySiteFactorPlugin": "site_factor/fairbank",
@@ -115,9 +108,7 @@ def runs(told: list[PluginMessage]) -> set[tuple[int, int, int]]:
 
 
 def start_soon(desk: Desk, job: int) -> None:
-    """Start a requeued job before two minutes, but not in the same second: its credential would
-    count as revoked.
-    """
+    """Not two minutes after it was requeued, but not within the same second either: its credential would count as revoked."""
     desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
 
 

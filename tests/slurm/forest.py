@@ -1,7 +1,4 @@
-"""Random associations, settings, running and pending jobs for a comparison with a real Slurm.
-
-Nothing here runs a command.
-"""
+"""Associations, settings, jobs that run and jobs that wait, drawn by lot for a proof beside a real Slurm. Nothing here speaks to one."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ class Account(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """User and account of jobs, and the partition of the association: empty for all."""
+    """Whose jobs are charged to which association: one of a partition only, or (empty) of any."""
 
     user: str
     account: str
@@ -64,14 +61,14 @@ class Planted(NamedTuple):
 
 
 def first_words() -> Iterator[str]:
-    """Return the first calls of sacctmgr."""
+    """What sacctmgr is told once."""
     yield from (f"add qos {name}" for name in QUALITIES if name not in people.QUALITIES)
     yield f"modify qos {ENDLESS} set flags=NoDecay"
     yield f"modify account root set qos={','.join(QUALITIES)} defaultqos=normal"
 
 
 def repriced(chance: Random) -> list[str]:
-    """Return calls of sacctmgr that give each QOS another priority and usage factor."""
+    """What sacctmgr is told of the QOS: another priority and another usage factor for each."""
     return [
         f"modify qos {name} set priority={_priority(chance)} usagefactor={chance.choice(_FACTORS)}"
         for name in QUALITIES
@@ -83,7 +80,7 @@ def _priority(chance: Random) -> int:
 
 
 def grown(there: Planted, number: int, chance: Random) -> tuple[Planted, list[str]]:
-    """Add accounts and users, change some shares, and return the calls of sacctmgr."""
+    """A few more accounts and users, some shares changed, and what sacctmgr is told of them."""
     accounts, seats, words = list(there.accounts), list(there.seats), []
     for each in range(chance.randint(2, 5)):
         above = chance.choice([account for account in accounts if account.depth < DEEPEST])
@@ -123,11 +120,11 @@ def _shares(chance: Random) -> str:
 
 
 def settings(number: int, chance: Random) -> dict[str, str]:
-    """Return slurm.conf for one set-up.
+    """slurm.conf for one set-up: Fair Tree and a classic rule in turn, every fourth DEPTH_OBLIVIOUS, usage reset before every fifth,
+    and everything else by lot.
 
-    Fair Tree and a classic rule take turns; every fourth is DEPTH_OBLIVIOUS, usage is reset before
-    every fifth, and everything else is random. With DEPTH_OBLIVIOUS a row is computed with the
-    usage that later siblings had at the last tick. So two ticks must come, without a half-life.
+    There one row is worked out after the other with what later siblings used when they were last looked at. So two ticks must come, and
+    without a half-life both see the same usage.
     """
     oblivious = number % 4 == 3
     flags = ["MAX_TRES"] if chance.random() < 0.8 else []
@@ -157,9 +154,7 @@ def settings(number: int, chance: Random) -> dict[str, str]:
 
 
 def partitions(chance: Random) -> str:
-    """Return the lines after the first `PartitionName=`. They are down, so that pending jobs never
-    start.
-    """
+    """Their lines in slurm.conf, from behind the first `PartitionName=`. They are down, so that what waits there is never tried."""
     lines = []
     for name, nodes in PLACES.items():
         weights = f"CPU={chance.random() * 3:.2f},Mem={chance.random():.3f}G" + (

@@ -1,6 +1,4 @@
-"""Real Slurm whose controller has computed usage once and will not again for long: input and
-output.
-"""
+"""A real Slurm whose controller has counted usage once and will not again for long: what it started from, and what it says."""
 
 from __future__ import annotations
 
@@ -43,16 +41,15 @@ ByNumber = Mapping[int, np.longdouble]
 
 
 class Own(NamedTuple):
-    """Own usage of each association, and that of each QOS, in the order of `Said`."""
+    """What each association used itself, and what each QOS did, in the order of `Said`."""
 
     associations: Longs
     qualities: Longs
 
 
 class Start(NamedTuple):
-    """State from which slurmctld starts: usage of users' associations and of QOS by their numbers,
-    the time of its last computation, and that of the last reset.
-    """
+    """What slurmctld starts from: the usage of each association that is a user's and of each QOS, by their numbers, when it counted last,
+    and when usage was reset last."""
 
     associations: ByNumber
     qualities: ByNumber
@@ -61,7 +58,7 @@ class Start(NamedTuple):
 
 
 class Said(NamedTuple):
-    """Output of Slurm except for sshare and sprio, and the time of its tick."""
+    """What Slurm tells of itself, sshare and sprio aside; and when its tick was."""
 
     counted_at: int
     config: str
@@ -88,11 +85,9 @@ def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
 
 
 def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] = ()) -> Start:
-    """Restart slurmctld with new settings and accounts, and wait for its first tick.
-
-    Its state is read while it is stopped. With DEPTH_OBLIVIOUS, also wait for the tick after each
-    row was computed once.
-    """
+    """Stop slurmctld, read what it wrote down, start it with these settings and with what sacctmgr is told meanwhile, so that neither
+    concerns what ran before, and wait for its first tick; for DEPTH_OBLIVIOUS also for the next one after somebody has looked at every
+    row."""
     cluster.stop(SLURMCTLD)
     state = cluster.place.state
     associations, qualities = (
@@ -118,9 +113,7 @@ def _wait_for_tick(cluster: Cluster, last: int) -> None:
 
 
 def said(cluster: Cluster, flags: str) -> Said:
-    """Return its output, with PriorityFlags of slurm.conf: 22.05 prints NO_NORMAL_ALL for any of
-    the four.
-    """
+    """What it says now, with the PriorityFlags as slurm.conf has them: 22.05 tells NO_NORMAL_ALL for any one of the four."""
     config = re.sub(
         r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config")
     )
@@ -138,7 +131,7 @@ def said(cluster: Cluster, flags: str) -> Said:
 
 
 def _one_tres(job: dict[str, str]) -> dict[str, str]:
-    """Return the TRES of a job, or its request while pending. Newer versions print both."""
+    """What a job has, or asks for while it waits: newer ones tell both."""
     return (
         {"TRES": job["ReqTRES" if job["JobState"] == "PENDING" else "AllocTRES"]} | job
         if "ReqTRES" in job
@@ -147,11 +140,8 @@ def _one_tres(job: dict[str, str]) -> dict[str, str]:
 
 
 def _associations(cluster: Cluster) -> list[dict[str, str]]:
-    """Return the associations in the order of Slurm's own list, which decides where levels tie.
-
-    That is the order of a left number, and since 23.11 that of the names from the root, by their
-    bytes.
-    """
+    """In the order of Slurm's own list, which decides where levels tie: that of a left number, and since 23.11 that of the names from the
+    root down, by their bytes."""
     if cluster.release < (23, 11):
         return sorted(
             _listed(cluster, "associations", (*ASSOCIATIONS, "LFT")),
@@ -243,7 +233,7 @@ def _usage(state: bytes) -> ByNumber:
 
 
 def own_usage(there: Said, start: Start) -> Own:
-    """Return the usage before the tick."""
+    """What was used before the tick."""
     return Own(
         in_order(there.associations, start.associations), in_order(there.qualities, start.qualities)
     )
@@ -255,7 +245,7 @@ def in_order(rows: Sequence[Row], by_number: ByNumber) -> Longs:
 
 
 def left_usage(there: Said, start: Start) -> Own:
-    """Return what is left of it at the tick: nothing if usage is reset by then."""
+    """What is left of that when the tick comes: nothing where usage is reset by then."""
     own, period = (
         own_usage(there, start),
         parse_reset(read_config(there.config)["PriorityUsageResetPeriod"]),

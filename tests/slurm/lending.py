@@ -1,4 +1,4 @@
-"""Copy of Fairbank for users of the lab, who may not read the checkout or its environment."""
+"""Fairbank for everybody: the people of the lab may not be let into the checkout, nor into its environment."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ SPROJECT = "import sys; sys.argv[0] = 'sproject'; from fairbank.cli.main import 
 
 
 def demand_python() -> None:
-    """Skip where Debian's Python is another version, for which this environment's msgspec is not
-    built.
-    """
+    """Skip where Debian's Python is another than ours, for which msgspec of this environment was not made."""
     said = subprocess.run(
         [PYTHON, "-c", "import sys; print(*sys.version_info[:2])"],
         capture_output=True,
@@ -35,9 +33,8 @@ def demand_python() -> None:
 
 
 def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
-    """Copy the client into the cluster's directory, with `numbers` also NumPy. Returns the
-    environment.
-    """
+    """Put a copy of the client into the cluster's folder, with NumPy for commands that reckon (`numbers`). What its users must have in
+    their environment."""
     lib = cluster.place.folder / "lib"
     for package in (fairbank, msgspec, *([numpy] if numbers else [])):
         folder = Path(package.__file__ or "").parent

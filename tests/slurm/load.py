@@ -1,4 +1,4 @@
-"""Load while faults happen: jobs submitted without end, and a user who runs squeue all the time."""
+"""Work while things go wrong: jobs submitted without end, and somebody who looks at the queue all the time."""
 
 from __future__ import annotations
 
@@ -36,12 +36,9 @@ class Submitted(NamedTuple):
 
 
 class Haste:
-    """Operator who starts requeued jobs soon, not after two minutes.
-
-    Not in the same second, since their credentials would count as revoked. A slurmctld that lost
-    jobs reuses their numbers; a slurmd that knows the old ones refuses the new ones, and Slurm
-    holds those and drains the node. `slurms_own` counts them.
-    """
+    """An operator. Starts soon what was put back into the queue, and would wait for two minutes there; not within the same second, since
+    then its credential would count as revoked. And where a slurmctld has lost jobs and given their numbers again, a slurmd that knows
+    the old ones still refuses the new ones, and Slurm holds those and drains the node: `slurms_own` counts them."""
 
     def __init__(self, slurm: Cluster) -> None:
         self.slurm = slurm
@@ -77,9 +74,7 @@ class Haste:
 
 
 class Load:
-    """Submits scripts, GPU jobs and arrays while few are queued, from `start` to `stop`; counts
-    `failed`.
-    """
+    """Submits scripts, GPU jobs and arrays as long as few are queued, from `start` to `stop`. What failed is counted in `failed`."""
 
     def __init__(self, slurm: Cluster, rng: random.Random) -> None:
         self.slurm, self.rng = slurm, rng
@@ -116,7 +111,7 @@ class Load:
             yield
 
     def _queued(self) -> int:
-        """Return the number of queued jobs. Without an answer in time the queue counts as full."""
+        """How many there are; who gets no answer in time takes the queue for full, and who gets none at all tries to submit."""
         try:
             ran = self.slurm.run(
                 "root", "squeue", "--noheader", "--format=%i", "--array", seconds=60
@@ -156,7 +151,7 @@ class Load:
 
 
 def begun(slurm: Cluster) -> dict[int, list[int]]:
-    """Return when the scripts of each job began (seconds since 1970), as they wrote it."""
+    """When the scripts of each job began (seconds since 1970), by their own word."""
     found: dict[int, list[int]] = defaultdict(list)
     for file in (slurm.file(user, BEGUN) for user in USERS):
         for job, at in (
@@ -206,12 +201,12 @@ class Looking:
 
 
 def missed(looks: list[Look]) -> int:
-    """Return how many commands got no answer in time."""
+    """How many got no answer in time."""
     return sum(1 for each in looks if not each.answered)
 
 
 def told(looks: list[Look]) -> str:
-    """Return the durations as a text."""
+    """How long they took, in words."""
     took = sorted(each.seconds for each in looks if each.answered)
     if not took:
         return f"none answered of {len(looks)}"

@@ -1,6 +1,6 @@
-"""Proxy between two Unix sockets that repeats, delays, reorders and drops messages, and hangs up.
+"""Somebody between two who talk over Unix sockets: says things twice, late, in another order, not at all, or hangs up in the middle.
 
-FrameMischief stands between the plug-in and the agent, RequestMischief between agent and bank.
+FrameMischief stands between the plug-in and the agent, RequestMischief between the agent and the bank.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEAD_MAX = 64 * 1024
 
 
 class Mood(Enum):
-    """Faults that are applied to messages."""
+    """What is done to messages."""
 
     CALM = "passed on"
     DOUBLE = "said twice"
@@ -33,9 +33,7 @@ class Mood(Enum):
 
 
 class Mischief(ABC):
-    """Listens at `path` and connects to `beyond`, from `start` to `stop`. `mood` may change at any
-    time; `done` counts the faults.
-    """
+    """Listens at `path` and speaks to who listens at `beyond`, from `start` to `stop`. `mood` may change at any time; `done` counts."""
 
     def __init__(self, path: Path, beyond: Path, rng: random.Random) -> None:
         self.path, self.beyond, self.rng = path, beyond, rng
@@ -111,9 +109,7 @@ class Mischief(ABC):
 
 
 class FrameMischief(Mischief):
-    """Frames of decision 0012 in both directions. The greeting is not touched: without it the peer
-    hangs up.
-    """
+    """Frames of decision 0012, either way. The greeting alone is left in peace: who is not greeted hangs up."""
 
     async def _talk(
         self,

@@ -1,6 +1,4 @@
-"""Complete system: a cluster with the plug-in, the real agent, and a real bank with a project per
-team.
-"""
+"""The whole way: a cluster with the plug-in, the real agent beside it, and a real bank with a project for each team."""
 
 from __future__ import annotations
 
@@ -88,7 +86,7 @@ class Office:
         return found
 
     def runs(self, job: int) -> list[dict[str, Any]]:
-        """Return the runs of a job in the ledger, by restart."""
+        """What the books have of a job, by its restarts."""
         rows = self._client.get("/job", {"limit": PAGE})["data"]
         return sorted(
             (each for each in rows if each["job_id"] == job), key=lambda each: int(each["restart"])
@@ -130,9 +128,7 @@ class Office:
 def opened(
     cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningAgent
 ) -> Iterator[Office]:
-    """Run bank and agent, with projects created and slurmctld asking, for the duration of the
-    block.
-    """
+    """Bank and agent started, the projects founded, and slurmctld asking, as long as the block lasts."""
     install(plugin, cluster)
     bank.config.write_text(bank.config.read_text() + prices())
     bank.folder.chmod(0o755)  # for users to ask it, too
@@ -150,9 +146,7 @@ def opened(
 
 @contextmanager
 def of_its_own(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[Office]:
-    """Run a new bank and agent at a cluster that is idle before and after; `tables` are agent
-    settings.
-    """
+    """With a bank and an agent that nobody had before, at a cluster that is calm before and after. `tables` are the agent's settings."""
     cluster.calm()
     with (
         made() as bank,

@@ -1,4 +1,4 @@
-"""Bank that prices the lab's partitions as its Slurm bills them, and prices of requests."""
+"""A bank that prices the partitions of the lab as its Slurm bills them, and what that makes of requests."""
 
 from __future__ import annotations
 

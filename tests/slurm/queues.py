@@ -1,6 +1,4 @@
-"""Queue of a real slurmctld and of the model: submitted with partitions down, then started;
-results.
-"""
+"""A queue at a real slurmctld and in the core: submitted while its partitions are down, then let go, and what became of each job."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ PASSES = 4
 
 @dataclass
 class Queue:
-    """Operations of a scenario on the cluster. It names jobs, which run until they are
-    cancelled.
-    """
+    """What a scenario does at the cluster. Jobs are named by it, and run until they are cancelled."""
 
     slurm: Cluster
     jobs: dict[str, int] = field(default_factory=dict)
@@ -110,7 +106,7 @@ def settled(slurm: Cluster) -> None:
 
 
 def _queued(slurm: Cluster) -> list[str]:
-    """Return the jobs that the scenario has left."""
+    """What the scenario has left."""
     rows = [
         line.split("|")
         for line in slurm.root("squeue", "--noheader", "--format=%i|%j").splitlines()
@@ -136,7 +132,7 @@ def _taken_back(limit: str | int) -> str:
 
 
 class Fate(NamedTuple):
-    """Result of a job or array task: where it runs, or why it waits."""
+    """What became of a job, or a task of an array: where it runs, or why it waits."""
 
     name: str
     nodes: str = ""
@@ -147,9 +143,8 @@ class Fate(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Results by squeue's names, the order of starts since the partitions are up, and preempted
-    jobs.
-    """
+    """By the names that squeue gives: what became of each, who started in which order since the queue was let go, and who ran before and
+    lost its place."""
 
     fates: Mapping[str, Fate]
     order: Sequence[str]
@@ -162,7 +157,7 @@ def asked(slurm: Cluster) -> dict[str, str]:
 
 
 def foretold(texts: Mapping[str, str], up: Sequence[str]) -> Outcome:
-    """Return the model's results for the output, with these partitions up."""
+    """What the core makes of the answers, with these partitions up."""
     opened = dict(texts)
     opened["partitions"] = "".join(
         _opened(line, up) for line in texts["partitions"].splitlines(keepends=True)
@@ -206,9 +201,7 @@ def _passes(now: LiveQueue) -> tuple[dict[str, Fate], list[str], frozenset[str]]
 
 
 def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
-    """Set these partitions up, wait until main and backfill have both run twice, and return the
-    reader.
-    """
+    """Put these partitions up, wait until main and backfill have both looked twice, and return what then reads the outcome."""
     before, written = passes(slurm), len(slurm.log("slurmctld"))
     ran = {fate.name for fate in _fates(slurm) if fate.nodes}
     for name in partitions:
@@ -230,7 +223,7 @@ def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
 
 
 def at_rest(slurm: Cluster) -> None:
-    """Wait until all ended jobs are gone."""
+    """Whoever was ended has gone."""
     wait_until(
         lambda: not slurm.root("squeue", "--noheader", "--states=COMPLETING").strip(),
         "jobs that were ended to go",
@@ -239,7 +232,7 @@ def at_rest(slurm: Cluster) -> None:
 
 
 def passes(slurm: Cluster) -> tuple[int, int]:
-    """Return how often each scheduler has run."""
+    """How often each pass has run."""
     main, backfill = (
         int(count) for count in re.findall(r"Total cycles: +(\d+)", slurm.root("sdiag"))
     )
@@ -247,7 +240,7 @@ def passes(slurm: Cluster) -> tuple[int, int]:
 
 
 def _looked(slurm: Cluster, before: tuple[int, int], partition: str) -> bool:
-    """Trigger both schedulers, which run only after a change, by setting a partition up again."""
+    """Both look only when something has changed, and a partition that is told once more that it is up has."""
     main, backfill = passes(slurm)
     if main >= before[0] + 3 and backfill >= before[1] + 3:
         return True

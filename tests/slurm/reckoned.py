@@ -1,6 +1,4 @@
-"""Expected output of sshare and sprio, computed by Fairbank from the state that a real Slurm
-started from.
-"""
+"""What sshare and sprio must say, reckoned by Fairbank from the state that a real Slurm started from."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from tests.slurm.recounted import NAMES, at_tick
 
 
 def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, DecayedUsage]:
-    """Return the tree, the figures of each row and their usage, at slurmctld's tick."""
+    """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs that run, at its tick."""
     rule = read_settings(read_config(there.config)).fair_share
     tree = planted([_association(row) for row in there.associations])
     usage = at_tick(left_usage(there, start), start.counted_at, there, tree).associations
@@ -105,7 +103,7 @@ def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -
 
 
 def _in_slurms_order(limits: str) -> str:
-    """Sort as Slurm does: sacctmgr prints them in the order of their creation."""
+    """sacctmgr tells them as somebody wrote them down."""
     return ",".join(
         sorted(
             filter(None, limits.split(",")),
@@ -125,9 +123,7 @@ def weights(there: Said) -> WeightRow:
 def queue(
     there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]
 ) -> list[PriorityRow]:
-    """Return the rows of sprio: of jobs neither held nor starting later, in each of their
-    partitions.
-    """
+    """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its partitions."""
     newer = release_of(read_config(there.config)["SLURM_VERSION"]) > (22, 5)
     rows = [
         _told(job, place, wishes[_number(job)])._replace(short_zeros=newer)
@@ -142,7 +138,7 @@ def queue(
 
 
 def _told(job: Row, place: str, wish: Wish) -> PriorityRow:
-    """Return what only an operator knows of the job."""
+    """What only an operator knows of it."""
     user = job["UserId"].partition("(")[0]
     row = PriorityRow(
         job=_number(job),

@@ -1,4 +1,4 @@
-"""Comparison of the ledger with accounting, run by run, without any code of the product."""
+"""The books held against accounting, run by run, with arithmetic of our own: nothing here calls the product's."""
 
 from __future__ import annotations
 
@@ -44,12 +44,9 @@ ONE_HOLD, END_MAY_COME_FIRST = (1,), (0, 1)
 
 
 def executions(office: Office, since: float) -> list[dict[str, str]]:
-    """Return each execution since then from accounting, requeued ones too.
-
-    Accounting shows an incomplete record, without a start, only to a request by number, so jobs of
-    the ledger are requested again. If a job is requeued in its prolog, 24.11 leaves a record that
-    is pending for ever beside a newer one of the same job; it is left out.
-    """
+    """What accounting has of each time that a job ran since then, also of those that were put back into the queue. Half a record, of whose
+    start it was never told, it shows only to who asks by number: so those of the books are asked for once more. Where a job is put back
+    while its prolog runs, 24.11 leaves a record that waits for ever, with a newer one of the same job beside it: that one is none."""
     numbers = ",".join(
         map(str, sorted({run["job_id"] for run in office.rows("/job", cluster="lab")}))
     )
@@ -90,14 +87,12 @@ def instant(text: str) -> int:
 
 
 def instants(run: dict[str, Any]) -> tuple[int, ...]:
-    """Return its start, and its end if it has one."""
+    """When it began, and ended if it did."""
     return tuple(instant(run[when].rstrip("Z")) for when in ("start", "ended") if run[when])
 
 
 def key(row: dict[str, str]) -> tuple[int, int]:
-    """Return the identity of the job. Its number alone is reused if slurmctld counts from 1
-    again.
-    """
+    """Which job it was: its number alone does not say, for slurmctld may begin to count anew."""
     return int(row["JobIDRaw"]), instant(row["Submit"])
 
 
@@ -121,9 +116,7 @@ def price(row: dict[str, str]) -> int:
 
 @dataclass(frozen=True)
 class Wrong:
-    """Difference in words, its job by number and submission, and its time span (seconds since
-    1970).
-    """
+    """Something that does not agree, in words; of which job, by number and submission; and when all that happened (seconds since 1970)."""
 
     words: str
     job: tuple[int, int]
@@ -132,7 +125,7 @@ class Wrong:
 
 @dataclass
 class Reckoning:
-    """Number of compared runs, and the differences."""
+    """What was compared, and what is wrong."""
 
     counts: Counter[str] = field(default_factory=Counter)
     states: Counter[str] = field(default_factory=Counter)
@@ -153,13 +146,9 @@ def reckon(
     lost: Iterable[tuple[int, int]] = (),
     begun: Mapping[int, Sequence[int]] | None = None,
 ) -> Reckoning:
-    """Compare all that ran since then.
-
-    `holds` is the allowed number of holds of a run. Jobs `lost` by Slurm, by number and submission,
-    have no known end and are left out. If jobs are deferred while the bank is away, accounting
-    counts seconds of a run that never ran and is free; `begun` has the real starts of each job's
-    scripts.
-    """
+    """Compare all that ran since then. `holds`: how many a run of the books may have had. Jobs `lost` by Slurm itself, by number and
+    submission, have no end that anybody could know, and are left out. Where jobs are put off because the bank was away, accounting counts
+    seconds for a run that was never let run, and that nobody pays: `begun` tells when the scripts of each job truly began."""
     found = Reckoning()
     gone = set(lost)
     known, runs = {}, defaultdict(list)

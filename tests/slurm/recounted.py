@@ -1,6 +1,4 @@
-"""Usage of associations and QOS from job records alone, as slurmctld must have saved it at its
-end.
-"""
+"""The usage of associations and of QOS, told from job records alone: what slurmctld must have written down when it stops."""
 
 from __future__ import annotations
 
@@ -57,9 +55,7 @@ AS_WRITTEN = 2e-6
 
 
 class Before(NamedTuple):
-    """Output after a tick, and what was left of the usage of each association and QOS, by
-    number.
-    """
+    """What Slurm said after a tick, and what was left then of the usage of each association itself and of each QOS, by their numbers."""
 
     said: Said
     associations: ByNumber
@@ -81,9 +77,7 @@ def _by_number(rows: Sequence[Row], figures: Longs) -> ByNumber:
 
 
 def recounted(then: Before, records: Sequence[Row], now: Said, tree: Tree) -> Own:
-    """Return the usage of each association and QOS: what was left, and the cost of the recorded
-    jobs.
-    """
+    """What each association and each QOS of now has used: what was, and what the jobs of the records have cost."""
     was = Own(
         in_order(now.associations, then.associations), in_order(now.qualities, then.qualities)
     )
@@ -100,7 +94,7 @@ def recounted(then: Before, records: Sequence[Row], now: Said, tree: Tree) -> Ow
 def at_tick(
     own: Own, counted_at: int, said: Said, tree: Tree, *, alone: bool = False
 ) -> UsageLedger:
-    """Return the usage after the tick: of associations with all below them, or `alone`."""
+    """The usage after the tick, of the usage before it and of the jobs that run: of associations with all below them, or `alone`."""
     above = np.full(len(tree.rows), -1, np.int64) if alone else tree.parent.astype(np.int64)
     payers, books = _books(
         own if alone else own._replace(associations=summed(tree, own.associations)), above, said

@@ -1,6 +1,4 @@
-"""Jobs that age under accrual limits of a real Slurm: several users, accounts and QOS, at
-random.
-"""
+"""Whose age counts under limits of accrual, beside a real Slurm: jobs of several users, accounts and QOS, drawn by lot."""
 
 from __future__ import annotations
 
@@ -85,7 +83,7 @@ def test_the_same_jobs_age(limited: Cluster, seed: int, tell: Tell) -> None:
 
 
 def _expected(queue: Mapping[int, Job]) -> set[int]:
-    """Return the jobs that begin to age. Slurm 22.05 uses the first limit of a QOS only."""
+    """Who begins to age. Slurm 22.05 goes by the first limit of a QOS alone."""
     found = accrue_jobs(list(queue.values()), ACCOUNTS, QUALITIES, now=2, first_of_qos=True)
     return {number for number, (since, _) in zip(queue, found, strict=True) if since}
 
@@ -103,7 +101,7 @@ def _submit(slurm: Cluster, job: Job) -> int:
 
 
 def _after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
-    """Return since when each job ages, 0 for none, after the scheduler has seen all of them."""
+    """Since when each ages, 0 where it does not, after the scheduler has been past all of them: a job that nothing keeps from it ages."""
     last = _submit(slurm, FREE)
     wait_until(lambda: _ages(slurm)[last] > 0, "the scheduler to look at the queue", seconds=90)
     found = _ages(slurm)

@@ -1,6 +1,4 @@
-"""Real Slurm and real bank: a morning's jobs imported, reconciled to the minute, never charged
-twice.
-"""
+"""A real Slurm beside a real bank: a morning's jobs imported, reconciled to the minute, and never charged twice."""
 
 from __future__ import annotations
 
@@ -52,15 +50,12 @@ class Beside:
         )
 
     def executions(self, job: int) -> list[AccountingJob]:
-        """Return this test's executions of a job id in accounting."""
+        """What accounting has of this test under a job id."""
         return [row for row in self.slurm.jobs_by_id([job]).rows if row.submitted >= self.since]
 
     def wait_for_accounting(self, job: int, state: str, executions: int = 1) -> None:
-        """Wait until accounting has that many executions of the job, the last of them in this
-        state.
-
-        The lab's own way asks for names, and cannot read all of this test.
-        """
+        """Return when accounting has that many executions of the job, the last of them in this state. (The lab's own way to wait asks
+        for names, and cannot read all of ours.)"""
 
         def there() -> bool:
             rows = sorted(self.executions(job), key=lambda row: row.submitted)
@@ -180,9 +175,7 @@ def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
 
 
 def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
-    """After a reset of slurmctld job ids begin at 1 again; the submission tells the two jobs
-    apart.
-    """
+    """After a reset of slurmctld's memory numbers begin at 1 again; accounting keeps both jobs apart by their submission."""
     cluster = beside.cluster
     Importer(beside.slurm, beside.bank).run()
     cluster.empty()
@@ -212,7 +205,7 @@ def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
 
 
 def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
-    """Slurm ends running jobs at GrpTRESMins: they are within it, also jobs unknown to the bank."""
+    """Slurm ends running jobs when GrpTRESMins is reached: they are within the fence, also those that the bank never heard of."""
     cluster = beside.cluster
     Importer(beside.slurm, beside.bank).run()
     job = cluster.submit("dave", "--time=10", script=LONG)

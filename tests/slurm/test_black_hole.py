@@ -1,6 +1,5 @@
-"""Bank that accepts every request and answers none: jobs follow their partition's policy, and
-nothing in Slurm waits for it.
-"""
+"""A bank that takes every request and answers none, for the whole of a run: jobs go by the policy of their partition, and nobody in Slurm
+waits for it."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ assert PATIENCE < PLUGIN_PATIENCE
 
 @dataclass
 class Stage:
-    """Complete system with a proxy between agent and bank."""
+    """The whole way, with somebody between agent and bank."""
 
     office: Office
     hole: RequestMischief
@@ -129,15 +128,13 @@ def _is_over(slurm: Cluster, job: int, haste: Haste) -> bool:
 
 
 def _open(office: Office) -> int:
-    """Return the number of jobs that wait for the agent's answer."""
+    """How many jobs wait for an answer of the agent's."""
     return int(office.agent.status()["questions"])
 
 
 def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
-    """Run squeue until a job is answered, and return the number of runs before.
-
-    There would be none if slurmctld waited for the bank or the agent.
-    """
+    """squeue, again and again until a job is answered: those that came back before, while the agent itself had no word for anybody. Had
+    slurmctld waited for the bank or for the agent, there would be none."""
     looks: list[Look] = []
     answers = office.agent.status()["answers"]
     while True:

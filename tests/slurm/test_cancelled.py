@@ -1,6 +1,4 @@
-"""With `refusal = "cancel"` a partition's refused jobs are cancelled with a text; others are
-held.
-"""
+"""A partition whose settings say `refusal = "cancel"`: what the bank refuses is ended in words there, and held in the others."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""slurmctld's clock is set back and forward while jobs run: the charge is accounting's, no hold
-stays, and the queue goes on.
-"""
+"""slurmctld's clock is set back and forward while jobs run: charged is what accounting counts, nothing stays held, the queue goes on."""
 
 from __future__ import annotations
 
@@ -64,9 +62,7 @@ def test_what_is_charged_is_what_accounting_counts(stage: Stage, tell: Tell) -> 
 
 
 def seen_through(stage: Stage, before: int, after: int, tell: Tell) -> dict[str, Any]:
-    """Return the ledger's record of a job that starts and ends by clocks that are wrong by so
-    much.
-    """
+    """What the books have of a job that starts by a clock so many seconds off, and ends by the other."""
     office, slurm = stage.office, stage.office.slurm
     stage.clock.set(before)
     job = slurm.submit("alice", "-c4", "--time=60", script=UNTIL_TOLD)

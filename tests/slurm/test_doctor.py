@@ -1,6 +1,4 @@
-"""`fairbank doctor --slurm` with a real Slurm: no faults at first, then each fault with its
-remedy.
-"""
+"""`fairbank doctor --slurm` beside a real Slurm: all is well while it is, and what is broken is told with the remedy."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ SCRIPTS = {"JobSubmitPlugins": "lua", "CliFilterPlugins": "lua"}
 
 
 class Ward:
-    """Cluster that loads all plug-ins, its agent with a table of site factors, and a bank with
-    prices.
-    """
+    """A cluster that loads all that is ours, its agent, which keeps a table of site factors, and a bank with its prices."""
 
     def __init__(
         self, cluster: Cluster, bank: FairbankServer, agent: RunningAgent, site: Path, policy: Path
@@ -67,7 +63,7 @@ class Ward:
         )
 
     def wrong(self) -> list[str]:
-        """Return the doctor's failed checks. Each has a remedy."""
+        """What the doctor finds; each with what to do."""
         done = self.fairbank("doctor", "--slurm", "--json")
         assert done.stdout, done.stderr
         checks = json.loads(done.stdout)["data"]

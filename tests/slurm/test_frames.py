@@ -1,6 +1,4 @@
-"""Frames of decision 0012: every value comes back, nothing else is accepted, and the plug-in's C
-agrees.
-"""
+"""The frames of decision 0012: every value comes back, nothing else is taken for one, and the plug-in's C reads and writes the same."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The cluster works as a centre's Slurm: jobs of every kind, several users, groups, GPUs and
-billing.
-"""
+"""The cluster does what a centre's Slurm does: jobs of every kind, by several users, with their groups, GPUs and billing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Plug-in with an agent that is slow, absent or broken, and a killed controller: no report is lost,
-and no other job is delayed.
-"""
+"""The plug-in and an agent that is slow, absent or mad, and a controller that is killed: nothing is forgotten, nobody else is delayed."""
 
 from __future__ import annotations
 

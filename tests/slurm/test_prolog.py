@@ -1,4 +1,4 @@
-"""Without the plug-in: PrologSlurmctld asks the bank, and reconciliation charges what ran."""
+"""Without the plug-in: PrologSlurmctld asks the bank, Slurm is told of the answer, and reconciling charges what ran."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ PATIENCE = 120  # each prolog starts a Python, and on a slow machine they wait f
 
 
 class Bank:
-    """Bank with a project of dave's with little credit and one of alice's with much; and the
-    script.
-    """
+    """A bank with a project of dave's that has little, and one of alice's that has much; and the script that asks it."""
 
     def __init__(self, server: FairbankServer, cluster: Cluster) -> None:
         self.server = server
@@ -45,7 +43,7 @@ class Bank:
         self.write(cluster)
 
     def write(self, cluster: Cluster) -> None:
-        """Write the files of packaging/slurm for this cluster and this bank."""
+        """What packaging/slurm has, for this cluster and this bank."""
         packed = (
             Path(__file__).parents[2] / "packaging" / "slurm" / "prolog_slurmctld"
         ).read_text()
@@ -97,9 +95,7 @@ def bank(slurm: Cluster) -> Iterator[Bank]:
 
 
 def are_held(slurm: Cluster, job: int, count: int = 1) -> bool:
-    """Return True if the jobs have Slurm's reason; since 24.11 the scheduler may clear it in the
-    prolog.
-    """
+    """Slurm's own word for it; from 24.11 on it is wiped out where a scheduler passes by before the prolog is over."""
     reasons = slurm.root(
         "squeue", "--noheader", "--array", f"--jobs={job}", "--format=%r"
     ).splitlines()

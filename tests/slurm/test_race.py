@@ -1,6 +1,4 @@
-"""Race of the HADM report: two jobs of 20 SU for 30 SU, on all nodes at once, repeatedly. One
-runs.
-"""
+"""The race of the seed, two jobs of 20 SU against 30: on all nodes at once, each project its own, again and again. Exactly one runs."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ GPUS = ("--partition=gpu-t4", "--gres=gpu:4", "-c1", "--mem=1G", "--time=300")  
 
 @dataclass(frozen=True)
 class Lane:
-    """The two jobs of one project, one on each node."""
+    """Where the two jobs of one project meet: one on each node."""
 
     account: str
     nodes: tuple[str, str]

@@ -1,6 +1,4 @@
-"""Refusals as users see them, from the command to the balance: sbatch, srun and salloc, with and
-without the policy.
-"""
+"""What a user sees who is refused, from the command to the balance: by sbatch, srun and salloc, with the policy and without it."""
 
 from __future__ import annotations
 
@@ -70,9 +68,7 @@ def office(
 
 @contextmanager
 def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
-    """Install job_submit.lua with the policy of `fairbank slurm sync`, which refuses unpayable
-    jobs.
-    """
+    """job_submit.lua with the policy that `fairbank slurm sync` has written; what nobody can pay is refused."""
     policy, site = install_lua(office.slurm, checkout), folder / "slurm.toml"
     site.write_text(f'policy = "{policy}"\nprice = "refuse"\n')
     environment = {"FAIRBANK_SERVER": f"unix:{office.bank.socket}"}
@@ -94,7 +90,7 @@ def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
 
 
 def rows_of(page: str, *columns: str) -> list[tuple[str, ...]]:
-    """Return the cells below these column names of a table, line by line."""
+    """What stands under these heads of a table, line by line."""
     lines = [line.split() for line in page.splitlines()]
     (head,) = [at for at, words in enumerate(lines) if set(columns) <= set(words)]
     rows = takewhile(bool, lines[head + 1 :])  # notes stand behind an empty line

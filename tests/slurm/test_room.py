@@ -1,4 +1,4 @@
-"""A container has processes, names, network and files of its own; only the exit code leaves it."""
+"""A room has processes, names, network and files of its own, and gives back nothing but the end of its command."""
 
 from __future__ import annotations
 

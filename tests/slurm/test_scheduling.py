@@ -1,6 +1,4 @@
-"""The model and a real slurmctld agree on scripted queues: starts, their order, nodes, and
-reasons.
-"""
+"""The core beside a real slurmctld: scripted queues, and which jobs start, in which order, on which nodes, and why each other one waits."""
 
 from __future__ import annotations
 
@@ -137,9 +135,7 @@ def compared(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[
 
 
 def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
-    """The reason is slurmctld's, the start is its to a minute; running and unknown jobs are
-    refused.
-    """
+    """The reason is slurmctld's, the start what it expects to a minute, and who runs or is not there is told so."""
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")
     try:
@@ -180,7 +176,7 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
 def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
     slurm: Cluster, tell: Tell
 ) -> None:
-    """Each kind of dependency is read in slurmctld's words, and shown with the state of its job."""
+    """slurmctld's own words for each kind of dependency are read, and each is told with what the job does."""
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")
 

@@ -1,4 +1,4 @@
-"""`fairbank share` and `fairbank prio` print, byte for byte, what a real sshare and sprio print."""
+"""`fairbank share` and `fairbank prio` beside a real Slurm: typed by its users, and byte for byte what sshare and sprio print."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ class Players:
         )
 
     def both(self, who: str, *words: str) -> tuple[Ran, Ran]:
-        """Return the output of Slurm's command and ours at one moment: Slurm's is the same before
-        and after.
-        """
+        """What Slurm's command says, and ours, of the same moment: Slurm says the same before and after."""
         said: list[Ran] = []
 
         def same_moment() -> bool:
@@ -67,7 +65,7 @@ class Players:
     def questions(
         self, rule: str, command: str, asked: Mapping[str, tuple[str, ...]]
     ) -> Iterator[tuple[str, ...]]:
-        """Yield users and commands, in every form that the command has."""
+        """Who asks what, in every form that the command has."""
         assert MUST_BE_ASKED[command] <= asked.keys()
         for name, (who, *words) in asked.items():
             if name not in OTHER_WORDS and (rule, name) not in FINER:
@@ -123,9 +121,7 @@ def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, 
 
 
 def _is_broken(players: Players, command: str, theirs: Ran) -> bool:
-    """sprio of 24.11 crashes when it sorts a fixed priority by factors, and takes one job after -j
-    only.
-    """
+    """sprio of 24.11 dies when it sorts a given priority by its factors, and understands one job after -j, not several."""
     return (
         command == "sprio"
         and players.slurm.release > (22, 5)

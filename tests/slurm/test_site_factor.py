@@ -1,6 +1,4 @@
-"""Real jobs get the bank's priorities: the SITE column of `sprio -l`, plug-in, real agent, real
-bank.
-"""
+"""Real jobs get the bank's priorities: the SITE column of `sprio -l`, the plug-in, the real agent, a real bank."""
 
 from __future__ import annotations
 
@@ -68,7 +66,7 @@ class Office:
         }
 
     def value(self, account: str, resource: str) -> float:
-        """Return the value by the formulae, without the product's code."""
+        """What the books say now, by the formulae and not by our code."""
         now, found = time.time(), self.allocations()
         if (account, resource) not in found:
             return 0
@@ -83,11 +81,11 @@ class Office:
         return {int(row[header.index("JOBID")]): int(row[header.index("SITE")]) for row in rows}
 
     def told(self, what: str) -> int:
-        """Return how often slurmctld has logged this text."""
+        """How often slurmctld has written so into its log."""
         return (self.slurm.place.logs / "slurmctld.log").read_text().count(what)
 
     def agrees(self, jobs: dict[int, tuple[str, str]]) -> bool:
-        """Return True if each job's column is the value of its account and resource."""
+        """Whether the column says of each job what the books say of its account and resource."""
         seen = self.site()
         return all(
             job in seen and abs(seen[job] - self.value(*whose)) <= 1 for job, whose in jobs.items()
@@ -122,7 +120,7 @@ def office(
 
 @pytest.fixture
 def crowded(office: Office) -> Iterator[dict[int, tuple[str, str]]]:
-    """Submit jobs that wait for a busy node, and return the account and resource of each."""
+    """Jobs that wait for a node that others have for themselves: of which account and resource each is."""
     slurm = office.slurm
     slurm.calm()
     node, gpu_node = slurm.machine[0].nodes[0], slurm.machine[1].nodes[0]
@@ -223,9 +221,7 @@ def test_a_stale_table_is_neutral_and_told_once(
 def test_settings_change_at_a_reconfiguration(
     office: Office, crowded: dict[int, tuple[str, str]]
 ) -> None:
-    """It changes a slurmctld of 22.05; since 23.11 it restarts it, so a mistake changes
-    everything.
-    """
+    """Which changes a slurmctld of 22.05, and since 23.11 makes it start anew, so that a mistake leaves nothing as it was."""
     slurm, conf = office.slurm, office.slurm.place.slurm_conf
     before = conf.read_text()
     wait_until(lambda: office.agrees(crowded), "values", seconds=CALC_SECONDS + LATE_SECONDS)

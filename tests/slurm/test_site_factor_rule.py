@@ -1,6 +1,4 @@
-"""Rule of decision 0016: remaining credit times closeness of the end, of the allocation that pays
-next.
-"""
+"""The rule of decision 0016: credit left times closeness of the end, of the allocation that pays next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table of decision 0016: bytes there and back, and the plug-in's C reads the same from them."""
+"""The table of decision 0016: its bytes there and back, and the plug-in's C, which reads the same from them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Fair share and priorities of a real Slurm: every cell of `sshare -l -a`, `sprio -l` and `sprio
--n`, of random trees.
+"""Fair share and priorities beside a real Slurm: every row and column of `sshare -l -a`, `sprio -l` and `sprio -n`, of trees drawn by lot.
 
-Jobs of several users really run. Their usage is read from what slurmctld saved at its end; all that
-it prints after its first tick is computed from that.
+Jobs of several users really run. What each used is read from what slurmctld wrote down when it stopped; all that it says after its first
+tick is reckoned from that.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def _set_up(
     chance: Random,
     counted: Counter[str],
 ) -> tuple[Before, list[str]]:
-    """Run jobs, start slurmctld with these settings, and compare all its output."""
+    """Jobs run and others wait, slurmctld starts with these settings, and all that it then says is compared."""
     _partitions(slurm, "up")
     ran = stayed | {_submit(slurm, wish): wish.tasks for wish in forest.to_run(there.seats, chance)}
     ran |= _disturbed(slurm, list(forest.to_disturb(there.seats, chance)))
@@ -153,7 +152,7 @@ def _set_up(
 
 
 def _disturbed(slurm: Cluster, wishes: Sequence[Wish]) -> dict[int, int]:
-    """Suspend one job for a while; requeue and cancel another, which has two rows in accounting."""
+    """Of two jobs one stands still for a while, and one is put back into the queue, and cancelled there: it has two rows in accounting."""
     paused, put_back = (_submit(slurm, wish) for wish in wishes)
     slurm.wait_for(f"{paused},{put_back}", "RUNNING")
     slurm.root("scontrol", "suspend", str(paused))
@@ -173,7 +172,7 @@ def _rule(settings: Mapping[str, str]) -> str:
 
 
 def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
-    """Return accounting's records of the jobs with so many rows, once it has all of them."""
+    """What accounting keeps of the jobs with so many rows, as soon as it has all of it: those that ran."""
     found: list[dict[str, str]] = []
 
     def there() -> bool:
@@ -253,9 +252,7 @@ def _ours(
 
 
 def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
-    """Sort the rows: 22.05 keeps its list's order, newer versions sort a user's rows by
-    partition.
-    """
+    """22.05 lists the rows of a user in an account as they stand in its list, and newer ones sort them by partition."""
     if slurm.release > (22, 5):
         return share_order.in_order(rows)
     by_number = {row.number: row for row in rows}

@@ -1,8 +1,7 @@
-"""Messages of the submission policy, word for word: more than forty commands, with job_submit.lua
-and with cli_filter.lua.
+"""What users see of the submission policy, word for word: more than forty commands, with job_submit.lua and with cli_filter.lua.
 
-The golden files are in tests/golden/slurm/. After an intended change run WRITE_GOLDEN=1 make
-test-slurm TESTS=tests/slurm/test_submission.py and check the difference.
+The goldens are in tests/golden/slurm/. After a wanted change: WRITE_GOLDEN=1 make test-slurm TESTS=tests/slurm/test_submission.py, and
+read the difference.
 """
 
 from __future__ import annotations
@@ -97,9 +96,7 @@ CHANGES = [
 
 
 def told(slurm: Cluster, user: str, group: str, command: str) -> str:
-    """Return the command and all that its user sees, and the result of the job, without job
-    numbers.
-    """
+    """The command and all that its user sees, with what became of the job; the numbers of jobs left out."""
     ran = slurm.run(user, *shlex.split(command), group=group, stdin="", seconds=60)
     said = re.sub(
         r"(?m)^s(?:run|alloc): (?:[Jj]ob|Pending|Granted|Relinquishing|Nodes|Required) .*\n",

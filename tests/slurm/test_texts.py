@@ -1,6 +1,4 @@
-"""Texts that the lab writes and reads, without a Slurm: configuration, output, ports, a held
-service.
-"""
+"""What the lab writes and reads, without a Slurm: texts of the configuration, rows of answers, blocks of ports, a held-back service."""
 
 from __future__ import annotations
 

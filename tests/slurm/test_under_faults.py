@@ -1,6 +1,4 @@
-"""Faults under load: everything is killed, away, full or reordered while jobs are submitted; the
-ledger ends equal to accounting.
-"""
+"""Faults under load: everything is killed, away, full or in disorder while jobs are submitted; the books end as accounting tells."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ OVER_SECONDS = 400
 
 @dataclass
 class Stage:
-    """Complete system with proxies between all parts, an outbox on a disk of its own, and
-    PostgreSQL.
-    """
+    """The whole way with somebody between each two, an outbox on a disk of its own, and a bank on PostgreSQL."""
 
     office: Office
     disk: Path
@@ -182,7 +178,7 @@ def test_after_all_faults_the_books_are_what_accounting_tells(
 
 
 def wait_until_nothing_is_queued(slurm: Cluster, haste: Haste) -> None:
-    """Wait until no job is left or held. Requeued jobs are started soon, not after two minutes."""
+    """No job stays behind, and none is held by us. What was put back into the queue is started soon, not after two minutes."""
 
     def over() -> bool:
         haste.see_to_it()
@@ -198,7 +194,7 @@ def wait_until_nothing_is_queued(slurm: Cluster, haste: Haste) -> None:
 
 
 def findings(office: Office, since: float) -> list[dict[str, Any]]:
-    """Return the findings of reconciliation without changes."""
+    """What reconciling finds, changing nothing."""
     rows: list[dict[str, Any]] = json.loads(
         office.reconciled("--starttime", words_of(since), "--json").stdout
     )["data"]
@@ -210,7 +206,7 @@ def _kinds(rows: list[dict[str, Any]]) -> dict[str, int]:
 
 
 def refunded(office: Office, since: float, left: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the findings after the advised refunds: none where the bank charged too much."""
+    """What reconciling still finds after people followed its advice: nothing where the bank was above it, and the rest as before."""
     above = [each for each in left if each["amount"] > 0]
     for each in above:
         told = office.bank.command(
@@ -235,11 +231,8 @@ def _amounts(rows: list[dict[str, Any]]) -> list[str]:
 def lost_by_us(
     office: Office, since: float, lost: set[tuple[int, int]], troubles: Troubles, tell: Tell
 ) -> list[dict[str, Any]]:
-    """Return the findings before any repair, without the jobs that slurmctld itself forgot.
-
-    There must be none: what agent, bank, disk and proxies lost was not acknowledged, so it was
-    repeated.
-    """
+    """What reconciling finds before it mends anything, without what slurmctld itself forgot. There may be none: of what agent, bank, disk
+    and proxies lost, nobody was told that it was safe, and so it was said again."""
     differing = findings(office, since)
     runs = {run["id"]: instants(run) for run in office.rows("/job", cluster="lab")}
     ours = [
@@ -256,9 +249,8 @@ def lost_by_us(
 def _is_slurms_own(
     finding: dict[str, Any], run: tuple[int, ...], lost: set[tuple[int, int]], troubles: Troubles
 ) -> bool:
-    """Return True if the difference is Slurm's: killed before it saved, or reset. `run`: start and
-    end.
-    """
+    """Whether that differs because slurmctld was killed before it wrote something down, or made to forget all. `run`: when that of the
+    books began and ended."""
     job, begun_at = (finding["job_id"], finding["submitted"]), finding["start"]
     of_accounting = () if begun_at is None else (begun_at, begun_at + finding["elapsed"])
     told_at = (finding["submitted"], *of_accounting, *run)
@@ -272,10 +264,8 @@ def _is_slurms_own(
 def lost_by_slurm(
     office: Office, since: float, troubles: Troubles, tell: Tell
 ) -> set[tuple[int, int]]:
-    """Return jobs that slurmctld has forgotten: not saved when it was killed, or before a reset.
-
-    Fails for any other job without an end.
-    """
+    """The jobs that slurmctld has forgotten: those it had not written down yet when it was killed, and those of before a reset. Fails for
+    any other that has no end."""
     wait_until(
         lambda: not _without_end(executions(office, since), troubles),
         "accounting to have every end",
@@ -303,9 +293,7 @@ def _without_end(rows: list[dict[str, str]], troubles: Troubles) -> list[dict[st
 
 
 def _is_lost(row: dict[str, str], troubles: Troubles) -> bool:
-    """Return True for a lost job. An array task gets another number from a slurmctld that forgot
-    it.
-    """
+    """A task of an array gets its number when it starts, and another one from a slurmctld that has forgotten that."""
     submitted, started, end = instant(row["Submit"]), instant(row["Start"]), instant(row["End"])
     at_reset = any(
         submitted <= ended and (not end or end >= int(begun)) for begun, ended in troubles.resets
@@ -316,9 +304,7 @@ def _is_lost(row: dict[str, str], troubles: Troubles) -> bool:
 
 
 def _was_unsaved(first: float, last: float, troubles: Troubles) -> bool:
-    """Return True if a slurmctld was killed before it saved what happened between these
-    instants.
-    """
+    """Whether a slurmctld was killed before it wrote down what happened between these instants."""
     return any(
         saved - CLOCK_SECONDS <= last and first <= death + CLOCK_SECONDS
         for saved, death in troubles.unsaved

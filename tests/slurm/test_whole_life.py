@@ -1,6 +1,4 @@
-"""Jobs of all kinds with a bank: each held once and closed once, charged as accounting says, or
-refused.
-"""
+"""A life of jobs of all kinds beside a bank: each held once and resolved once, charged what accounting tells, or refused in words."""
 
 from __future__ import annotations
 
@@ -112,9 +110,7 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(
 
 
 def that_ran(office: Office, rows: list[dict[str, str]]) -> Counter[int]:
-    """Count the jobs that ran by accounting and by the ledger, of each submission; array tasks are
-    jobs.
-    """
+    """How many jobs ran of what was submitted under each number, by accounting and by the books; tasks of an array are jobs."""
     booked = {run["job_id"] for run in office.rows("/job", cluster="lab")}
     names = {
         row["JobID"] for row in rows if instant(row["Start"]) and int(row["JobIDRaw"]) in booked

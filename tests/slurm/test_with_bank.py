@@ -1,6 +1,4 @@
-"""Complete system: real jobs, plug-in, agent and bank. Every run is held and charged once, or
-refused.
-"""
+"""The whole way: real jobs, the plug-in, the real agent, a real bank. Every run is held and charged once, or refused in words."""
 
 from __future__ import annotations
 
@@ -59,9 +57,7 @@ def at_rest(office: Office) -> Iterator[Office]:
 
 
 def cost(row: dict[str, str]) -> int:
-    """Return the cost of a run by accounting alone: billing units times minutes, rounded up, in
-    SU-minutes.
-    """
+    """What a run costs by accounting alone: billing units times elapsed time, in SU-minutes, a begun one counting."""
     return round_up(
         Fraction(tres(row["AllocTRES"]).get("billing", "0")) * int(row["ElapsedRaw"]) / 60
     )
@@ -143,9 +139,7 @@ def slurm_holds(slurm: Cluster, job: int) -> bool:
 
 
 def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: Office) -> None:
-    """Jobs that the plug-in held and the bank would pay for; those with an operator's comment stay
-    held.
-    """
+    """Those that the plug-in held and the bank would pay for; what an operator has put another comment on stays."""
     allocation = at_rest.leave("wg_chem", 1 * SU)
     slurm = at_rest.slurm
     job, dear, kept = (

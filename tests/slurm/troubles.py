@@ -1,6 +1,4 @@
-"""Faults next to a working cluster: kills and restarts, the bank away, the disk full, reordered
-messages.
-"""
+"""What goes wrong beside a working cluster: everything killed and started again, the bank away, the disk full, messages in disorder."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ class Spans:
             self.since = None
 
     def touch(self, begun: float, ended: float) -> bool:
-        """Return True if any of the spans overlaps this one."""
+        """Whether any of them has anything in common with this one."""
         now = [] if self.since is None else [(self.since, ended)]
         return any(begun <= last and first <= ended for first, last in self.spans + now)
 
@@ -58,10 +56,8 @@ class Spans:
 
 @dataclass
 class Troubles:
-    """Sequence of faults, each after some more work and repaired afterwards.
-
-    The bank is away for `away_seconds` at most, but once for `long_seconds`.
-    """
+    """Strikes, one after the other, each time after some more work, and mends what it has done. The bank is away for `away_seconds` at
+    most, but once for `long_seconds`."""
 
     office: Office
     postgres: PostgresServer
@@ -80,7 +76,7 @@ class Troubles:
     _moods: Iterator[Mood] = field(default_factory=lambda: itertools.cycle(MOODS))
 
     def strike(self, times: int, resets: int) -> None:
-        """Cause so many faults: of each kind as many as fit, in any order."""
+        """So many faults; among them as many of each kind as there is room for, in any order."""
         kinds: list[tuple[str, Fault]] = [
             ("agent killed", self._kill_agent),
             ("bank killed", self._kill_bank),

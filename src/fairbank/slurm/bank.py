@@ -75,15 +75,15 @@ class BankClient:
         for row in rows:
             if row["name"] == name or (name is None and len(rows) == 1):
                 return parse_cluster(row)
-        there = ", ".join(row["name"] for row in rows) or "none"
+        names = ", ".join(row["name"] for row in rows) or "none"
         if name is None:
             raise Unknown(
                 "the bank has not just one cluster",
                 field="cluster",
-                remedy=f"name one; the bank's settings know: {there}",
+                remedy=f"name one; the bank's settings know: {names}",
             )
         remedy = (
-            f"the bank's settings know: {there}; fairbank slurm import --dry-run prints the lines"
+            f"the bank's settings know: {names}; fairbank slurm import --dry-run prints the lines"
             f" for {name}"
         )
         raise Unknown(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
@@ -91,24 +91,26 @@ class BankClient:
     def runs(self, cluster: str, since: int, until: int) -> Iterator[BankRun]:
         """Yield the runs that started in a period, and those still held. Some come twice."""
         period = {"since": iso(since), "until": iso(until)}
-        for which in (period, {"state": "held"}):
+        for filters in (period, {"state": "held"}):
             yield from map(
-                parse_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **which})
+                parse_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **filters})
             )
 
     def refusals(self, cluster: str, since: int) -> dict[tuple[int, int], StoredRefusal]:
         """Return the last refusal of each run since a time, by job id and submission."""
-        found: dict[tuple[int, int], StoredRefusal] = {}
+        refusals: dict[tuple[int, int], StoredRefusal] = {}
         for row in self._rows(
             "/failure", {"cluster": cluster, "order": "oldest", "since": iso(since)}
         ):
             if row["run"]:
                 run = Run.parse(row["run"])
-                against = ReportObjection(
+                objection = ReportObjection(
                     row["detail"], next(iter(row["remedies"]), None), row["reason"]
                 )
-                found[run.job_id, run.submitted] = StoredRefusal(parse_instant(row["at"]), against)
-        return found
+                refusals[run.job_id, run.submitted] = StoredRefusal(
+                    parse_instant(row["at"]), objection
+                )
+        return refusals
 
     def projects_without_members(self) -> list[BankProject]:
         """Return all projects without their members: one request for each thousand, not one for
@@ -126,12 +128,12 @@ class BankClient:
             removed: include removed projects, which have no members.
         """
         rows = list(self._rows("/project", {"removed": "any"} if removed else None))
-        found = []
+        projects = []
         for done, row in enumerate(rows, 1):
             members = () if row.get("removed") else list(self._rows(f"/project/{row['id']}/member"))
-            found.append(parse_project(row, members))
+            projects.append(parse_project(row, members))
             progress("projects", done, len(rows))
-        return found
+        return projects
 
     def allocations(self) -> list[BankAllocation]:
         """Return all allocations."""
@@ -145,8 +147,8 @@ class BankClient:
             body: of the request.
             key: idempotency key; None for a new one.
         """
-        found: dict[str, Any] = self._client.post(path, dict(body), key)["data"]
-        return found
+        data: dict[str, Any] = self._client.post(path, dict(body), key)["data"]
+        return data
 
     def put(self, path: str, body: Mapping[str, Any]) -> None:
         """Put a request."""
@@ -158,14 +160,16 @@ class BankClient:
         """Report runs, and return for each in order None if it is in the ledger, else the
         objection.
         """
-        said: list[ReportObjection | None] = []
+        objections: list[ReportObjection | None] = []
         for first in range(0, len(reports), BATCH):
             answers = self._client.post(
                 "/job/bulk", {"reports": list(reports[first : first + BATCH])}
             )["data"]
-            said += [None if each["status"] in (200, 201) else _objection(each) for each in answers]
-            progress("post", len(said), len(reports))
-        return said
+            objections += [
+                None if answer["status"] in (200, 201) else _objection(answer) for answer in answers
+            ]
+            progress("post", len(objections), len(reports))
+        return objections
 
     def _rows(
         self, path: str, query: Mapping[str, object] | None = None

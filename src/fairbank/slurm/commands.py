@@ -82,8 +82,10 @@ class SlurmCommands:
         *,
         uid: int | None = None,
     ) -> None:
-        given = os.environ if environ is None else environ
-        kept = {name: value for name, value in given.items() if not name.startswith(_USER_SETTINGS)}
+        source = os.environ if environ is None else environ
+        kept = {
+            name: value for name, value in source.items() if not name.startswith(_USER_SETTINGS)
+        }
         self._environ = {
             **kept,
             "TZ": "UTC",
@@ -148,7 +150,7 @@ class SlurmCommands:
 
     def job_ends(self, numbers: Sequence[int]) -> ParsedRows[JobEnd]:
         """Return exit codes and processor times of the jobs with these ids."""
-        which = (
+        selection = (
             "sacct",
             "--allusers",
             "--duplicates",
@@ -161,12 +163,12 @@ class SlurmCommands:
             f"--delimiter={DELIMITER}",
             f"--format={','.join(sacct.END_COLUMNS)}",
         )
-        return sacct.read_job_ends(self._text(*which, *columns))
+        return sacct.read_job_ends(self._text(*selection, *columns))
 
-    def _jobs(self, *which: str) -> ParsedRows[AccountingJob]:
-        asked = ("sacct", "--allusers", "--allocations", "--duplicates", *which)
-        if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
-            found = json_jobs.read_jobs(told)
+    def _jobs(self, *selection: str) -> ParsedRows[AccountingJob]:
+        command = ("sacct", "--allusers", "--allocations", "--duplicates", *selection)
+        if self.version >= COMPLETE_JSON and (output := self._json(*command)) is not None:
+            parsed = json_jobs.read_jobs(output)
         else:
             columns = (
                 "--noheader",
@@ -174,15 +176,15 @@ class SlurmCommands:
                 f"--delimiter={DELIMITER}",
                 f"--format={','.join(sacct.COLUMNS)}",
             )
-            found = sacct.read_jobs(self._text(*asked, *columns))
-        return msgspec.structs.replace(found, rows=tuple(_with_uid(job) for job in found.rows))
+            parsed = sacct.read_jobs(self._text(*command, *columns))
+        return msgspec.structs.replace(parsed, rows=tuple(_with_uid(job) for job in parsed.rows))
 
     def queue(self) -> ParsedRows[QueuedJob]:
         """Return the jobs that slurmctld knows."""
-        asked = ("squeue", "--all", "--states=all")
-        if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
-            return json_jobs.read_queue(told)
-        return squeue.read_queue(self._text(*asked, "--noheader", f"--format={squeue.FORMAT}"))
+        command = ("squeue", "--all", "--states=all")
+        if self.version >= COMPLETE_JSON and (output := self._json(*command)) is not None:
+            return json_jobs.read_queue(output)
+        return squeue.read_queue(self._text(*command, "--noheader", f"--format={squeue.FORMAT}"))
 
     def starting_job(self, name: str) -> StartingJob:
         """Return a job in its prolog (`7`, or `5_2` of an array). Raises Malformed if it is
@@ -348,8 +350,8 @@ class SlurmCommands:
         """Return the output as JSON, or None if this Slurm was built without it."""
         try:
             return self._output(*command, "--json")
-        except Unreachable as failed:
-            if "json" in failed.message.lower().split(":", 1)[-1]:
+        except Unreachable as error:
+            if "json" in error.message.lower().split(":", 1)[-1]:
                 return None
             raise
 
@@ -359,7 +361,7 @@ class SlurmCommands:
     def _output(self, *command: str, quiet: Sequence[str] = ()) -> bytes:
         name = command[0]
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command,
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
@@ -367,26 +369,26 @@ class SlurmCommands:
                 timeout=self._timeout_seconds,
                 check=False,
             )
-        except subprocess.TimeoutExpired as late:
+        except subprocess.TimeoutExpired as error:
             raise Unreachable(
                 f"{name} did not answer within {self._timeout_seconds:g} s",
                 field="slurm",
                 remedy=_AGAIN,
-            ) from late
-        except OSError as missing:
+            ) from error
+        except OSError as error:
             remedy = "run this on a host that has Slurm's commands, with them in PATH"
             raise Unreachable(
-                f"cannot run {name}: {missing.strerror}", field="slurm", remedy=remedy
-            ) from missing
-        said = (done.stderr + done.stdout).decode(errors="replace")
-        if done.returncode and not any(word in said for word in quiet):
-            first = next((line for line in said.splitlines() if line.strip()), "it said nothing")
+                f"cannot run {name}: {error.strerror}", field="slurm", remedy=remedy
+            ) from error
+        text = (process.stderr + process.stdout).decode(errors="replace")
+        if process.returncode and not any(word in text for word in quiet):
+            first = next((line for line in text.splitlines() if line.strip()), "it said nothing")
             raise Unreachable(
-                f"{name} ended with {done.returncode}: {printable_line(first)}",
+                f"{name} ended with {process.returncode}: {printable_line(first)}",
                 field="slurm",
                 remedy=_AGAIN,
             )
-        return done.stdout
+        return process.stdout
 
 
 _AGAIN = (
@@ -397,7 +399,7 @@ _AGAIN = (
 
 def printable_line(text: str) -> str:
     """Return the start of a command's line, safe to print."""
-    return "".join(each if each.isprintable() else "?" for each in text[:200])
+    return "".join(character if character.isprintable() else "?" for character in text[:200])
 
 
 def _instant(at: int) -> str:

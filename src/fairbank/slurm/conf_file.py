@@ -45,26 +45,26 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
     try:
         with path.open("rb") as file:
             conf = read_conf(file.read(_TEXT_MAX).decode(errors="replace"))
-    except OSError as bad:
+    except OSError as error:
         remedy = "run this on slurmctld's host, as root or as Slurm's user"
         raise Unknown(
-            f"cannot read {path}: {bad.strerror}", field="slurm.conf", remedy=remedy
-        ) from bad
-    found = dict(conf.settings)
+            f"cannot read {path}: {error.strerror}", field="slurm.conf", remedy=remedy
+        ) from error
+    settings = dict(conf.settings)
     for name in conf.includes if depth else ():
-        found |= conf_settings(path.parent / name, depth - 1)
-    return found
+        settings |= conf_settings(path.parent / name, depth - 1)
+    return settings
 
 
 def assumed_config(path: Path) -> dict[str, str]:
     """Return what slurmctld would show of its settings, while it does not answer. Raises
     Unknown.
     """
-    found = conf_settings(path)
-    told = _DEFAULTS | {
-        name: found[name.lower()] for name in SHOWN_SETTINGS if name.lower() in found
+    settings = conf_settings(path)
+    shown = _DEFAULTS | {
+        name: settings[name.lower()] for name in SHOWN_SETTINGS if name.lower() in settings
     }
-    return {**told, "SlurmUser": _with_uid(told["SlurmUser"]), "SLURM_CONF": str(path)}
+    return {**shown, "SlurmUser": _with_uid(shown["SlurmUser"]), "SLURM_CONF": str(path)}
 
 
 def _with_uid(user: str) -> str:

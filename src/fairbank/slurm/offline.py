@@ -130,13 +130,13 @@ class RecordedOutput:
     def _text(self, name: str) -> str:
         try:
             return (self._folder / name).read_text(errors="replace")
-        except FileNotFoundError as missing:
+        except FileNotFoundError as error:
             raise Unknown(
                 f"there is no {name} in {self._folder}", field="--from", remedy=self._remedy
-            ) from missing
-        except OSError as wrong:
+            ) from error
+        except OSError as error:
             raise Malformed(
-                f"cannot read {self._folder / name}: {wrong.strerror}",
+                f"cannot read {self._folder / name}: {error.strerror}",
                 field="--from",
                 remedy=self._remedy,
-            ) from wrong
+            ) from error

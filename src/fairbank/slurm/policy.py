@@ -38,19 +38,19 @@ def build_policy(sources: PolicySources) -> SubmissionPolicy:
     have.
     """
     site, cluster = sources.site, sources.cluster
-    there = {each.account for each in sources.projects}
-    if wrong := sorted(set(site.projects) - there):
+    accounts = {project.account for project in sources.projects}
+    if unknown := sorted(set(site.projects) - accounts):
         raise Malformed(
-            f"no project has the account {wrong[0]!r}",
-            field=f"projects.{wrong[0]}",
+            f"no project has the account {unknown[0]!r}",
+            field=f"projects.{unknown[0]}",
             remedy="name it as the bank does",
         )
     return SubmissionPolicy(
         cluster=cluster.name,
         written=sources.now,
         projects=tuple(
-            _project(each, site.projects.get(each.account, ProjectRules()))
-            for each in sources.projects
+            _project(project, site.projects.get(project.account, ProjectRules()))
+            for project in sources.projects
         ),
         partitions=tuple(_policy_partitions(sources)),
         balances=tuple(_balances(sources)),
@@ -86,16 +86,16 @@ def _policy_partitions(sources: PolicySources) -> Iterator[policy_file.PolicyPar
 
     `fairbank slurm import --dry-run` lists those that only one of them has.
     """
-    for place in sources.partitions:
-        partition = sources.cluster.partitions.get(place.name)
+    for slurm_partition in sources.partitions:
+        partition = sources.cluster.partitions.get(slurm_partition.name)
         if partition is None:
             continue
-        nodes = [node for node in sources.nodes if place.name in node.partitions]
+        nodes = [node for node in sources.nodes if slurm_partition.name in node.partitions]
         yield policy_file.PolicyPartition(
             partition,
             gpus=tuple(sorted({gpu for node in nodes for gpu in node.gpus})),
-            memory_per_cpu=place.memory_per_cpu,
-            default_minutes=place.default_minutes,
+            memory_per_cpu=slurm_partition.memory_per_cpu,
+            default_minutes=slurm_partition.default_minutes,
             node_cpus=min((node.cpus for node in nodes), default=0),
             node_memory=min((node.memory for node in nodes), default=0),
         )
@@ -105,12 +105,17 @@ def _balances(sources: PolicySources) -> Iterator[PolicyBalance]:
     """Yield the most that one run could use: of one allocation of the project's chain, or 0."""
     funds = BankFunds(sources.projects, sources.allocations)
     for project in sources.projects:
-        for resource in sorted({each.resource for each in sources.cluster.partitions.values()}):
-            found = funds.payers(project.id, resource, sources.now)
+        for resource in sorted(
+            {allocation.resource for allocation in sources.cluster.partitions.values()}
+        ):
+            payers = funds.payers(project.id, resource, sources.now)
             yield PolicyBalance(
                 project.account,
                 resource,
-                max((each.available for each in found if each.state == "active"), default=0),
+                max(
+                    (allocation.available for allocation in payers if allocation.state == "active"),
+                    default=0,
+                ),
             )
 
 
@@ -150,23 +155,23 @@ def read_site_rules(path: str | None) -> SiteRules:
     """Read the file, or the default file if it exists. Raises Unknown, or Malformed with the
     place.
     """
-    where = Path(path or SITE_FILE)
+    file = Path(path or SITE_FILE)
     try:
-        text = where.read_bytes()
-    except FileNotFoundError as missing:
+        text = file.read_bytes()
+    except FileNotFoundError as error:
         if path is None:
             return SiteRules()
         raise Unknown(
-            f"there is no {where}",
+            f"there is no {file}",
             field="--site",
             remedy="name another file, or none for the usual rules",
-        ) from missing
-    except OSError as bad:
+        ) from error
+    except OSError as error:
         raise Unknown(
-            f"cannot read {where}: {bad.strerror}",
+            f"cannot read {file}: {error.strerror}",
             field="--site",
             remedy="ask as the user who keeps it",
-        ) from bad
-    said = parse_toml(text, str(where), field="--site")
-    with validated_settings(str(where), SiteRules, "docs/reference/slurm.md"):
-        return msgspec.convert(said, SiteRules)
+        ) from error
+    settings = parse_toml(text, str(file), field="--site")
+    with validated_settings(str(file), SiteRules, "docs/reference/slurm.md"):
+        return msgspec.convert(settings, SiteRules)

@@ -127,9 +127,9 @@ def read_header(text: bytes) -> PolicyHeader:
             remedy="write it anew: fairbank slurm sync",
         )
     if int(match[1]) != VERSION:
-        said = f"it has version {int(match[1])}, and this release writes version {VERSION}"
+        message = f"it has version {int(match[1])}, and this release writes version {VERSION}"
         raise Malformed(
-            said,
+            message,
             field="policy",
             remedy="install plug-ins and fairbank of the same release, then: fairbank slurm sync",
         )
@@ -225,28 +225,28 @@ def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
     _unique((project.group for project in policy.projects), "projects.group")
     _unique((project.gid for project in policy.projects), "projects.gid")
     _unique((project.account for project in policy.projects), "projects.account")
-    there = {place.partition.name for place in policy.partitions}
+    partitions = {place.partition.name for place in policy.partitions}
     for project in policy.projects:
         group = ids.name(project.group, field="projects.group")
-        here = f"projects.{group}"
-        if project.partition is not None and project.partition not in there:
+        field = f"projects.{group}"
+        if project.partition is not None and project.partition not in partitions:
             raise Malformed(
                 f"there is no partition {project.partition!r}",
-                field=f"{here}.partition",
+                field=f"{field}.partition",
                 remedy="list it among the partitions",
             )
         account, gid = (
-            ids.name(project.account, field=f"{here}.account"),
-            ids.uid(project.gid, field=f"{here}.gid"),
+            ids.name(project.account, field=f"{field}.account"),
+            ids.uid(project.gid, field=f"{field}.gid"),
         )
         forced = (
-            _optional(project.qos, f"{here}.qos"),
-            _optional(project.partition, here),
-            _optional(project.reservation, f"{here}.reservation"),
+            _optional(project.qos, f"{field}.qos"),
+            _optional(project.partition, field),
+            _optional(project.reservation, f"{field}.reservation"),
         )
         members = "".join(
-            f" {ids.uid(member, field=f'{here}.members')}"
-            for member in _unique(project.members, f"{here}.members")
+            f" {ids.uid(member, field=f'{field}.members')}"
+            for member in _unique(project.members, f"{field}.members")
         )
         yield ("project", group, gid, account, *forced, f"{members} ")
 
@@ -254,19 +254,19 @@ def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
 def _balance_rows(policy: SubmissionPolicy) -> Iterator[Row]:
     yield ("balances", "included" if policy.balances is not None else "omitted")
     known = {project.account for project in policy.projects}
-    _unique(((each.account, each.resource) for each in policy.balances or ()), "balances")
-    for each in policy.balances or ():
-        if each.account not in known:
+    _unique(((balance.account, balance.resource) for balance in policy.balances or ()), "balances")
+    for balance in policy.balances or ():
+        if balance.account not in known:
             raise Malformed(
-                f"no project has the account {each.account!r}",
+                f"no project has the account {balance.account!r}",
                 field="balances",
                 remedy="list the project too",
             )
         yield (
             "balance",
-            each.account,
-            ids.kind(each.resource),
-            _number(each.available, "balances", least=-NUMBER_MAX),
+            balance.account,
+            ids.kind(balance.resource),
+            _number(balance.available, "balances", least=-NUMBER_MAX),
         )
 
 
@@ -274,8 +274,8 @@ def _unique(values: Iterable[T], field: str) -> list[T]:
     """Return the values. Raises Malformed if one is repeated."""
     listed = list(values)
     if len(set(listed)) < len(listed):
-        twice = next(each for each in listed if listed.count(each) > 1)
-        raise Malformed(f"{twice!r} stands twice", field=field, remedy="list it once")
+        repeated = next(value for value in listed if listed.count(value) > 1)
+        raise Malformed(f"{repeated!r} stands twice", field=field, remedy="list it once")
     return listed
 
 

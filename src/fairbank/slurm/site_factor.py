@@ -88,9 +88,11 @@ def build_table(
         rule: values of remaining credit and time.
     """
     active = [
-        each for each in allocations if each.state == "active" and each.start <= now < each.end
+        allocation
+        for allocation in allocations
+        if allocation.state == "active" and allocation.start <= now < allocation.end
     ]
-    longest = max((each.end - now for each in active), default=0)
+    longest = max((allocation.end - now for allocation in active), default=0)
     funds = BankFunds(projects, active)
     resources = {name: partition.resource for name, partition in cluster.partitions.items()}
     paying: dict[tuple[str, str], BankAllocation] = {}
@@ -98,13 +100,13 @@ def build_table(
         for resource in set(resources.values()):
             if payers := funds.payers(project.id, resource, now):
                 paying[account, resource] = next(
-                    (each for each in payers if each.available > 0), payers[0]
+                    (allocation for allocation in payers if allocation.available > 0), payers[0]
                 )
     credit = credit_factor(
-        [each.deposited for each in paying.values()],
-        [each.charged + each.held for each in paying.values()],
+        [allocation.deposited for allocation in paying.values()],
+        [allocation.charged + allocation.held for allocation in paying.values()],
     )
-    expiry = expiry_factor([each.end - now for each in paying.values()], longest)
+    expiry = expiry_factor([allocation.end - now for allocation in paying.values()], longest)
     values = dict(zip(paying, scaled(rule.of(credit, expiry), weight).tolist(), strict=True))
     return SiteFactorTable(now, stale_seconds, resources, values)
 

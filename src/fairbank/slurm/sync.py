@@ -63,10 +63,10 @@ class Sync:
         """
         prices = self._bank.cluster(self._slurm.check_cluster(cluster))
         places, nodes = self._slurm.partitions(), self._slurm.nodes()
-        if wrong := (*places.unreadable, *nodes.unreadable):
+        if unreadable := (*places.unreadable, *nodes.unreadable):
             raise Malformed(
-                f"cannot read {wrong[0]}",
-                field=wrong[0].field,
+                f"cannot read {unreadable[0]}",
+                field=unreadable[0].field,
                 remedy="mend it in slurm.conf; the policy before stays in force",
             )
         projects = self._bank.projects(progress)
@@ -118,44 +118,47 @@ class Sync:
             self._slurm.associations(),
             self._slurm.account_usage() if fence else ParsedRows(()),
         )
-        if wrong := (*associations.unreadable, *usage.unreadable):
+        if unreadable := (*associations.unreadable, *usage.unreadable):
             raise Malformed(
-                f"cannot read {wrong[0]}",
-                field=wrong[0].field,
+                f"cannot read {unreadable[0]}",
+                field=unreadable[0].field,
                 remedy="mend it with sacctmgr; nothing was changed",
             )
-        booked = self._bank.projects(progress, removed=True)
-        projects = [each for each in booked if not each.removed]
+        projects_ = self._bank.projects(progress, removed=True)
+        projects = [project for project in projects_ if not project.removed]
         wanted = TargetAccounts(
             cluster=name,
             projects=projects,
-            removed=[each.account for each in booked if each.removed],
+            removed=[project.account for project in projects_ if project.removed],
             associations=associations.rows,
             allocations=self._bank.allocations() if fence else (),
-            usage={each.account: AccountUsage(each.seconds, each.running) for each in usage.rows},
+            usage={
+                project.account: AccountUsage(project.seconds, project.running)
+                for project in usage.rows
+            },
             now=self._now,
             fence=fence,
             remove=remove,
         )
-        found, notes = plan_changes(wanted, user_of)
+        changes, notes = plan_changes(wanted, user_of)
         if not dry_run:
-            self._apply(found, progress)
+            self._apply(changes, progress)
         return SyncResult(
             cluster=name,
             files=(),
             projects=len(projects),
-            changes=tuple(found),
+            changes=tuple(changes),
             skipped=tuple(notes),
         )
 
-    def _apply(self, found: Sequence[SacctmgrChange], progress: Progress) -> None:
-        for done, change in enumerate(found, 1):
+    def _apply(self, changes: Sequence[SacctmgrChange], progress: Progress) -> None:
+        for done, change in enumerate(changes, 1):
             self._slurm.change_accounting(change.words)
-            progress("sacctmgr", done, len(found))
+            progress("sacctmgr", done, len(changes))
 
 
-def _unpriced_note(known: Sequence[object], there: Sequence[object]) -> tuple[str, ...]:
-    missing = len(there) - len(known)
+def _unpriced_note(priced: Sequence[object], partitions: Sequence[object]) -> tuple[str, ...]:
+    missing = len(partitions) - len(priced)
     return (
         (
             (
@@ -187,16 +190,16 @@ def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> Non
         field: setting that names the path, for the error.
     """
     try:
-        before = path.stat() if path.exists() else None
+        old = path.stat() if path.exists() else None
         with tempfile.NamedTemporaryFile(
             "wb", dir=path.parent, prefix=f".{path.name}.", delete=False
         ) as file:
             try:
                 file.write(text.encode() if isinstance(text, str) else text)
                 file.flush()
-                os.fchmod(file.fileno(), before.st_mode & 0o777 if before else 0o644)
-                if before and (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
+                os.fchmod(file.fileno(), old.st_mode & 0o777 if old else 0o644)
+                if old and (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(file.fileno(), old.st_uid, old.st_gid)
                 os.fsync(file.fileno())
                 Path(file.name).rename(path)
             except BaseException:
@@ -207,9 +210,9 @@ def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> Non
             os.fsync(folder)
         finally:
             os.close(folder)
-    except OSError as bad:
+    except OSError as error:
         raise Forbidden(
-            f"cannot write {path}: {bad.strerror}",
+            f"cannot write {path}: {error.strerror}",
             field=field,
             remedy="make its folder, or run this as its owner; the old file stays",
-        ) from bad
+        ) from error

@@ -1,3 +1,1 @@
-"""Slurm's output and the bank's records: parsers, decisions, and the commands that compare the
-two.
-"""
+"""What Slurm says beside what the bank has: parsers, judgements, and the commands that bring the two together."""

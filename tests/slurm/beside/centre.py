@@ -36,7 +36,7 @@ class Centre:
         self.client = Client(parse_address(f"unix:{bank.socket}"))
 
     def tell(self, *words: str, code: int = 0) -> str:
-        """Return the standard output of a command; its exit code must be `code`."""
+        """What a command said on stdout; its exit code must be `code`."""
         return self.said(*words, code=code).out
 
     def said(self, *words: str, code: int) -> Said:
@@ -85,9 +85,7 @@ def a_centre(
     prices: str,
     policy: str = "",
 ) -> Iterator[Centre]:
-    """Yield a Slurm with account chem, bio below it, and partitions; the bank has neither
-    account.
-    """
+    """Slurm's account chem with us in it, bio below it, and its partitions; a bank that has heard of neither."""
     slurm = Recorded.of_the_lab(folder / "slurm")
     slurm.say(
         "sacctmgr-show-associations",

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of commands next to Slurm."""
+"""What the tests of the commands beside Slurm share."""
 
 from __future__ import annotations
 

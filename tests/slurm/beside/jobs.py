@@ -37,9 +37,7 @@ def a_job(
     user: str = "alice",
     owner: int | None = 60_601,
 ) -> AccountingJob:
-    """Return a job that starts when it is submitted. RUNNING jobs have no end, PENDING ones no
-    start.
-    """
+    """It started in the second in which it was submitted. RUNNING jobs have no end, PENDING ones no start."""
     start = None if state == "PENDING" else submitted
     end = None if start is None or state == "RUNNING" else submitted + elapsed
     return AccountingJob(

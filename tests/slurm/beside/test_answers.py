@@ -1,6 +1,4 @@
-"""Recorded output of Slurm is read as it is. A damaged line is reported by line and field, and
-spoils no other.
-"""
+"""Recorded answers of Slurm are read as what they say; what is damaged is told by line and field, and spoils nothing else."""
 
 from __future__ import annotations
 
@@ -122,9 +120,7 @@ def test_both_executions_of_a_requeued_job() -> None:
 
 
 def test_strange_names_cost_their_own_lines_only() -> None:
-    """With JobName among the columns, as others may record it: four halves of two jobs are
-    reported.
-    """
+    """With JobName among the columns, as others may have recorded it: four halves of two jobs are told, the others are read."""
     found = sacct.read_jobs(said("22.05", "sacct-separated.txt"), SACCT)
     assert [(each.line, each.field) for each in found.unreadable] == [
         (25, "JobName"),

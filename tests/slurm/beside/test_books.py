@@ -1,4 +1,4 @@
-"""Rows of the bank are read as values. Another row is refused with the field."""
+"""The bank's rows as values: read whole, and what is no such row is told with the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slurm's commands run in UTC with a time limit, and each failure has a remedy."""
+"""Slurm's commands are run in UTC, under a time limit, and whatever goes wrong is told with the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences that the comparison with a real Slurm reports."""
+"""What the proof beside a real Slurm takes for a difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of slurm.conf that are read while slurmctld does not answer, and how they are read."""
+"""What slurm.conf is asked for while slurmctld is away, and how its settings are read."""
 
 from __future__ import annotations
 

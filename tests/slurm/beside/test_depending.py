@@ -1,4 +1,4 @@
-"""Dependencies of a job as slurmctld prints them, and the states of the jobs it depends on."""
+"""What slurmctld tells of a job's dependencies, and what those do that it waits for."""
 
 from __future__ import annotations
 

@@ -125,9 +125,7 @@ def test_what_this_host_does_not_know_is_told() -> None:
 
 
 def test_who_is_passed_over_is_neither_entered_nor_told() -> None:
-    """An account with its users, or a user in all accounts. Accounts below it have no parent in the
-    bank.
-    """
+    """An account with its people, or a user in all accounts; what is below such an account has no parent in the bank."""
     tree = (*TREE, SlurmAssociation("chem", "ghost"), SlurmAssociation("qmc", "ghost"))
     found = plan_import(
         SlurmPeople(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"}
@@ -324,9 +322,7 @@ def test_nobody_is_removed_while_a_member_has_no_name() -> None:
 
 
 def test_a_fence_leaves_room_for_all_that_may_be_drawn() -> None:
-    """Slurm ends running jobs at the limit: usage, running jobs and available credit, with those
-    below.
-    """
+    """Slurm ends running jobs at the limit: what is used, what runs, what is left; with what lies below it."""
     projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1))
     allocations = (
         an_allocation(1, 1, 100, held=7),
@@ -368,9 +364,7 @@ def test_the_account_of_a_removed_project_is_fenced_off() -> None:
 
 
 def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
-    """PrivateData hides others' usage. A limit with a usage of 0 would end running jobs. A new
-    account has used nothing.
-    """
+    """PrivateData hides the usage of others: a fence as if nothing had run would end what runs. A new account has used nothing."""
     projects = (
         a_project(1, "chem", members={102: "member"}),
         a_project(2, "qmc", parent=1, members={101: "member"}),

@@ -1,6 +1,4 @@
-"""The dry runs of `fairbank slurm import` and `sync` predict what then happens, for each kind of
-step.
-"""
+"""What the dry runs of `fairbank slurm import` and `sync` foretell is what then happens, kind by kind of step."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ def fresh(
 
 
 def books(centre: Centre) -> Any:
-    """Return the length and the last hash of each allocation's journal."""
+    """How far they are, and the last link of each."""
     return centre.client.get("/audit")["data"]
 
 
@@ -92,7 +90,7 @@ def test_a_number_that_no_group_has_keeps_the_others_from_nothing(fresh: Centre)
 
 
 def told(centre: Centre, *words: str, code: int) -> tuple[list[str], list[str]]:
-    """Return what was, or would be, created, charged and released; and the jobs that are left."""
+    """What was, or would be, opened, charged and given back; and the jobs that are left."""
     said = centre.said("slurm", "import", *GIDS, "-S", "now-1day", *words, code=code)
     done = [
         line.replace("would be ", "")
@@ -103,9 +101,7 @@ def told(centre: Centre, *words: str, code: int) -> tuple[list[str], list[str]]:
 
 
 def past(centre: Centre) -> None:
-    """Write jobs: whole, of a project below, with a failed node, of no project, of an old
-    partition, and one that runs.
-    """
+    """A whole job, one of the project below, one whose node failed, one of nobody's, one in a partition of old, and one that runs."""
     centre.ran(
         centre.job(1),
         centre.job(2, account="bio", elapsed=60),
@@ -176,9 +172,7 @@ def test_what_reconcile_would_charge_is_what_it_charges(lenient: Centre) -> None
 
 
 def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
-    """New charges, an open hold, an earlier refusal that is paid now, and a hold that Slurm has
-    lost.
-    """
+    """Jobs that are charged anew, whose hold is open, that were refused before and are paid now, and a hold that Slurm has lost."""
     past(opened)
     held, refused, lost = opened.job(7), opened.job(8, account="bio"), opened.job(9)
     opened.ran(opened.job(1), opened.job(2, account="bio", elapsed=60), held, refused)
@@ -221,9 +215,7 @@ def test_what_is_charged_is_what_was_foretold(opened: Centre) -> None:
 
 
 def test_every_change_in_slurm_is_made_as_it_was_planned(opened: Centre) -> None:
-    """An account, one below it, another parent, a new member, a former one, limits, and those of a
-    removed project.
-    """
+    """An account, one below it, another parent, a new member, one who is none, fences, and that of a project which was removed."""
     opened.tell("project", "create", "lab7", "--gid", "50007", "--parent", "chem")
     opened.tell("project", "create", "gone", "--gid", "50008")
     opened.tell("project", "remove", "4", "--yes")

@@ -1,4 +1,4 @@
-"""Checks of the doctor on the recorded output of the lab, and on the same with one fault."""
+"""What the doctor makes of a Slurm's answers: those recorded at the lab, and the same with one thing wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No output gives a wrong value, or an error other than the report of line and field."""
+"""Whatever stands in an answer, no wrong value comes of it, and no error but the one that is told by line and field."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_is_written_is_read_back(jobs: list[AccountingJob]) -> None:
 
 @given(st.lists(st.tuples(JOBS, TEXT), max_size=5))
 def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, str]]) -> None:
-    """Also with names in the columns: what is read was there, or is reported as unreadable."""
+    """Even where somebody asked for names: what is read is what was there, or it is told that it was not read."""
     lines = [row_of(job, name=name.replace("\x1f", "")) for job, name in jobs]
     found = sacct.read_jobs("".join(lines), NAMED)
     there = [job for job, _ in jobs]
@@ -46,7 +46,7 @@ def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, 
 
 
 def test_no_column_that_we_ask_for_is_written_by_users() -> None:
-    """A name with a line end could contain a record of another user's job, so none is requested."""
+    """A name with a line end could hold a whole record of somebody else's job: so none is asked for."""
     assert {
         "JobName",
         "Comment",

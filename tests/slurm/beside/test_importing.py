@@ -57,7 +57,7 @@ def test_import_that_enters_nothing_says_so(centre: Centre) -> None:
 
 
 def test_what_is_left_out_ends_with_8_whatever_else_is_entered(centre: Centre) -> None:
-    """An unknown user is reported every night until an administrator passes them over."""
+    """Nightly: a stranger who stays one is told every night, until somebody says that he is to be passed over."""
     centre.slurm.say(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nchem|{ME}||10||\nchem|nobody-here||10||\n",
@@ -93,7 +93,7 @@ def test_an_account_that_is_passed_over_is_neither_entered_nor_told_and_its_runs
 def test_runs_of_a_user_who_is_passed_over_are_not_told_where_nobody_pays_and_charged_where_somebody_does(
     opened: Centre,
 ) -> None:
-    """Runs of others of the same account are reported as before."""
+    """Others of the same account are told as ever."""
     gone = {"user": "gone", "owner": 4_242}
     opened.ran(opened.job(1, account="bio", **gone), opened.job(2, **gone))
     words = ("slurm", "import", "-S", "now-1day")
@@ -120,7 +120,7 @@ def test_what_is_for_people_to_judge_is_told_and_left(opened: Centre) -> None:
     opened.ran(opened.job(1, elapsed=6_000))
     said = opened.said(*words, code=FOUND)
     assert (
-        "! job 1 of chem: charged amount differs from accounting; left as it is"
+        "! job 1 of chem: charged another amount than accounting tells; left as it is"
         in " ".join(said.err.split())
     )
 
@@ -139,7 +139,7 @@ def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> N
 
 
 def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
-    """Another administrator creates chem while the import asks for confirmation."""
+    """Somebody entered chem while we asked."""
 
     class Before(BankClient):
         def projects(

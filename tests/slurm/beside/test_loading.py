@@ -1,6 +1,4 @@
-"""Files that Slurm loads are Fairbank's: Lua files next to slurm.conf, and the site factor, which
-Slurm 22.05 does not show.
-"""
+"""Whether what Slurm loads is ours: Lua files in the folder of slurm.conf, and the site factor that Slurm 22.05 does not tell of."""
 
 from __future__ import annotations
 

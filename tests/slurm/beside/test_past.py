@@ -1,4 +1,4 @@
-"""Accounting of the last weeks' jobs becomes the history for ranges of starts."""
+"""What accounting says of the jobs of the last weeks becomes the history that likely starts are drawn from."""
 
 from __future__ import annotations
 

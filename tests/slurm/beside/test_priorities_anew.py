@@ -1,4 +1,4 @@
-"""Priorities computed from a job, its partition, its association and its QOS."""
+"""Priorities computed from what Slurm tells of a job, its partition, its association and its QOS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the priority plug-in, read from `scontrol show config`."""
+"""How slurmctld ranks users and jobs, read from what `scontrol show config` says of it."""
 
 from __future__ import annotations
 

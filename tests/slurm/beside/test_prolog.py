@@ -1,6 +1,4 @@
-"""Request for a hold from PrologSlurmctld: Slurm's environment, the bank's answer, and the
-result.
-"""
+"""Asking the bank from PrologSlurmctld: what Slurm says of the job, what the bank says to that, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -152,9 +150,7 @@ def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
 def test_a_run_that_is_settled_already_runs_unless_it_never_began(
     state: str, elapsed: int | None, runs: bool
 ) -> None:
-    """Nobody would pay for a run that was released before it began. It waits and comes as another
-    run.
-    """
+    """Of what was released before it began nobody would pay: as in the agent, it waits to come again as another run."""
     how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
     no = refused("RUN_RESOLVED")
     answer = msgspec.structs.replace(

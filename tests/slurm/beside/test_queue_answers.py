@@ -1,6 +1,4 @@
-"""Nodes, partitions, reservations, jobs, limits and licences are read as the scheduler needs
-them.
-"""
+"""What slurmctld tells of nodes, partitions, reservations, jobs, limits and licences is read as the scheduler needs it."""
 
 from __future__ import annotations
 

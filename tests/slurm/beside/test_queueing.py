@@ -1,6 +1,4 @@
-"""Output of a live Slurm becomes a snapshot: pending jobs with reasons, running jobs, and
-limits.
-"""
+"""What a live Slurm says becomes a snapshot: who waits with which word, who runs where, what limits say while jobs start."""
 
 from __future__ import annotations
 
@@ -102,9 +100,7 @@ def test_a_queue_of_2205_waits_for_the_reasons_that_squeue_shows() -> None:
 
 
 def test_a_queue_of_2205_is_planned_as_slurmctld_planned_it() -> None:
-    """To the second, except for the first job, which it printed 44 s later. For an array squeue
-    prints the start of the last task.
-    """
+    """To the second, but for the first of the queue, which it told 44 s later. Of an array squeue tells when the last task is to start."""
     found = recorded()
     plan = run_passes(found.snapshot, found.parameters, found.now)
     last = {found.slurm_jobs[each.job.number].job_id: each.at for each in plan.planned}
@@ -251,9 +247,7 @@ def test_nodes_on_which_others_of_the_group_still_run_go_on_counting() -> None:
 
 @pytest.mark.parametrize(("ran", "word"), [(300, "n1"), (540, "AssocGrpCPUMinutesLimit")])
 def test_what_it_used_up_until_its_end_stays_used(ran: int, word: str) -> None:
-    """The new job needs 60 of 70 minutes. The other ran one minute before, and its remaining time
-    is free.
-    """
+    """Of 70 minutes the new job wants 60; the other ran one before it was asked, and the time that it leaves is free again."""
     bio = msgspec.structs.replace(
         BIO,
         limits=AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": 70}}),

@@ -1,4 +1,4 @@
-"""Differences between accounting and the ledger."""
+"""What differs between accounting and the books."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_node_failure_that_cost_nothing() -> None:
 
 
 def test_what_is_free_by_now_may_have_been_let_off_under_another_name() -> None:
-    """Slurm reported a node failure, and accounting a failed boot."""
+    """Slurm told us of a node failure, and accounting of a failed boot."""
     job = a_job(1, state="BOOT_FAIL")
     run = msgspec.structs.replace(booked(job, state="released"), outcome="NODE_FAIL")
     assert compared([job], [run]).matched == 1
@@ -51,9 +51,7 @@ def test_what_is_free_by_now_may_have_been_let_off_under_another_name() -> None:
 
 
 def test_a_run_that_ended_before_it_began_by_a_clock_that_was_set_back() -> None:
-    """The difference is never below 0, in slurmdbd and in the plug-in, so the agent had it
-    released.
-    """
+    """slurmdbd's difference of the two is never below 0, nor is the plug-in's, so that the agent has it released."""
     job = a_job(1, elapsed=0)
     assert job.start is not None
     back = msgspec.structs.replace(job, end=job.start - 1_800)
@@ -159,7 +157,7 @@ def test_half_a_record_of_a_start_that_was_refused_costs_nothing() -> None:
 
 
 def half_of(job: AccountingJob) -> AccountingJob:
-    """Return the end of a job without what only its start has."""
+    """Its end, without what only its start would have told."""
     return msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None)
 
 

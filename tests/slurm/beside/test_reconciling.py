@@ -22,12 +22,12 @@ pytestmark = pytest.mark.slow
 
 
 def test_books_that_agree(opened: Centre) -> None:
-    assert "The ledger and accounting agree." in opened.said("reconcile", code=0).err
+    assert "The books and accounting agree." in opened.said("reconcile", code=0).err
     opened.ran(opened.job(1))
     opened.reconciled("--fix")
     said = opened.said("reconcile", code=0)
     assert "          1  agree to the minute\n" in said.out + said.err
-    assert "The ledger and accounting agree." in said.err
+    assert "The books and accounting agree." in said.err
 
 
 def test_what_the_bank_never_heard_of_is_charged_when_that_is_asked(opened: Centre) -> None:
@@ -44,7 +44,7 @@ def test_what_the_bank_never_heard_of_is_charged_when_that_is_asked(opened: Cent
 
 
 def test_how_it_ended_and_what_time_it_used_is_told_with_it(opened: Centre) -> None:
-    """Steps have lines of their own. An unreadable one loses only its own information."""
+    """Steps have lines of their own there; one that cannot be read costs nothing but what it would have told."""
     first, second = opened.job(1, state="FAILED"), opened.job(2)
     opened.ran(first, second)
     submitted = iso(first.submitted)[:-1]
@@ -109,7 +109,7 @@ def test_half_a_record_is_charged_by_what_the_bank_was_told_of_the_start(opened:
 def test_half_a_record_says_the_user_by_name_only_and_its_number_nought_is_nobody(
     opened: Centre,
 ) -> None:
-    """slurmdbd takes the name from the association; it never received the uid."""
+    """slurmdbd takes the name from the association; the number it was never told."""
     other = next(each for each in pwd.getpwall() if each.pw_uid)
     job = opened.job(1, user=other.pw_name, owner=other.pw_uid)
     opened.report(job, owner_uid=other.pw_uid)

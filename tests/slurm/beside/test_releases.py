@@ -1,6 +1,4 @@
-"""Output of each recorded release but the oldest (test_answers.py has that one) is read completely,
-and both formats agree.
-"""
+"""The answers of each recorded release but the oldest (test_answers.py has that one): all is read, and both forms say the same."""
 
 from __future__ import annotations
 
@@ -163,9 +161,7 @@ def test_fair_share_in_the_columns_that_sshare_prints(folder: Path) -> None:
 
 
 def test_whole_nodes_in_the_words_of_2605() -> None:
-    """As its scontrol printed partitions with oversubscribe=exclusive, exclusiveuser=yes and
-    oversubscribe=force:2.
-    """
+    """As its scontrol told partitions made with oversubscribe=exclusive, exclusiveuser=yes and oversubscribe=force:2."""
     text = "PartitionName=a Exclusive=NODE Nodes=c01 OverSubscribe=NO State=UP MaxTime=UNLIMITED\n"
     by_user = text.replace("=NODE", "=USER").replace("=a ", "=b ")
     forced = (

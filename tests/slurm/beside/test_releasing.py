@@ -1,4 +1,4 @@
-"""Release of jobs held for lack of credit: which, how many at once, and how often at most."""
+"""Jobs that were held for lack of credit, and the credit that has come: which go on, how many at once, and how often at most."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
 
 
 def test_a_round_that_breaks_off_leaves_the_rest_to_the_next() -> None:
-    """If Slurm refuses one after the other, or the bank stops answering, no job loses its turn."""
+    """Where Slurm refuses one after the other, and where the bank goes away: nobody waits for another turn who was not reached."""
     queue = PaperQueue(*named("12345"))
     queue.stuck = {"1", "2", "3"}
     releaser = Releaser(PaperBank(), queue, 600)

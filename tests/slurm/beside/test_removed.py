@@ -1,4 +1,4 @@
-"""Import and sync continue if a project was removed in the bank and Slurm still has its account."""
+"""A project was removed in the bank while Slurm still has its account: an import and a sync go on past it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports to the bank on runs that it does not know."""
+"""What the bank is told of runs that it never heard of."""
 
 from __future__ import annotations
 

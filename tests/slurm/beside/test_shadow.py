@@ -1,4 +1,4 @@
-"""Charges and refusals that jobs would have had under the bank."""
+"""What would have been charged and refused, had the bank kept watch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fairbank's output in the formats of sshare and sprio is read back as the same rows."""
+"""What we print in sshare's and sprio's forms is read again as what it was: rows of any shape."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Output of sshare and sprio of a real Slurm 22.05 is read as it is. Damage is reported by line and
-field, and nothing is guessed.
-"""
+"""What sshare and sprio of a real Slurm 22.05 say is read as that; what is damaged is told by line and field, and nothing is guessed."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ def user(name: str, of: str, depth: int, number: int = 3) -> str:
 
 
 def read(*lines: str) -> tuple[list[tuple[str, str, str]], list[tuple[int, str]]]:
-    """Return the associations that were read with their parents, and the lines and fields that were
-    not.
-    """
+    """Who was read, below what; and the lines and fields that were not."""
     answer = sshare.read_shares("".join(f"{line}\n" for line in lines))
     return [(row.parent, row.account, row.user) for row in answer.rows], [
         (lost.line, lost.field) for lost in answer.unreadable

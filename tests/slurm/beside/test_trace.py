@@ -1,6 +1,4 @@
-"""Output of sacct as a trace: any columns, in any order, with everything that Slurm and users
-write.
-"""
+"""What sacct printed, as a trace: whatever columns there are, in any order, with everything that Slurm and its users put there."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ def changed(**cells: str) -> str:
 
 
 def test_a_job_has_what_it_was_given() -> None:
-    """Number, submission, run time, CPUs, limit; then user, account and partition by their numbers
-    here.
-    """
+    """Its number, when it came, how long it ran, CPUs, limit; then user, account and partition by the numbers that they get here."""
     found = skimmed(GOOD)
     assert list(found.jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
     assert found.people is not None
@@ -169,9 +165,7 @@ def test_each_restart_is_an_execution_of_its_own() -> None:
 
 
 def test_files_of_two_months_may_overlap() -> None:
-    """A job that ran over midnight is in both, once as running; one that ended that day is in both
-    alike. The second file has its header.
-    """
+    """What ran over midnight is in both, once as running; what ended that day is in both alike. The second file has its heads."""
     late = changed(
         JobIDRaw="9",
         Submit="2026-11-21T09:00:00",
@@ -185,9 +179,7 @@ def test_files_of_two_months_may_overlap() -> None:
 
 
 def test_jobs_come_in_the_order_of_submission() -> None:
-    """Slurm numbers array tasks as they start, so they follow jobs that were submitted later.
-    Within a second the order of the file counts.
-    """
+    """Slurm numbers tasks of arrays as they start, so that they stand behind jobs that came later. Within a second the file counts."""
     told = [
         changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{second}")
         for number, second in [(1, 5), (2, 0), (3, 5), (4, 2)]
@@ -272,9 +264,7 @@ def test_formats_are_told_apart_by_how_they_begin(line: str, accounting: bool) -
 
 
 def test_what_a_real_slurm_printed() -> None:
-    """Names and comments with pipes and line ends, a part of a heterogeneous job, arrays, requeued,
-    node failure, suspended, pending.
-    """
+    """Names and comments with pipes and line ends, a part of a heterogeneous job, arrays, requeued, node failure, suspended, waiting."""
     with (GOLDEN / "sacct-duplicates.txt").open("rb") as file:
         found = read_accounting_trace(NumberedLines(file))
         jobs = list(found.jobs)

@@ -1,4 +1,4 @@
-"""`python -m tests.slurm.lab`: start a cluster, show it, break it, empty it, remove it."""
+"""`python -m tests.slurm.lab`: the lab for people. Raise a cluster, look at it, hurt it, empty it, take it down."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ UNAVAILABLE, WRONG = 69, 1
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Return the exit code: 69 if this machine can have no lab, 1 for no or one cluster too
-    many.
-    """
+    """The exit code: 69 when this machine can have no lab, 1 when there is no such cluster or one too many."""
     chosen = _parser().parse_args(words)
     try:
         return chosen.verb(chosen) or 0
@@ -32,9 +30,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def install(chosen: argparse.Namespace) -> None:
-    """install missing Debian packages; or create the root of another release with what the tests
-    need
-    """
+    """install the Debian packages that are missing; or make the root of another release and fetch what the tests need in it"""
     if chosen.release:
         room.furnish(release.made(chosen.release))
         return
@@ -43,7 +39,7 @@ def install(chosen: argparse.Namespace) -> None:
 
 
 def within(chosen: argparse.Namespace) -> int:
-    """run a command of this checkout with the Slurm and the Python of an installed release"""
+    """run a command of this checkout with the Slurm and the Python of another release, which is installed"""
     return room.run(release.found(chosen.release), chosen.command)
 
 
@@ -88,9 +84,7 @@ def guard(chosen: argparse.Namespace) -> None:
 
 
 def record(chosen: argparse.Namespace) -> None:
-    """record this Slurm's output for the tests of parsers, with a cluster of its own; takes a few
-    minutes
-    """
+    """record this Slurm's answers for the tests of parsers, with a cluster of its own; takes a few minutes"""
     cluster = Cluster.up(chosen.name)
     try:
         for line in recording.record(cluster, chosen.folder):
@@ -118,7 +112,7 @@ def record_trees(chosen: argparse.Namespace) -> None:
 
 
 def record_queue(chosen: argparse.Namespace) -> None:
-    """record the output for a queue in which jobs wait for every kind of reason; takes a minute"""
+    """record what a Slurm says of a queue in which jobs wait for every kind of reason; takes a minute"""
     cluster = Cluster.up(chosen.name, changes=waiting.CHANGES)
     try:
         waiting.record(cluster, chosen.folder)

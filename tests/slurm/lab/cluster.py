@@ -37,9 +37,7 @@ class AlreadyThere(Exception):
 
 
 class Cluster(Shell):
-    """Cluster with a directory. Daemons: munged, mariadbd, slurmdbd, slurmctld, and a slurmd per
-    node.
-    """
+    """A cluster that has a folder. Daemons are named munged, mariadbd, slurmdbd, slurmctld, and a slurmd after its node."""
 
     def __init__(
         self, place: Place, size: str = "full", changes: Mapping[str, str] | None = None
@@ -57,9 +55,7 @@ class Cluster(Shell):
     def up(
         cls, name: str, *, size: str = "full", changes: Mapping[str, str] | None = None
     ) -> Cluster:
-        """Start a cluster with all nodes idle. Raises Unobtainable, people.Taken, AlreadyThere;
-        leaves nothing if it fails.
-        """
+        """A new cluster with all nodes idle. Raises Unobtainable, people.Taken, AlreadyThere; leaves nothing when it fails."""
         check()
         with _alone():
             place = _claim(name, size)
@@ -77,7 +73,7 @@ class Cluster(Shell):
 
     @classmethod
     def found(cls, name: str) -> Cluster:
-        """Return the running cluster of this name. Raises NoSuchCluster."""
+        """The cluster of this name that somebody has started. Raises NoSuchCluster."""
         if name not in names():
             raise NoSuchCluster(
                 f"there is no cluster {name}; there {'are ' + ', '.join(names()) if names() else 'is none'}"
@@ -85,11 +81,8 @@ class Cluster(Shell):
         return cls(*read_record(BASE / name))
 
     def down(self) -> list[str]:
-        """End every process of the cluster and remove its directory; with the last cluster also the
-        users.
-
-        Returns the names of users who stay because they have other processes.
-        """
+        """End every process of the cluster and remove its folder; with the last cluster also the users. Nothing is left but users who have
+        something else to do here: their names."""
         end_family(self.place)
         with _alone():
             shutil.rmtree(self.place.folder)
@@ -131,7 +124,7 @@ class Cluster(Shell):
         return family(self.place)
 
     def log(self, name: str) -> str:
-        """Return what the daemon has written so far: its log and its output."""
+        """What the daemon has written so far: its log and its output."""
         files = (
             self.place.logs / f"{stem}"
             for stem in (f"{name}.log", f"slurmd-{name}.log", f"{name}.output")
@@ -141,9 +134,7 @@ class Cluster(Shell):
     # ------------------------------------------------------------------ its settings and its memory
 
     def write_down(self, job: int) -> None:
-        """Return when slurmctld has saved the job's state. It saves every few seconds; kill -9
-        loses the rest.
-        """
+        """Return when slurmctld has written to its disk what the job is now. It writes every few seconds, and kill -9 loses the rest."""
         mark = f"written down at {time.monotonic_ns()}"
         self.root("scontrol", "update", f"jobid={job}", f"admincomment={mark}")
         wait_until(
@@ -152,14 +143,13 @@ class Cluster(Shell):
         )
 
     def written_down_at(self) -> int:
-        """Return when slurmctld last began to save its jobs (seconds since 1970), or 0. kill -9
-        loses later changes.
-        """
+        """When (in seconds since 1970) slurmctld last began to write its jobs to its disk: what has changed since, kill -9 loses. 0 when
+        it never has."""
         file = self.place.state / "job_state"
         return when_written(file.read_bytes()) if file.exists() else 0
 
     def reconfigure(self, changes: Mapping[str, str]) -> None:
-        """Restart slurmctld and every slurmd with other settings (see configuration.SETTINGS)."""
+        """Other settings than the lab's own (see configuration.SETTINGS), with slurmctld and every slurmd started anew."""
         self._changes = dict(changes)
         self.stop(SLURMCTLD, *self.node_names)
         configure(self.place, self.machine, self._changes)
@@ -167,9 +157,7 @@ class Cluster(Shell):
         self._wait_for_controller()
 
     def start_controller(self, changes: Mapping[str, str]) -> None:
-        """Restart slurmctld with settings that slurmd need not know, such as priorities and
-        partitions.
-        """
+        """Start slurmctld anew with settings that no slurmd needs to know, such as those of priorities and partitions."""
         self._changes = dict(changes)
         self.stop(SLURMCTLD)
         configure(self.place, self.machine, self._changes)
@@ -187,9 +175,7 @@ class Cluster(Shell):
             self.reconfigure(before)
 
     def empty(self) -> None:
-        """Remove all jobs and steps, and number jobs from 1 again; accounting keeps the ended
-        jobs.
-        """
+        """No job, no step, and job numbers from 1 again, however many there were; accounting keeps what has been, as ended."""
         self.start(MUNGED, MARIADBD)
         self.start(SLURMDBD)
         self.stop(SLURMCTLD, *self.node_names)
@@ -279,9 +265,7 @@ def _free(port: int) -> bool:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Lock: no other process claims or returns a place. The lock is the directory of all clusters,
-    which is removed with the last one.
-    """
+    """Nobody else claims or gives back a place meanwhile. The lock is the folder of all clusters, which goes with the last."""
     while True:
         BASE.mkdir(mode=0o755, exist_ok=True)
         try:

@@ -1,6 +1,4 @@
-"""Texts of a cluster's configuration, as functions of its place and machine. No file is read or
-written.
-"""
+"""The texts of a cluster's configuration, as functions of its place and machine. Nothing is read and nothing is written here."""
 
 from __future__ import annotations
 
@@ -60,7 +58,7 @@ SETTINGS: Mapping[str, str] = {
 
 
 def slurm_conf(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, str]) -> str:
-    """Return slurm.conf with some settings changed or added. An empty text removes the setting."""
+    """slurm.conf, with some settings changed or added. A change to the empty text removes the setting."""
     settings = {**SETTINGS, **_places(place), **changes}
     lines = [f"{name}={value}" for name, value in settings.items() if value]
     return _text([*lines, *_nodes(place, machine), *_partitions(machine)])
@@ -76,16 +74,12 @@ def gres_conf(place: Place, machine: Sequence[NodeGroup]) -> str:
 
 
 def cgroup_conf() -> str:
-    """Return cgroup.conf without cgroups. Since 23.11 slurmd ends if it finds none and no such
-    file.
-    """
+    """cgroup.conf: none are used. From 23.11 on slurmd ends at once where it finds no tree of them and has not been told so."""
     return _text(["CgroupPlugin=disabled"])
 
 
 def slurmdbd_conf(place: Place) -> str:
-    """Return slurmdbd.conf: MariaDB by the socket of MYSQL_UNIX_PORT, as user slurm without a
-    password.
-    """
+    """slurmdbd.conf: MariaDB is reached through its socket, which MYSQL_UNIX_PORT names, as the user slurm and with no password."""
     return _text(
         [
             "DbdHost=localhost",

@@ -1,4 +1,4 @@
-"""Daemons of a cluster as values, in the order of their dependencies: start, end and find each."""
+"""The daemons of a cluster as values, in the order in which they need each other, and how each is started, ended and found again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MARIADB_SETTINGS = (
 
 @dataclass(frozen=True)
 class Daemon:
-    """One daemon: command, user, and where it listens when ready (a socket file, or a port)."""
+    """One daemon: what is run, as whom, and where it listens when it is ready (a socket file, or a port of this host)."""
 
     name: str
     user: str
@@ -81,9 +81,7 @@ def mariadbd(place: Place) -> Daemon:
 
 
 def scratch(place: Place) -> dict[str, str]:
-    """Return the directory of MariaDB's temporary files: one of its own, since it removes them at
-    start.
-    """
+    """Where MariaDB puts what it removes again: not where another one does, whose files it would remove with its own when it starts."""
     return {"TMPDIR": str(place.mariadb)}
 
 
@@ -120,9 +118,7 @@ def pid_of(place: Place, name: str) -> Process | None:
 
 
 def launch_daemon(place: Place, daemon: Daemon) -> None:
-    """Start it, unless it runs, and return before it is ready. Raises RuntimeError if it ends at
-    once.
-    """
+    """Start it, unless it runs, and return without waiting until it is ready. Raises RuntimeError when it ends at once."""
     if pid_of(place, daemon.name):
         return
     who = pwd.getpwnam(daemon.user)
@@ -135,7 +131,7 @@ def launch_daemon(place: Place, daemon: Daemon) -> None:
 
 
 def await_daemon(place: Place, daemon: Daemon, seconds: float = 30) -> None:
-    """Wait until it listens. Raises RuntimeError, with the end of its log, if it ended instead."""
+    """Return when it listens. Raises RuntimeError, with the end of its log, when it has ended instead."""
     wait_until(
         lambda: answers(daemon.listens) or not pid_of(place, daemon.name),
         f"{daemon.name} to listen",
@@ -155,7 +151,7 @@ def end_daemons(place: Place, names: Sequence[str], number: int = signal.SIGTERM
 
 
 def answers(where: Path | tuple[str, int]) -> bool:
-    """Return True if a process listens there."""
+    """Whether somebody listens there."""
     if isinstance(where, Path):
         with socket.socket(socket.AF_UNIX) as probe:
             return probe.connect_ex(str(where)) == 0

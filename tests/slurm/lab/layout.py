@@ -22,7 +22,7 @@ NEEDS_CGROUP_CONF = (23, 11)  # 22.05 does not know the word that newer ones wan
 
 
 def record(place: Place, size: str) -> str:
-    """Write what another process must know: the ports, the names of the host, and the machine."""
+    """What another process must know to find its way: the ports, the names of the host, and which machine it is."""
     return (
         json.dumps(
             {

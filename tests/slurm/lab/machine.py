@@ -1,6 +1,4 @@
-"""Machine that the lab simulates: groups of equal nodes, each a partition with its billing
-weights.
-"""
+"""The machine that the lab pretends to have: groups of equal nodes, each a partition with its own billing weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debian packages that the lab needs: the missing ones, and their installation without services."""
+"""The Debian packages that the lab needs: which are missing, and how to install them so that none of them starts a daemon."""
 
 from __future__ import annotations
 
@@ -65,9 +65,7 @@ def check() -> None:
 
 
 def install() -> tuple[str, ...]:
-    """Install the missing packages and return their names; no service starts. Raises
-    Unobtainable.
-    """
+    """Install what is missing and return its names; no service starts, now or at the next boot. Raises Unobtainable."""
     wanted = missing()
     if not wanted:
         return ()
@@ -86,7 +84,7 @@ def install() -> tuple[str, ...]:
 
 @contextmanager
 def no_service_starts() -> Iterator[None]:
-    """Prevent packages from starting services. Afterwards the host's own policy is restored."""
+    """Within, packages install without starting anything. Afterwards the host's own policy stands as before."""
     if POLICY.exists() and MARK not in POLICY.read_text():
         POLICY.rename(SET_ASIDE)
     POLICY.write_text(f"#!/bin/sh\n{MARK}\nexit {FORBIDDEN}\n")

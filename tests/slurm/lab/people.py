@@ -1,6 +1,4 @@
-"""Users of the lab: Unix users and groups, and the same users in accounting. Created, and removed
-again.
-"""
+"""The people of the lab: Unix users and groups, and the same people in Slurm's accounting. Made on the host, and removed again."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ PARTING_SECONDS = 10
 
 
 class Taken(Exception):
-    """The host has another user of this name; the message names them."""
+    """The host has somebody of this name who is not ours; the message says whom."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,7 @@ QUALITIES = {
 def accounting(
     cluster: str, people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS
 ) -> Iterator[tuple[str, ...]]:
-    """Return the calls of sacctmgr that give a new slurmdbd cluster, QOS, accounts, users and
-    shares.
-    """
+    """What `sacctmgr` is told, call by call, so that a new slurmdbd knows cluster, QOS, accounts, people and shares."""
     yield ("add", "cluster", cluster)
     for quality, priority in QUALITIES.items():
         if quality != "normal":
@@ -117,11 +113,9 @@ def leave(
     *,
     seconds: float = PARTING_SECONDS,
 ) -> list[str]:
-    """Remove the lab's users and groups, and no others.
-
-    Their processes in the lab are ended; those about to end are awaited for `seconds`. A user with
-    a process outside, such as `su alice`, stays and is returned. The next call removes them.
-    """
+    """Remove our users and groups, and nobody else. What they still have of the lab is ended, and who is about to end is waited for, but no
+    longer than `seconds`. Who then has a process that is not of the lab, such as somebody's `su alice`, stays, and is told of and returned:
+    the next one to leave removes them."""
     ours = [person for person in people if _is_ours(person)]
     with contextlib.suppress(TimeoutError):
         wait_until(lambda: not _end_what_is_left(ours), "their processes to end", seconds=seconds)
@@ -156,9 +150,7 @@ def _end_what_is_left(people: Sequence[Person]) -> list[Process]:
 
 
 def _particulars(person: Person) -> list[str]:
-    """Return options of useradd: no home, mailbox, subordinate numbers or lastlog that userdel
-    would leave.
-    """
+    """No home, no mailbox, no subordinate numbers, no line in lastlog: nothing that userdel would leave behind."""
     teams = ",".join(team for team, _ in person.teams)
     options = [
         "--uid",

@@ -1,6 +1,4 @@
-"""Place of a cluster of the lab: one directory and one block of ports, shared with no other
-Slurm.
-"""
+"""Where a cluster of the lab lives: one folder and one block of ports, shared with no other cluster and no Slurm of the host."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ class Place:
 
     @property
     def conf(self) -> Path:
-        """Directory of slurm.conf and the files next to it, such as job_submit.lua."""
+        """Where Slurm looks for slurm.conf and whatever lies beside it, such as job_submit.lua."""
         return self.folder / "conf"
 
     @property
@@ -65,7 +63,7 @@ class Place:
 
     @property
     def plugins(self) -> Path:
-        """Directory in which Slurm looks for plug-ins after its own."""
+        """Where Slurm looks for further plug-ins, after its own."""
         return self.folder / "plugins"
 
     @property
@@ -94,9 +92,7 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment of every process of this cluster and no other. Its last line identifies
-        them.
-        """
+        """What every daemon and command of this cluster gets, and no other process has: by the last line we know them again."""
         return {
             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
             "LC_ALL": "C.UTF-8",

@@ -1,6 +1,4 @@
-"""Processes of the host: start one that outlives us, identify it by id and start time, end a
-cluster's.
-"""
+"""Processes of the host: start one that outlives us, know it again by its id and start time, and end what belongs to one cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ TITLED = (b"slurmstepd", b"slurmscriptd", b"slurmctld")
 
 @dataclass(frozen=True)
 class Process:
-    """Process by number and start time, so that a reused number is not mistaken for it."""
+    """A process by number and start time, so that a number given again to another process is not taken for it."""
 
     pid: int
     started: str
@@ -36,7 +34,7 @@ class Process:
 
     @property
     def command(self) -> bytes:
-        """Its arguments, or the title that it set, or the name of its program."""
+        """Its words, or the title that it has given itself; where it has neither, the name of its program."""
         return (
             _read(self.pid, "cmdline").replace(b"\0", b" ").strip()
             or _read(self.pid, "comm").strip()
@@ -44,7 +42,7 @@ class Process:
 
     @property
     def of_the_lab(self) -> bool:
-        """True if it was started in a cluster; a shell of `su alice` was not."""
+        """Whether it was started in a cluster, whichever; a shell in which somebody is `su alice` was not."""
         return any(each.startswith(f"{MARK}={BASE}/".encode()) for each in _environment(self.pid))
 
     @property
@@ -57,7 +55,7 @@ class Process:
                 os.kill(self.pid, number)
 
     def end(self, number: int, seconds: float) -> None:
-        """Send the signal, wait until the process is gone, and send SIGKILL if it is late."""
+        """Send the signal, wait until the process is gone, and insist with SIGKILL when it is not in time."""
         self.send(number)
         with contextlib.suppress(TimeoutError):
             wait_until(lambda: not self.running, f"process {self.pid} to end", seconds=seconds)
@@ -74,9 +72,7 @@ def launch(
     uid: int,
     gid: int,
 ) -> Process | None:
-    """Start a daemon that outlives us; None if it has ended. The user must be able to write the
-    log.
-    """
+    """Start a daemon that outlives us; None when it has ended already. The log must be writable for the user."""
     done = subprocess.run(
         [*LAUNCH, str(log), *command],
         stdin=subprocess.DEVNULL,
@@ -94,7 +90,7 @@ def launch(
 
 
 def family(place: Place) -> list[Process]:
-    """Return every process of the cluster: daemons, steps, jobs, commands; not a person's shell."""
+    """Every process of the cluster: daemons, steps, jobs, commands under way; but not the shell of a person who looks at it."""
     mark = f"{MARK}={place.folder}".encode()
     parents = dict(_parents())
     ours = {pid for pid in parents if mark in _environment(pid) or _is_titled(pid, place)}
@@ -105,7 +101,7 @@ def family(place: Place) -> list[Process]:
 
 
 def processes_of(uid: int) -> list[Process]:
-    """Return the processes that have this user, or could return to it, without zombies."""
+    """Those that have this user, or could take it on again. Corpses that nobody has buried yet are none."""
     return [
         process
         for pid, _ in _parents()
@@ -114,7 +110,7 @@ def processes_of(uid: int) -> list[Process]:
 
 
 def end_family(place: Place) -> None:
-    """Send SIGKILL to all of them until none is left: a dying daemon may have started a child."""
+    """SIGKILL to all of them, again and again until none is left: a dying daemon may have had a child under way."""
 
     def gone() -> bool:
         left = family(place)
@@ -126,9 +122,7 @@ def end_family(place: Place) -> None:
 
 
 def _is_titled(pid: int, place: Place) -> bool:
-    """Return True for a process of Slurm that overwrote its environment and has a log of the
-    cluster open.
-    """
+    """Whether it is one of Slurm's processes that write their title over their environment, and holds a log of the cluster open."""
     if not _read(pid, "comm").startswith(TITLED):
         return False
     folder = f"{place.folder}/"
@@ -150,9 +144,7 @@ def _users(pid: int) -> list[str]:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    """Return the processes of this host or container, without those of containers that the host
-    sees.
-    """
+    """Those of this host, or of this room. A host sees what runs in rooms too, under the same paths and users: none of its own."""
     here = _room("self")
     for entry in PROC.iterdir():
         if (

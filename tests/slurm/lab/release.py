@@ -1,6 +1,4 @@
-"""Root of another Debian release, made once: its Slurm, MUNGE, MariaDB, compiler and Python,
-unused.
-"""
+"""The root of another Debian release, made once: its Slurm, MUNGE, MariaDB, compiler and Python, and nothing that has been used."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ UNDATED = 'Acquire::Check-Valid-Until "false"'  # a mirror may stand still; its 
 
 @dataclass(frozen=True)
 class Release:
-    """Release by name, and its directories: its root, and what the checkout has for it."""
+    """A release by name, and the folders that belong to it: its root, and what the checkout has of its own in there."""
 
     name: str
 
@@ -118,7 +116,7 @@ def _make(release: Release) -> None:
 
 
 def mirror() -> str:
-    """Return the Debian mirror of this host's apt. Raises Unobtainable."""
+    """Where this host's own apt finds Debian. Raises Unobtainable."""
     asked = [
         "apt-get",
         "indextargets",

@@ -1,9 +1,7 @@
-"""Command in the root of another release, isolated: it starts, writes and binds nothing on the
-host.
+"""A command in the root of another release, as on a machine of its own: nothing that it starts, writes or binds is the host's.
 
-Mounts, processes, names and network are its own. The root lies under a layer in memory, so each
-command finds it as it was made, and its processes and files end with it. The checkout is the
-host's, with a .venv and a .cache of the release.
+Mounts, processes, names and network are the room's. The root lies under a layer in memory, so that each command finds it as it was made,
+and what is left running or written ends with it. The checkout is the host's, with a .venv and a .cache of the release.
 """
 
 from __future__ import annotations
@@ -64,9 +62,7 @@ exec chroot "$room" sh -c 'cd "$0" && "$@"; exit $?' "$checkout" "$@"
 
 
 def furnish(release: Release) -> None:
-    """Fetch Python's packages and the source of this release's Slurm for the plug-ins. Raises
-    Unobtainable.
-    """
+    """Fetch what the tests need: Python's packages, and the source of this release's Slurm for the plug-ins. Raises Unobtainable."""
     _try(release)
     (CHECKOUT / ".venv").mkdir(exist_ok=True)
     if _enter(release, ("make", ".venv/.dev"), fetching=True):
@@ -79,9 +75,7 @@ def furnish(release: Release) -> None:
 
 
 def run(release: Release, command: Sequence[str]) -> int:
-    """Return the exit code of the command, run in the checkout, with a loopback and no other
-    network.
-    """
+    """The exit code of the command, run from the checkout's folder, with a loopback and no other network."""
     return _enter(release, command, fetching=False)
 
 

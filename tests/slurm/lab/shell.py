@@ -1,6 +1,4 @@
-"""Commands in a cluster, as its users and as root, with a time limit; and waiting for their
-output.
-"""
+"""Commands in a cluster, as its users and as root, under a time limit; and waiting for what they say."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ class Ran:
 
 
 class Shell:
-    """Shell of users of the cluster."""
+    """Where people of the cluster type."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -86,10 +84,9 @@ class Shell:
         seconds: float = SECONDS,
         environment: Mapping[str, str] | None = None,
     ) -> Ran:
-        """Run as this user and primary group (default: the user's), in the user's home of this
-        cluster.
+        """Run as this user, with this primary group (that of the user unless told), in the user's home of this cluster.
 
-        Raises TimeoutError with the output so far; then no process of the command is left.
+        Raises TimeoutError, with what was said until then, when the time is over; nothing of the command is left then.
         """
         who = pwd.getpwnam(user)
         home = str(self.place.folder if user == "root" else self.place.home(user))
@@ -136,9 +133,7 @@ class Shell:
         return int(ran.done().out.partition(";")[0])
 
     def states(self, job: int | str) -> list[str]:
-        """Return the states of the job, or of the parts of an array; none if the controller does
-        not know it.
-        """
+        """The states of the job, or of the parts of an array, as the controller has them; none when it does not know the job."""
         ran = self.run(
             "root", "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"
         )
@@ -161,9 +156,7 @@ class Shell:
         return answers.fields(self.root("scontrol", "--oneliner", "show", "job", str(number)))
 
     def nodes(self) -> dict[str, str]:
-        """Return the state of each node as `sinfo` prints it: idle, mixed, allocated, down, with
-        `*`.
-        """
+        """The state of each node, as `sinfo` writes it in one word: idle, mixed, allocated, down, and marks like `*`."""
         return dict(
             line.split()
             for line in self.root("sinfo", "--noheader", "--Node", "--format=%N %T").splitlines()
@@ -193,9 +186,7 @@ class Shell:
     def sacct(
         self, *options: str, columns: Sequence[str] = (*WITHOUT_NAMES, *RUN_TIMES)
     ) -> list[dict[str, str]]:
-        """Return rows of accounting, by default of all users and no steps. It lags behind the
-        controller.
-        """
+        """Rows of accounting: all users and no steps, unless told. It lags behind the controller, so wait for what you need."""
         asked = (
             "--allusers",
             "--allocations",

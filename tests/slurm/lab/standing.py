@@ -1,4 +1,4 @@
-"""Output of sshare and sprio of a real Slurm at one moment, in every format, recorded for tests."""
+"""What sshare and sprio of a real Slurm print of one moment, in every form that they have: recorded for the tests of ours."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ PRIORITIES: Mapping[str, tuple[str, ...]] = {
 
 
 def record(cluster: Cluster, folder: Path) -> None:
-    """Play, ask, and write one file for each output, with Fair Tree and with the classic rule."""
+    """Play, ask, and write one file an answer into `shares` and `priorities` of the folder, of Fair Tree and of the classic rule."""
     jobs = founded(cluster)
     _ask(cluster, folder / "fair-tree", jobs)
     cluster.reconfigure(CLASSIC)
@@ -165,9 +165,7 @@ def founded(cluster: Cluster) -> str:
 
 
 def play(cluster: Cluster) -> str:
-    """Create usage, one user's very large, a full cluster, and pending jobs. Returns two job
-    numbers.
-    """
+    """Users with some usage and one with very much; a full cluster; jobs of every kind that wait. The numbers of two of these."""
     used = [
         cluster.submit("alice", "--account=wg_astro", "--cpus-per-task=8", script="sleep 20"),
         cluster.submit(
@@ -226,9 +224,7 @@ def _waiting(cluster: Cluster) -> str:
 
 
 def _ask(cluster: Cluster, folder: Path, jobs: str) -> None:
-    """Run every command right after a tick, and the first ones again to see that no tick came
-    meanwhile.
-    """
+    """Every question, right after a tick; and the first ones again, to see that none came in between."""
     while True:
         before = _said(cluster, SHARES["everything"], jobs)
         wait_until(partial(_has_counted, cluster, before), "slurmctld to count", seconds=TICK)

@@ -1,6 +1,6 @@
-"""Random trees of accounts with much usage, and the output of a real sshare, recorded for tests.
+"""Random trees of accounts with much usage, and what sshare of a real Slurm says of them: recorded for the tests of fair share.
 
-A QOS multiplies usage, so that the whole numbers of sshare have more digits than anything else.
+A QOS multiplies usage by so much that the whole numbers of sshare have more digits than it prints of anything else.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ def begin(cluster: Cluster) -> None:
 
 
 def grow(cluster: Cluster, chance: random.Random, name: str) -> list[tuple[str, str]]:
-    """Add an account below the root with accounts and users below it, and return them as (account,
-    user).
-    """
+    """A new account below the root, with accounts and users below it, some of whom use the cluster. Who they are, as (account, user)."""
     for command in _grown(chance, name):
         cluster.root("sacctmgr", "--immediate", *command)
     listed = cluster.root(
@@ -95,9 +93,7 @@ def _has_counted(cluster: Cluster, before: str) -> bool:
 
 
 def _grown(chance: random.Random, name: str) -> Iterator[tuple[str, ...]]:
-    """Return the calls of sacctmgr for an account below the root, with accounts and users below
-    it.
-    """
+    """What sacctmgr is told: a new account below the root, with accounts and users below it."""
     above = [(name, 1)]
     yield (
         "add",

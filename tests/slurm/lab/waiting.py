@@ -1,4 +1,4 @@
-"""Output for a queue in which jobs wait for every kind of reason, for tests of `fairbank why`."""
+"""What a Slurm says of a queue in which jobs wait for every kind of reason: recorded for the tests of `fairbank why` and its readers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,7 @@ def record(cluster: Cluster, folder: Path) -> None:
 
 
 def play(cluster: Cluster) -> int:
-    """Submit jobs: some run, others wait for nodes, jobs, licences, a limit, a reservation or a
-    time.
-
-    Returns the last one that is planned.
-    """
+    """Some run, others wait for nodes, for others, licences, a limit, a reservation, another job or a time. The last that is planned."""
     cluster.root(
         "sacctmgr",
         "--immediate",

@@ -1,4 +1,4 @@
-"""Requests for nodes."""
+"""What is asked of nodes."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ def node_list(queue: Queue) -> None:
 
 
 def range_of_nodes(queue: Queue) -> None:
-    """Two to four nodes, as many as are free; the next job gets the rest, which may be its
-    minimum.
-    """
+    """Of two to four nodes as many as are free; whoever comes behind has what is left, which may be the least that it wants."""
     queue.down()
     queue.waits("range", "-N2-4", WHOLE, "-t30", priority=900)
     queue.waits("rest", "-N1-3", WHOLE, "-t30", priority=800)

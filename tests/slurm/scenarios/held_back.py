@@ -1,4 +1,4 @@
-"""Reasons that hold jobs back: dependencies, times, licences, limits."""
+"""What holds jobs back: dependencies, times, licences, limits."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def limit_beside_those_who_run(queue: Queue) -> None:
 
 
 def limit_of_who_does_not_fit(queue: Queue) -> None:
-    """A limit on CPUs is checked once there are nodes: a job without any waits for these."""
+    """A limit on CPUs is looked at when there are nodes: whoever has none waits for these, and the others behind it."""
     queue.limits("account", "wg_bio", grptres="cpu=100")
     queue.runs("first", "-N5", WHOLE, "-t30").down()
     queue.waits("over", "-n120", "-t30", user="bob", priority=900)

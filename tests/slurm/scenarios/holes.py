@@ -6,9 +6,7 @@ from tests.slurm.queues import WHOLE, Queue
 
 
 def hole_just_fits(queue: Queue) -> None:
-    """Two nodes are free for ten minutes before a job of all six: nine minutes fit, thirty do
-    not.
-    """
+    """Two nodes are free for ten minutes before a job of all six: one of nine minutes fits, one of thirty does not."""
     queue.runs("first", "-N4", WHOLE, "-t10").down()
     queue.waits("all", "-N6", WHOLE, "-t60", priority=900)
     queue.waits("short", "-N1", WHOLE, "-t9", priority=500)
@@ -30,7 +28,7 @@ def hole_for_a_shorter_one(queue: Queue) -> None:
 
 
 def nodes_beside_the_plan(queue: Queue) -> None:
-    """A plan for three nodes leaves one for any time."""
+    """What is planned for three nodes leaves one for as long as anybody wants."""
     queue.runs("first", "-N4", WHOLE, "-t10").down()
     queue.waits("three", "-N3", WHOLE, "-t60", priority=900)
     queue.waits("long", "-N1", WHOLE, "-t600", priority=500)

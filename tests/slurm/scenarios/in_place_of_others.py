@@ -1,4 +1,4 @@
-"""Jobs that lose their nodes to others, on a cluster that preempts."""
+"""Whose place others take, on a cluster that preempts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from tests.slurm.queues import PARTITIONS, WHOLE, Queue, Scenario
 
 
 def preempted_by_qos(queue: Queue) -> None:
-    """QOS high preempts QOS low and no other.
-
-    All nodes that become free are taken: the first of them may be free a moment before the others.
-    """
+    """Those of QOS high take the place of those of QOS low, and of nobody else. (All nodes that come free are taken: the first of them may
+    be free a moment before the others.)"""
     queue.account("modify", "qos", "high", "set", "preempt=low")
     queue.runs("low", "--qos=low", "-N2", WHOLE, "-t30", user="bob")
     queue.runs("low-too", "--qos=low", "-N2", WHOLE, "-t30", user="bob")
@@ -32,9 +30,7 @@ def no_more_preempted_than_needed(queue: Queue) -> None:
 
 
 def the_lowest_qos_goes_first(queue: Queue) -> None:
-    """Of two candidates the one whose QOS has the lower priority is preempted, though it is later
-    and larger.
-    """
+    """Of two whose place may be taken the one of the QOS with the lower priority goes, though it came later and has more nodes."""
     queue.account("modify", "qos", "high", "set", "preempt=low,normal")
     queue.runs("low", "--qos=low", "-N1", WHOLE, "-t30", user="bob")
     queue.runs("normal", "-N2", WHOLE, "-t30").runs(
@@ -54,7 +50,7 @@ def of_one_qos_the_smallest_goes_first(queue: Queue) -> None:
 
 
 def preempted_by_partition(queue: Queue) -> Sequence[str]:
-    """A partition of a higher tier preempts a lower one on the nodes of both."""
+    """Jobs of a partition of a higher tier take the place of those of a lower one on the nodes of both."""
     express = "partitionname=express"
     queue.runs("plain", "-N4", WHOLE, "-t30").runs("small", "-N1", WHOLE, "-t30")
     queue.tell(

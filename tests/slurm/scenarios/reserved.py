@@ -1,6 +1,4 @@
-"""Reservations to come, running, and for maintenance: jobs that may use their nodes, and until
-when.
-"""
+"""Reservations that are to come, that run, and for maintenance: who may use their nodes, and until when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order of jobs."""
+"""Who goes first."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from tests.slurm.queues import PARTITIONS, WHOLE, Queue
 
 
 def tier(queue: Queue) -> Sequence[str]:
-    """A partition of a higher tier goes first on shared nodes.
-
-    The express job ends minutes before the small one. If they ended together, slurmctld 24.11 would
-    have two answers: for the rest of a cycle it rounds the end of a job that backfill started up to
-    the minute, so the plain job would be planned after the small one.
-    """
+    """A partition of a higher tier goes first on nodes that it shares. (The express job ends minutes before the small one. If they end
+    together, slurmctld 24.11 has two answers: for the rest of a cycle it rounds the end of whom backfill started in it up to the minute, so
+    that the plain job is planned behind the small one.)"""
     express = "partitionname=express"
     queue.tell(
         "create",
@@ -53,7 +50,7 @@ def those_behind_wait(queue: Queue) -> None:
 
 
 def several_partitions(queue: Queue) -> None:
-    """A job that may run in two partitions starts where nodes are free."""
+    """A job that may run in two starts where there is room."""
     queue.runs("first", "-N6", WHOLE, "-t30").down()
     queue.waits("either", "-pcpu,gpu", "-N1", WHOLE, "-t30", priority=900)
     queue.waits("here", "-N1", WHOLE, "-t30", priority=800)

@@ -113,10 +113,10 @@ class Doctor:
         checks: list[HealthCheck] = []
         if (
             alive
-            and (there := self._try(checks, "slurmctld tells the time", self._slurm.clock))
+            and (slurm_time := self._try(checks, "slurmctld tells the time", self._slurm.clock))
             is not None
         ):
-            checks.append(slurm_checks.clock_check(int(time.time()), there, "slurmctld"))
+            checks.append(slurm_checks.clock_check(int(time.time()), slurm_time, "slurmctld"))
         if config:
             checks.append(slurm_checks.authentication_check(config))
         if config.get("AuthType", "auth/munge") == "auth/munge":
@@ -126,7 +126,7 @@ class Doctor:
                     lambda: self._munge(munge_socket(config)),
                 )
             )
-        known = self._bank_cluster(checks, name)
+        cluster = self._bank_cluster(checks, name)
         machine = (
             self._try(
                 checks,
@@ -139,10 +139,10 @@ class Doctor:
         if machine is not None:
             checks += [
                 *slurm_checks.accounting_checks(config, machine),
-                *slurm_checks.billing_weights(machine, known),
+                *slurm_checks.billing_weights(machine, cluster),
                 *slurm_checks.limit_checks(machine.partitions),
             ]
-            checks += [] if known is None else slurm_checks.price_checks(machine, known)
+            checks += [] if cluster is None else slurm_checks.price_checks(machine, cluster)
         elif config and not alive:
             checks += slurm_checks.accounting_checks(
                 config, SlurmMachine(cluster=name or "", partitions=())
@@ -203,9 +203,9 @@ class Doctor:
             self._slurm.nodes(),
             self._slurm.qos(),
         )
-        if wrong := (*places.unreadable, *nodes.unreadable, *qualities.unreadable):
+        if unreadable := (*places.unreadable, *nodes.unreadable, *qualities.unreadable):
             raise Unknown(
-                f"cannot read {wrong[0]}", remedy="mend it in slurm.conf or with sacctmgr"
+                f"cannot read {unreadable[0]}", remedy="mend it in slurm.conf or with sacctmgr"
             )
         return SlurmMachine(
             cluster=name, partitions=places.rows, nodes=nodes.rows, qos=qualities.rows, flags=flags
@@ -214,18 +214,18 @@ class Doctor:
     def _policy(self, config: slurm_checks.Config, path: str) -> slurm_checks.PolicyFileHealth:
         try:
             with Path(path).open("rb") as file:
-                kept, text = os.fstat(file.fileno()), file.read(POLICY_SIZE_MAX + 1)
-        except FileNotFoundError as missing:
+                info, text = os.fstat(file.fileno()), file.read(POLICY_SIZE_MAX + 1)
+        except FileNotFoundError as error:
             remedy = "fairbank slurm sync writes it, where slurmctld runs and on submit hosts"
-            raise Unknown("it is not there", remedy=remedy) from missing
-        except OSError as bad:
-            raise Forbidden(f"{bad.strerror}", remedy=f"chmod a+r {path}") from bad
-        found = read_header(text)
-        readable = bool(kept.st_mode & 0o004) or kept.st_uid == slurm_uid(config)
+            raise Unknown("it is not there", remedy=remedy) from error
+        except OSError as error:
+            raise Forbidden(f"{error.strerror}", remedy=f"chmod a+r {path}") from error
+        header = read_header(text)
+        readable = bool(info.st_mode & 0o004) or info.st_uid == slurm_uid(config)
         return slurm_checks.PolicyFileHealth(
             path=path,
-            written=found.written,
-            is_whole=found.is_whole,
+            written=header.written,
+            is_whole=header.is_whole,
             is_readable=readable,
             stale_seconds=self._site.stale_seconds,
         )
@@ -241,10 +241,10 @@ class Doctor:
 
 def munge_socket(config: slurm_checks.Config) -> str | None:
     """Return the socket of munged that slurm.conf names; None for the default."""
-    said = {
+    parameters = {
         name.lower(): value for name, value in split_parameters(config.get("AuthInfo", "")).items()
     }
-    return said.get("socket")
+    return parameters.get("socket")
 
 
 _TEXT_MAX = 4 * 1024 * 1024
@@ -260,9 +260,11 @@ def _script(path: Path) -> Script:
     text = _text(path)
     if text is None:
         return Script(path=str(path), exists=False, is_ours=False)
-    for each in (path, *map(Path, called_files(text)[:16])):
-        if is_ours(_text(each) or ""):
-            missing = [name for name in RULES if not (each.parent / "fairbank" / name).is_file()]
+    for candidate in (path, *map(Path, called_files(text)[:16])):
+        if is_ours(_text(candidate) or ""):
+            missing = [
+                name for name in RULES if not (candidate.parent / "fairbank" / name).is_file()
+            ]
             return Script(path=str(path), exists=True, is_ours=True, missing=missing)
     return Script(path=str(path), exists=True, is_ours=False)
 
@@ -280,8 +282,8 @@ def find_table(path: str) -> TableFile:
     try:
         with Path(path).open("rb") as file:
             table = decode(file.read(TABLE_SIZE_MAX + 1))
-    except OSError as bad:
-        return TableFile(path=path, error=str(bad.strerror))
-    except Malformed as bad:
-        return TableFile(path=path, error=bad.message)
+    except OSError as error:
+        return TableFile(path=path, error=str(error.strerror))
+    except Malformed as error:
+        return TableFile(path=path, error=error.message)
     return TableFile(path=path, written=table.written, stale_seconds=table.stale_seconds)

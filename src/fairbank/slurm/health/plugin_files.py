@@ -78,16 +78,16 @@ def is_loaded(config: Config, name: str) -> bool:
 def script_checks(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
     """Check the Lua files that Slurm loads, by their names."""
     for name, script in found.items():
-        who = SCRIPTS[name][1]
-        where = script.path.rpartition("/")[0]
-        copy = f"cp /opt/fairbank/share/fairbank/plugins/{name} {where}/"
+        program = SCRIPTS[name][1]
+        directory = script.path.rpartition("/")[0]
+        copy = f"cp /opt/fairbank/share/fairbank/plugins/{name} {directory}/"
         rules = (
-            f"cp /opt/fairbank/share/fairbank/plugins/fairbank/*.lua {where}/fairbank/; touch"
+            f"cp /opt/fairbank/share/fairbank/plugins/fairbank/*.lua {directory}/fairbank/; touch"
             f" {script.path}"
         )
         if not script.exists:
             yield HealthCheck(
-                f"{who}: there is no {script.path}, or it cannot be read", False, copy
+                f"{program}: there is no {script.path}, or it cannot be read", False, copy
             )
         elif not script.is_ours:
             remedy = (
@@ -95,14 +95,16 @@ def script_checks(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
                 " of your own)"
             )
             yield HealthCheck(
-                f"{who}: {script.path} is not ours, and calls none of ours", False, remedy
+                f"{program}: {script.path} is not ours, and calls none of ours", False, remedy
             )
         elif script.missing:
             yield HealthCheck(
-                f"{who}: {script.path} lacks its rules: {', '.join(script.missing)}", False, rules
+                f"{program}: {script.path} lacks its rules: {', '.join(script.missing)}",
+                False,
+                rules,
             )
         else:
-            yield HealthCheck(f"{who}: {script.path} is ours", True)
+            yield HealthCheck(f"{program}: {script.path} is ours", True)
 
 
 def table_path(settings: Mapping[str, str]) -> str:

@@ -65,13 +65,17 @@ def clock_check(here: int, there: int, whose: str) -> HealthCheck:
         whose: name of the other clock.
     """
     apart = abs(here - there)
-    way = "" if apart <= CLOCK_SECONDS else ", ahead of ours" if there > here else ", behind ours"
+    direction = (
+        "" if apart <= CLOCK_SECONDS else ", ahead of ours" if there > here else ", behind ours"
+    )
     remedy = (
         "keep the clocks of all hosts right with chrony or ntpd: times in the books come from them,"
         " and MUNGE refuses what is too old"
     )
     return HealthCheck(
-        f"the clock of {whose} is {apart} s from this host's{way}", apart <= CLOCK_SECONDS, remedy
+        f"the clock of {whose} is {apart} s from this host's{direction}",
+        apart <= CLOCK_SECONDS,
+        remedy,
     )
 
 
@@ -111,8 +115,8 @@ def price_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]
         f"fairbank slurm import --dry-run --settings {machine.cluster}.toml prints the bank's"
         " settings as Slurm has them; restart the bank"
     )
-    for each in differences:
-        yield HealthCheck(each, False, remedy)
+    for difference in differences:
+        yield HealthCheck(difference, False, remedy)
     if not differences:
         yield HealthCheck(
             f"the bank prices {len(machine.partitions)} partitions as Slurm bills them"
@@ -126,30 +130,30 @@ def billing_weights(machine: SlurmMachine, known: Cluster | None) -> Iterator[He
 
     A rule other than MAX_TRES is accepted only if the bank has it too.
     """
-    meant = known is not None and all(
-        each.billing_rule is machine.billing_rule for each in known.partitions.values()
+    is_intended = known is not None and all(
+        partition.billing_rule is machine.billing_rule for partition in known.partitions.values()
     )
     maximum = machine.billing_rule is not BillingRule.SUM
-    said = (
+    text = (
         "MAX_TRES, the dearest of a job's TRES counts"
         if maximum
         else "no MAX_TRES, a GPU and its cores cost both"
     )
     yield HealthCheck(
-        f"PriorityFlags: {said}",
-        maximum or meant,
+        f"PriorityFlags: {text}",
+        maximum or is_intended,
         'PriorityFlags=MAX_TRES in slurm.conf; or, if it is meant so, adding = "sum" in the bank',
     )
-    for place in machine.partitions:
-        gpus = any(node.gpus for node in machine.nodes if place.name in node.partitions)
-        weighed = set(parse_weights(place.weights)) if place.weights else {"cpu"}
+    for partition in machine.partitions:
+        gpus = any(node.gpus for node in machine.nodes if partition.name in node.partitions)
+        weighed = set(parse_weights(partition.weights)) if partition.weights else {"cpu"}
         if gpus and not any(name.startswith("gres/gpu") for name in weighed):
             remedy = (
-                f'PartitionName={place.name} ... TRESBillingWeights="CPU=...,Mem=...,GRES/gpu=..."'
+                f'PartitionName={partition.name} ... TRESBillingWeights="CPU=...,Mem=...,GRES/gpu=..."'
                 " in slurm.conf, and the same in the bank"
             )
             yield HealthCheck(
-                f"partition {place.name} has GPUs, and they cost nothing", False, remedy
+                f"partition {partition.name} has GPUs, and they cost nothing", False, remedy
             )
 
 
@@ -159,8 +163,8 @@ def limit_checks(places: Sequence[SlurmPartition]) -> Iterator[HealthCheck]:
     A job without one has no maximum price: it is refused, or runs without a hold if the agent is so
     set.
     """
-    endless = [place.name for place in places if not place.max_minutes]
-    for name in endless:
+    unlimited = [partition.name for partition in places if not partition.max_minutes]
+    for name in unlimited:
         remedy = (
             f"PartitionName={name} ... MaxTime=7-00:00:00 DefaultTime=01:00:00 in slurm.conf, then"
             " scontrol reconfigure"
@@ -171,14 +175,14 @@ def limit_checks(places: Sequence[SlurmPartition]) -> Iterator[HealthCheck]:
             False,
             remedy,
         )
-    if not endless:
+    if not unlimited:
         yield HealthCheck("every partition has a finite time limit", True)
 
 
 def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:
     """Check that Slurm loads the plug-ins, and that they fit the agent."""
-    steps = split_list(config.get("PrEpPlugins", ""))
-    if "prep/fairbank" in steps:
+    plugins = split_list(config.get("PrEpPlugins", ""))
+    if "prep/fairbank" in plugins:
         yield HealthCheck("slurmctld loads prep/fairbank", True)
         yield from _parameters(config, agent)
     elif uses_prolog_script(config):
@@ -189,24 +193,27 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
     else:
         yield HealthCheck(
             "slurmctld does not ask before a job starts:"
-            f" PrEpPlugins={','.join(steps) or '(none)'}",
+            f" PrEpPlugins={','.join(plugins) or '(none)'}",
             False,
             f"PrEpPlugins=prep/fairbank,prep/script in slurm.conf and restart slurmctld ({_GUIDE});"
             " leave it so while you only look on",
         )
-    for key, where in (("JobSubmitPlugins", "slurmctld"), ("CliFilterPlugins", "submit commands")):
+    for key, program in (
+        ("JobSubmitPlugins", "slurmctld"),
+        ("CliFilterPlugins", "submit commands"),
+    ):
         remedy = (
             f"{key}=lua in slurm.conf, with our files beside it (docs/howto/submission-policy.md)"
         )
         yield HealthCheck(
-            f"{where}: {key}={config.get(key, '') or '(none)'}", loads_lua(config, key), remedy
+            f"{program}: {key}={config.get(key, '') or '(none)'}", loads_lua(config, key), remedy
         )
 
 
 def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:
-    said = split_parameters(config.get("PrEpParameters", ""))
-    socket = said.get("fairbank_socket", SOCKET)
-    patience = said.get("fairbank_patience", "")
+    parameters_ = split_parameters(config.get("PrEpParameters", ""))
+    socket = parameters_.get("fairbank_socket", SOCKET)
+    patience = parameters_.get("fairbank_patience", "")
     seconds = float(patience) if patience.isascii() and patience.isdigit() else PATIENCE_SECONDS
     if agent is None:
         return
@@ -244,23 +251,25 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
             user in agent.slurm_users,
             remedy,
         )
-    heard = [
-        each["slurm"] for each in status["plugins"] if each["cluster"] == config.get("ClusterName")
+    connected = [
+        incident["slurm"]
+        for incident in status["plugins"]
+        if incident["cluster"] == config.get("ClusterName")
     ]
     yield HealthCheck(
-        f"slurmctld is connected to the agent: {', '.join(heard) or 'no'}",
-        bool(heard),
+        f"slurmctld is connected to the agent: {', '.join(connected) or 'no'}",
+        bool(connected),
         "restart slurmctld once its plug-in is installed (a reconfiguration does not load it), and"
         " look for Fairbank in its log",
     )
     yield _bank_check(bank)
-    kept = (
+    outbox_state = (
         f"{outbox['reports']} reports wait"
         if not outbox["trouble"]
         else f"cannot be written: {outbox['trouble']}"
     )
     yield HealthCheck(
-        f"the agent's outbox: {kept}",
+        f"the agent's outbox: {outbox_state}",
         not outbox["trouble"],
         "make room on its disk; the agent goes on by itself",
     )
@@ -275,15 +284,13 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
             remedy,
         )
     yield _frame_check(status.get("quarantine"))
-    for each in status.get("incidents", ()):
-        if now - each["last"] < INCIDENT_SECONDS:
-            how_often = (
-                f"{each['count']} since {iso(each['since'])}, the last at {iso(each['last'])}"
-            )
+    for incident in status.get("incidents", ()):
+        if now - incident["last"] < INCIDENT_SECONDS:
+            how_often = f"{incident['count']} since {iso(incident['since'])}, the last at {iso(incident['last'])}"
             yield HealthCheck(
-                f"the agent tells of {each['about']}: {how_often}: {each['text']}",
+                f"the agent tells of {incident['about']}: {how_often}: {incident['text']}",
                 False,
-                each["remedy"],
+                incident["remedy"],
             )
 
 
@@ -350,8 +357,8 @@ def uses_prolog_script(config: Config) -> bool:
 
 def _prolog_script(config: Config) -> str:
     """Return Fairbank's script. Newer versions run several and number them: PrologSlurmctld[0]."""
-    told = (text for name, text in config.items() if name.partition("[")[0] == "PrologSlurmctld")
-    return next((text for text in told if text.endswith("/prolog_slurmctld")), "")
+    scripts = (text for name, text in config.items() if name.partition("[")[0] == "PrologSlurmctld")
+    return next((text for text in scripts if text.endswith("/prolog_slurmctld")), "")
 
 
 def loads_lua(config: Config, key: str) -> bool:

@@ -112,40 +112,25 @@ def plan_changes(
 def _accounts(
     wanted: TargetAccounts, accounts: Mapping[str, SlurmAssociation], funds: BankFunds
 ) -> Iterator[SacctmgrChange]:
-    by_id = {each.id: each for each in wanted.projects}
-    where = f"cluster={wanted.cluster}"
+    by_id = {project.id: project for project in wanted.projects}
+    cluster = f"cluster={wanted.cluster}"
+    # Parents come first: sacctmgr knows no parent that does not exist.
     for project in sorted(
-        wanted.projects, key=lambda each: (len(funds.chains[each.id]), each.account)
+        wanted.projects, key=lambda project: (len(funds.chains[project.id]), project.account)
     ):
+        name, group = project.account, project.group
         parent = by_id[project.parent].account if project.parent in by_id else None
-        known = accounts.get(project.account)
+        known = accounts.get(name)
         if known is None:
-            words = (
-                "add",
-                "account",
-                project.account,
-                where,
-                f"description={project.group}",
-                f"organization={project.group}",
-            )
-            yield SacctmgrChange(
-                (*words, *([f"parent={parent}"] if parent else [])),
-                f"project {project.account} has no account",
-            )
+            words = ["add", "account", name, cluster]
+            words += [f"description={group}", f"organization={group}"]
+            words += [f"parent={parent}"] if parent else []
+            yield SacctmgrChange(tuple(words), f"project {name} has no account")
         elif parent is not None and known.parent != parent:
-            moved = (
-                "modify",
-                "account",
-                "where",
-                f"name={project.account}",
-                where,
-                "set",
-                f"parent={parent}",
-            )
-            yield SacctmgrChange(
-                moved,
-                f"the parent of {project.account} is {parent}, in Slurm {known.parent or 'root'}",
-            )
+            words = ["modify", "account", "where", f"name={name}", cluster]
+            words += ["set", f"parent={parent}"]
+            why = f"the parent of {name} is {parent}, in Slurm {known.parent or 'root'}"
+            yield SacctmgrChange(tuple(words), why)
 
 
 def _added(cluster: str, account: str, user: str) -> SacctmgrChange:
@@ -167,8 +152,8 @@ def _accounts_without_usage(
 
     With a usage of 0 assumed, the limit would end their running jobs.
     """
-    ours = {each.account for each in wanted.projects}.union(wanted.removed)
-    return sorted(ours & accounts.keys() - wanted.usage.keys())
+    known_accounts = {project.account for project in wanted.projects}.union(wanted.removed)
+    return sorted(known_accounts & accounts.keys() - wanted.usage.keys())
 
 
 def _limit_changes(
@@ -228,17 +213,17 @@ def _set_limit(cluster: str, account: str, limit: int, why: str) -> SacctmgrChan
 
 def _drawable_allocations(project: int, funds: BankFunds, now: int) -> list[BankAllocation]:
     return [
-        each
+        allocation
         for resource in funds.resources
-        for each in funds.payers(project, resource, now)
-        if each.state == "active"
+        for allocation in funds.payers(project, resource, now)
+        if allocation.state == "active"
     ]
 
 
 def billing_limit(association: SlurmAssociation) -> int | None:
     """Return the billing-minutes of an association's GrpTRESMins, or None."""
-    for part in association.group_limits.split(","):
-        name, _, value = part.partition("=")
+    for entry in association.group_limits.split(","):
+        name, _, value = entry.partition("=")
         if name == BILLING and value.isascii() and value.isdigit():
             return int(value)
     return None

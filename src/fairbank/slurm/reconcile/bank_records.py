@@ -100,7 +100,9 @@ def parse_run(row: Row) -> BankRun:
 
 def parse_project(row: Row, members: Sequence[Row]) -> BankProject:
     """Parse a row of the list of projects, with the rows of its members."""
-    return _parse({**row, "members": {each["uid"]: each["role"] for each in members}}, BankProject)
+    return _parse(
+        {**row, "members": {member["uid"]: member["role"] for member in members}}, BankProject
+    )
 
 
 def parse_allocation(row: Row) -> BankAllocation:
@@ -110,19 +112,19 @@ def parse_allocation(row: Row) -> BankAllocation:
 
 def _parse(row: Row, kind: type[Booked], *times: str) -> Booked:
     """Convert a row, after its columns `times` from text to instants."""
-    moments = {
+    instants = {
         name: parse_instant(row[name], field=name)
         for name in times
         if isinstance(row.get(name), str)
     }
     try:
-        return msgspec.convert({**row, **moments}, kind)
-    except msgspec.ValidationError as bad:
+        return msgspec.convert({**row, **instants}, kind)
+    except msgspec.ValidationError as error:
         raise Malformed(
-            f"the bank's answer is not understood: {bad}",
+            f"the bank's answer is not understood: {error}",
             field="server",
             remedy="is the bank as new as this command?",
-        ) from bad
+        ) from error
 
 
 class BankCluster(Cluster, frozen=True):
@@ -134,17 +136,17 @@ class BankCluster(Cluster, frozen=True):
 def parse_cluster(row: Row) -> BankCluster:
     """Parse a row of the list of clusters."""
     partitions = {
-        each["name"]: Partition(
-            each["name"],
-            each["resource"],
+        partition["name"]: Partition(
+            partition["name"],
+            partition["resource"],
             (
                 None
-                if each["weights"] is None
-                else {name: Fraction(weight) for name, weight in each["weights"].items()}
+                if partition["weights"] is None
+                else {name: Fraction(weight) for name, weight in partition["weights"].items()}
             ),
-            BillingRule(each["adding"]),
+            BillingRule(partition["adding"]),
         )
-        for each in row["partitions"]
+        for partition in row["partitions"]
     }
     factors = {name: Fraction(factor) for name, factor in row["qos_factors"].items()}
     return BankCluster(
@@ -158,14 +160,14 @@ class BankFunds:
     def __init__(
         self, projects: Sequence[BankProject], allocations: Sequence[BankAllocation] = ()
     ) -> None:
-        parents = {each.id: each.parent for each in projects}
-        self.chains = {each.id: line_of(each.id, parents) for each in projects}
+        parents = {record.id: record.parent for record in projects}
+        self.chains = {record.id: line_of(record.id, parents) for record in projects}
         """Each project with the parents whose shared credit it may use, nearest first."""
-        self.by_account = {each.account: each for each in projects}
-        self.resources = sorted({each.resource for each in allocations})
+        self.by_account = {record.account: record for record in projects}
+        self.resources = sorted({record.resource for record in allocations})
         self._of: dict[tuple[int, str], list[BankAllocation]] = defaultdict(list)
-        for each in sorted(allocations, key=lambda one: one.start):
-            self._of[each.project, each.resource].append(each)
+        for record in sorted(allocations, key=lambda allocation: allocation.start):
+            self._of[record.project, record.resource].append(record)
 
     def own(self, project: int, resource: str) -> list[BankAllocation]:
         """Return a project's own allocations of a resource, the earliest first."""
@@ -180,8 +182,8 @@ class BankFunds:
             at: start of the run.
         """
         return [
-            each
+            allocation
             for lender in self.chains[project]
-            for each in self.own(lender, resource)
-            if each.start <= at < each.end and (each.shared or lender == project)
+            for allocation in self.own(lender, resource)
+            if allocation.start <= at < allocation.end and (allocation.shared or lender == project)
         ]

@@ -66,7 +66,7 @@ def plan_allocations(
     funds, prices = BankFunds(projects, allocations), ClusterPrices(cluster)
     gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
     for job in {
-        (each.job_id, each.submitted, each.start): each for each in jobs if each.has_ended
+        (job.job_id, job.submitted, job.start): job for job in jobs if job.has_ended
     }.values():
         project, partition = (
             funds.by_account.get(job.account),
@@ -83,20 +83,20 @@ def plan_allocations(
             continue
         if funds.payers(project.id, partition.resource, job.start):
             continue
-        starts = [each.start for each in funds.own(project.id, partition.resource)]
+        starts = [job.start for job in funds.own(project.id, partition.resource)]
         gaps[project.id, partition.resource, bisect_right(starts, job.start)].append(
             (job.start, cost)
         )
-    accounts = {each.id: each.account for each in projects}
+    accounts = {job.id: job.account for job in projects}
     return [
         HistoryAllocation(
             project=project,
             account=accounts[project],
             resource=resource,
-            start=min(start for start, _ in found),
-            end=max(start for start, _ in found) + 1,
-            amount=sum(cost for _, cost in found),
-            jobs=len(found),
+            start=min(start for start, _ in charges),
+            end=max(start for start, _ in charges) + 1,
+            amount=sum(cost for _, cost in charges),
+            jobs=len(charges),
         )
-        for (project, resource, _), found in sorted(gaps.items())
+        for (project, resource, _), charges in sorted(gaps.items())
     ]

@@ -79,47 +79,51 @@ def plan_import(
         uid_of: returns the uid of a user, or None.
         passed_over: accounts and users to leave out silently (`is_passed_over`).
     """
-    booked = {each.account: each for each in known}
-    entered = {each.account for each in known if not each.removed}
+    by_account = {association.account: association for association in known}
+    entered = {association.account for association in known if not association.removed}
     names = _TakenNames(known)
     steps: list[Step] = []
     notes: list[str] = []
-    for each in _top_down(centre.associations):
-        if is_passed_over(each, passed_over):
+    for association in _top_down(centre.associations):
+        if is_passed_over(association, passed_over):
             continue
-        if there := booked.get(each.account):
-            if there.removed:
+        if project := by_account.get(association.account):
+            if project.removed:
                 notes.append(
-                    f"account {each.account}: its project was removed; bring it back: fairbank"
-                    f" project set {there.id} --restore"
+                    f"account {association.account}: its project was removed; bring it back: fairbank"
+                    f" project set {project.id} --restore"
                 )
             continue
-        gid = gid_of(each.account)
+        gid = gid_of(association.account)
         if gid is None:
             notes.append(
-                f"account {each.account}: this host has no group of this name; name its number:"
-                f" --gid {each.account}=NUMBER"
+                f"account {association.account}: this host has no group of this name; name its number:"
+                f" --gid {association.account}=NUMBER"
             )
             continue
-        if (taken := names.taken(each.account, gid)) is not None:
-            notes.append(f"account {each.account}: {taken}")
+        if (taken := names.taken(association.account, gid)) is not None:
+            notes.append(f"account {association.account}: {taken}")
             continue
-        parent = each.parent if each.parent in entered else None
+        parent = association.parent if association.parent in entered else None
         steps.append(
-            PlannedProject(account=each.account, group=each.account, gid=gid, parent=parent)
+            PlannedProject(
+                account=association.account, group=association.account, gid=gid, parent=parent
+            )
         )
-        names.by_gid[gid] = f"account {each.account}"
-        entered.add(each.account)
-    people = [
-        each
-        for each in centre.associations
-        if each.user and each.account in entered and not is_passed_over(each, passed_over)
+        names.by_gid[gid] = f"account {association.account}"
+        entered.add(association.account)
+    users = [
+        association
+        for association in centre.associations
+        if association.user
+        and association.account in entered
+        and not is_passed_over(association, passed_over)
     ]
-    members, strangers = _members(people, centre.coordinators, booked, uid_of)
-    return ImportPlan(steps=(*steps, *members), notes=(*notes, *strangers))
+    members, unknown = _members(users, centre.coordinators, by_account, uid_of)
+    return ImportPlan(steps=(*steps, *members), notes=(*notes, *unknown))
 
 
-def is_passed_over(whose: SlurmAssociation | AccountingJob, names: Collection[str]) -> bool:
+def is_passed_over(record: SlurmAssociation | AccountingJob, names: Collection[str]) -> bool:
     """Return True if the account or the user is among the names to leave out.
 
     >>> is_passed_over(SlurmAssociation("chem", "alice"), {"alice"})
@@ -127,7 +131,7 @@ def is_passed_over(whose: SlurmAssociation | AccountingJob, names: Collection[st
     >>> is_passed_over(SlurmAssociation("chem"), {"alice"})
     False
     """
-    return whose.account in names or bool(whose.user and whose.user in names)
+    return record.account in names or bool(record.user and record.user in names)
 
 
 def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankProject]:
@@ -136,16 +140,20 @@ def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankP
     New projects get numbers in their order, which need not be those that the bank will give them.
     """
     projects = list(known)
-    numbers = {each.account: each.id for each in known}
-    fresh = count(max(numbers.values(), default=0) + 1)
-    for number, each in zip(
-        fresh, (step for step in plan.steps if isinstance(step, PlannedProject)), strict=False
+    numbers = {project.account: project.id for project in known}
+    new_numbers = count(max(numbers.values(), default=0) + 1)
+    for number, project in zip(
+        new_numbers, (step for step in plan.steps if isinstance(step, PlannedProject)), strict=False
     ):
-        numbers[each.account] = number
-        parent = numbers.get(each.parent) if each.parent else None
+        numbers[project.account] = number
+        parent = numbers.get(project.parent) if project.parent else None
         projects.append(
             BankProject(
-                id=number, group=each.group, gid=each.gid, account=each.account, parent=parent
+                id=number,
+                group=project.group,
+                gid=project.gid,
+                account=project.account,
+                parent=parent,
             )
         )
     return projects
@@ -157,8 +165,8 @@ class _TakenNames:
     """
 
     def __init__(self, known: Sequence[BankProject]) -> None:
-        self.by_gid = {each.gid: _whose(each) for each in known}
-        self._by_group = {each.group: each for each in known}
+        self.by_gid = {project.gid: _whose(project) for project in known}
+        self._by_group = {project.group: project for project in known}
 
     def taken(self, account: str, gid: int) -> str | None:
         """Return why the account cannot be entered with this gid, and the remedy; None if it
@@ -166,12 +174,12 @@ class _TakenNames:
         """
         if gid > UID_MAX:
             return f"{gid} is no number of a group; name another: --gid {account}=NUMBER"
-        if (whose := self.by_gid.get(gid)) is not None:
-            return f"{whose} has its gid {gid} already; name another: --gid {account}=NUMBER"
-        if (other := self._by_group.get(account)) is not None:
+        if (owner := self.by_gid.get(gid)) is not None:
+            return f"{owner} has its gid {gid} already; name another: --gid {account}=NUMBER"
+        if (owner_of_group := self._by_group.get(account)) is not None:
             return (
-                f"{_whose(other)} has its group already; say which account that one has: fairbank"
-                f" project set {other.id} -A {account}"
+                f"{_whose(owner_of_group)} has its group already; say which account that one has: fairbank"
+                f" project set {owner_of_group.id} -A {account}"
             )
         return None
 
@@ -183,39 +191,51 @@ def _whose(project: BankProject) -> str:
 def _top_down(associations: Sequence[SlurmAssociation]) -> Iterator[SlurmAssociation]:
     """Yield the accounts except root, each after its parent."""
     waiting = {
-        each.account: each for each in associations if not each.user and each.account != ROOT
+        account.account: account
+        for account in associations
+        if not account.user and account.account != ROOT
     }
     while waiting:
-        ready = [each for each in waiting.values() if each.parent not in waiting]
-        for each in ready or list(
+        ready = [account for account in waiting.values() if account.parent not in waiting]
+        for account in ready or list(
             waiting.values()
         ):  # a circle cannot be in Slurm; should it be, nothing hangs
-            del waiting[each.account]
-            yield each
+            del waiting[account.account]
+            yield account
 
 
 def _members(
-    people: Sequence[SlurmAssociation],
+    users: Sequence[SlurmAssociation],
     coordinators: Sequence[SlurmAssociation],
-    booked: Mapping[str, BankProject],
+    projects: Mapping[str, BankProject],
     uid_of: Callable[[str], int | None],
 ) -> tuple[list[NewMember], list[str]]:
-    looked_after = {(each.account, user) for each in coordinators for user in each.coordinators}
-    found: dict[tuple[str, int], NewMember] = {}
-    strangers: dict[str, str] = {}
-    for each in people:
-        uid = uid_of(each.user)
+    coordinated = {
+        (association.account, user)
+        for association in coordinators
+        for user in association.coordinators
+    }
+    members: dict[tuple[str, int], NewMember] = {}
+    unknown: dict[str, str] = {}
+    for association in users:
+        uid = uid_of(association.user)
         if uid is None:
-            strangers[each.user] = (
-                f"user {each.user}: this host knows nobody of this name; their jobs are still"
+            unknown[association.user] = (
+                f"user {association.user}: this host knows nobody of this name; their jobs are still"
                 " charged to the project"
             )
-        elif each.account not in booked or uid not in booked[each.account].members:
-            role = "coordinator" if (each.account, each.user) in looked_after else "member"
-            found[each.account, uid] = NewMember(
-                account=each.account, user=each.user, uid=uid, role=role
+        elif (
+            association.account not in projects or uid not in projects[association.account].members
+        ):
+            role = (
+                "coordinator"
+                if (association.account, association.user) in coordinated
+                else "member"
             )
-    return list(found.values()), list(strangers.values())
+            members[association.account, uid] = NewMember(
+                account=association.account, user=association.user, uid=uid, role=role
+            )
+    return list(members.values()), list(unknown.values())
 
 
 class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,23 +254,23 @@ class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
         """Rule by which PriorityFlags adds weighted TRES."""
         return read_billing_rule(self.flags)
 
-    def resource_of(self, place: SlurmPartition) -> str:
+    def resource_of(self, partition: SlurmPartition) -> str:
         """Return `gpu` if the partition's nodes have GPUs or its weights price them, else `cpu`."""
         priced = (
-            any(name.startswith("gres/gpu") for name in parse_weights(place.weights))
-            if place.weights
+            any(name.startswith("gres/gpu") for name in parse_weights(partition.weights))
+            if partition.weights
             else False
         )
         return (
             "gpu"
-            if priced or any(node.gpus for node in self.nodes if place.name in node.partitions)
+            if priced or any(node.gpus for node in self.nodes if partition.name in node.partitions)
             else "cpu"
         )
 
     @property
     def factors(self) -> Mapping[str, str]:
         """Price factor of each QOS that differs from 1."""
-        return {each.name: each.factor for each in self.qos if Fraction(each.factor) != 1}
+        return {qos.name: qos.factor for qos in self.qos if Fraction(qos.factor) != 1}
 
 
 def settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) -> str:
@@ -258,63 +278,69 @@ def settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) -> str:
 
     Shares are listed as comments, since they stay in Slurm.
     """
-    here = f"clusters.{machine.cluster}"
+    table = f"clusters.{machine.cluster}"
     agents = "" if machine.slurm_uid is None else str(machine.slurm_uid)
-    about = "the uids that report runs: Slurm's user" + (
+    comment = "the uids that report runs: Slurm's user" + (
         "" if agents else ", whose number is to be put here: id -u slurm"
     )
     lines = [
-        f"[{here}]",
+        f"[{table}]",
         f'adding = "{machine.billing_rule.value}"',
-        f"agents = [{agents}]    # {about}",
+        f"agents = [{agents}]    # {comment}",
         "",
     ]
-    for place in machine.partitions:
-        weights = [f'weights = "{place.weights}"'] if place.weights else []
+    for partition in machine.partitions:
+        weights = [f'weights = "{partition.weights}"'] if partition.weights else []
         lines += [
-            f'[{here}.partitions."{place.name}"]',
-            f'resource = "{machine.resource_of(place)}"',
+            f'[{table}.partitions."{partition.name}"]',
+            f'resource = "{machine.resource_of(partition)}"',
             *weights,
             "",
         ]
     if machine.factors:
         lines += [
-            f"[{here}.qos_factors]",
+            f"[{table}.qos_factors]",
             *(f'"{name}" = "{factor}"' for name, factor in machine.factors.items()),
             "",
         ]
-    told = [
-        f"#   {each.account}{f'/{each.user}' if each.user else ''}  {each.shares}"
-        for each in shares
-        if each.shares
+    share_lines = [
+        f"#   {association.account}{f'/{association.user}' if association.user else ''}  {association.shares}"
+        for association in shares
+        if association.shares
     ]
-    lines += ["# Shares stay in Slurm, which ranks its queue by them:", *told] if told else []
+    lines += (
+        ["# Shares stay in Slurm, which ranks its queue by them:", *share_lines]
+        if share_lines
+        else []
+    )
     return "\n".join(lines) + "\n"
 
 
 def price_differences(machine: SlurmMachine, known: Cluster) -> list[str]:
     """Describe each difference between the bank's prices and Slurm's billing."""
-    said = []
-    for place in machine.partitions:
-        partition = known.partitions.get(place.name)
-        if partition is None:
-            said.append(f"partition {place.name}: the bank's settings do not have it")
+    differences = []
+    for partition in machine.partitions:
+        bank_partition = known.partitions.get(partition.name)
+        if bank_partition is None:
+            differences.append(f"partition {partition.name}: the bank's settings do not have it")
             continue
-        weights = parse_weights(place.weights) if place.weights else None
-        if (partition.weights and dict(partition.weights)) != weights:
-            said.append(
-                f"partition {place.name}: Slurm's weights are {place.weights or 'not set'}; the"
+        weights = parse_weights(partition.weights) if partition.weights else None
+        if (bank_partition.weights and dict(bank_partition.weights)) != weights:
+            differences.append(
+                f"partition {partition.name}: Slurm's weights are {partition.weights or 'not set'}; the"
                 " bank's settings have others"
             )
-        if partition.billing_rule is not machine.billing_rule:
-            said.append(
-                f"partition {place.name}: Slurm adds TRES by {machine.billing_rule.value}, the bank"
-                f" by {partition.billing_rule.value}"
+        if bank_partition.billing_rule is not machine.billing_rule:
+            differences.append(
+                f"partition {partition.name}: Slurm adds TRES by {machine.billing_rule.value}, the bank"
+                f" by {bank_partition.billing_rule.value}"
             )
-    dearer = [each for each in machine.qos if known.qos_factor(each.name) != Fraction(each.factor)]
-    factors = [
-        f"QOS {each.name}: Slurm's UsageFactor is {each.factor}, the bank's factor"
-        f" {known.qos_factor(each.name)}"
-        for each in dearer
+    different_qos = [
+        qos for qos in machine.qos if known.qos_factor(qos.name) != Fraction(qos.factor)
     ]
-    return said + factors
+    factors = [
+        f"QOS {qos.name}: Slurm's UsageFactor is {qos.factor}, the bank's factor"
+        f" {known.qos_factor(qos.name)}"
+        for qos in different_qos
+    ]
+    return differences + factors

@@ -76,13 +76,13 @@ def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
     """Simulate the starts and ends of jobs in order of time. Pending jobs come last, as starting
     now.
     """
-    play = _ShadowBank(world)
-    for job, ends in _events(jobs, world.now):
-        if ends:
-            play.end(job)
+    shadow = _ShadowBank(world)
+    for job, is_end in _events(jobs, world.now):
+        if is_end:
+            shadow.end(job)
         else:
-            play.start(job)
-    return ShadowResult(rows=tuple(play.rows()), refused=tuple(play.refused))
+            shadow.start(job)
+    return ShadowResult(rows=tuple(shadow.rows()), refused=tuple(shadow.refused))
 
 
 def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[AccountingJob, bool]]:
@@ -105,16 +105,18 @@ class _ShadowBank:
     def __init__(self, world: ShadowInput) -> None:
         self._world, self._prices = world, ClusterPrices(world.cluster)
         self._funds = BankFunds(world.projects, world.allocations)
-        self._left = {each.id: each.available for each in world.allocations}
+        self._left = {allocation.id: allocation.available for allocation in world.allocations}
         self._holds: dict[AccountingJob, tuple[int, int]] = {}
         self._rows: dict[tuple[str, str], ShadowAccount] = {}
         self.refused: list[ShadowRefusal] = []
 
     def start(self, job: AccountingJob) -> None:
-        no, allocation, asked, available = self._judge(job)
+        reason, allocation, asked, available = self._judge(job)
         row = self._row(job)
-        if no is not None:
-            self.refused.append(ShadowRefusal(job=job, reason=no, asked=asked, available=available))
+        if reason is not None:
+            self.refused.append(
+                ShadowRefusal(job=job, reason=reason, asked=asked, available=available)
+            )
             self._put(
                 row,
                 jobs=row.jobs + 1,
@@ -139,24 +141,24 @@ class _ShadowBank:
         """Return the refusal or the allocation that pays, the price, and the most credit in one
         place.
         """
-        asked = None if job.limit_seconds is None else self._prices.price(job, job.limit_seconds)
+        price = None if job.limit_seconds is None else self._prices.price(job, job.limit_seconds)
         project = self._funds.by_account.get(job.account)
         resource = self._resource(job)
         if project is None:
-            return ShadowReason.NO_PROJECT, 0, asked or 0, 0
+            return ShadowReason.NO_PROJECT, 0, price or 0, 0
         if resource is None:
             return ShadowReason.NO_PRICE, 0, 0, 0
-        if asked is None:
+        if price is None:
             return ShadowReason.NO_LIMIT, 0, 0, 0
-        found = self._funds.payers(project.id, resource, self._world.now)
-        for each in found:
-            if each.state == "active" and asked <= self._left[each.id]:
-                return None, each.id, asked, self._left[each.id]
-        most = max((self._left[each.id] for each in found), default=0)
+        payers = self._funds.payers(project.id, resource, self._world.now)
+        for allocation in payers:
+            if allocation.state == "active" and price <= self._left[allocation.id]:
+                return None, allocation.id, price, self._left[allocation.id]
+        most = max((self._left[allocation.id] for allocation in payers), default=0)
         return (
-            ShadowReason.INSUFFICIENT_CREDIT if found else ShadowReason.NO_ALLOCATION,
+            ShadowReason.INSUFFICIENT_CREDIT if payers else ShadowReason.NO_ALLOCATION,
             0,
-            asked,
+            price,
             most,
         )
 
@@ -175,9 +177,9 @@ class _ShadowBank:
         """Yield the results by account and resource, with the credit left for one more job."""
         for (account, resource), row in sorted(self._rows.items()):
             project = self._funds.by_account.get(account)
-            found = (
+            payers = (
                 [] if project is None else self._funds.payers(project.id, resource, self._world.now)
             )
             yield msgspec.structs.replace(
-                row, left=max((self._left[each.id] for each in found), default=0)
+                row, left=max((self._left[allocation.id] for allocation in payers), default=0)
             )
