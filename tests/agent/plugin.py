@@ -22,7 +22,7 @@ from fairbank.agent.protocol.messages import (
     Welcome,
 )
 from fairbank.cluster.job import Run
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 CLUSTER, ACCOUNT, PARTITION = "local", "chem", "cpu"
 HOUR = 3_600

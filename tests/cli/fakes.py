@@ -1,4 +1,6 @@
-"""Fake services of the bank's host and of Slurm's: they record calls and return what a test sets."""
+"""Fake services of the bank's host and of Slurm's: they record calls and return what a test
+sets.
+"""
 
 from __future__ import annotations
 

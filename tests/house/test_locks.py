@@ -1,4 +1,6 @@
-"""The locks hold what pyproject.toml asks for, with a hash for everything and no address for anything."""
+"""The locks hold what pyproject.toml asks for, with a hash for everything and no address for
+anything.
+"""
 
 from __future__ import annotations
 

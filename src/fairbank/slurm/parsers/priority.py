@@ -73,8 +73,8 @@ def read_tracked_tres(config: Config) -> str:
     return _required({name.lower(): text for name, text in config.items()}, TRACKED)
 
 
-# Slurm finds the words of flags anywhere in the text, in any case, and ignores unknown ones
-# (docs/reference/slurm-rules.md).
+# Slurm searches the text for words, in any case, and ignores unknown ones: docs/reference/
+# slurm-rules.md, "Priority flags".
 
 
 def read_flags(text: str) -> frozenset[Flag]:
