@@ -59,7 +59,7 @@ def test_of_a_job_on_whole_nodes_slurm_knows_more_than_it_tells(ask: Callable[..
         == "JOBSIZE of job 18 in cpu: Slurm says 616, computed 305\n9 rows computed: 1"
         " difference\n"
     )
-    assert "Not computed: 1 row of jobs whose priority was given" in said.err
+    assert "Not computed: 1 row of jobs with a fixed priority" in said.err
     assert "slurmctld counts all their CPUs once it has tried to place it" in plain(said.err)
     assert said.code == 8
 

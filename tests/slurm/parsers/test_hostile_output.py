@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from fairbank.core.errors import Malformed
 from fairbank.core.time import iso
 from fairbank.slurm.parsers import json_jobs, sacct, sacctmgr, scontrol, squeue, sshare
-from fairbank.slurm.parsers.sacct import END_COLUMNS
+from fairbank.slurm.parsers.sacct import COLUMNS
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.slurm.compare.jobs import a_job, row_of
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("|\x1f\n\r\"'\\=, "), max_size=60)
-NAMED = (*END_COLUMNS[:2], "JobName", *END_COLUMNS[2:])
+NAMED = (*COLUMNS[:2], "JobName", *COLUMNS[2:])
 JOBS = st.builds(
     a_job,
     st.integers(1, 2**32 - 1),
@@ -61,7 +61,7 @@ def test_no_column_that_we_ask_for_is_written_by_users() -> None:
         "SubmitLine",
         "Constraints",
         "NodeList",
-    }.isdisjoint(END_COLUMNS)
+    }.isdisjoint(COLUMNS)
 
 
 @given(TEXT)
@@ -84,7 +84,7 @@ def test_garbage_is_told_not_believed(text: str) -> None:
     scontrol.read_config(text)
 
 
-@given(st.integers(0, len(END_COLUMNS) - 1), TEXT)
+@given(st.integers(0, len(COLUMNS) - 1), TEXT)
 def test_a_damaged_cell_is_told_by_its_column(place: int, text: str) -> None:
     job = a_job(7)
     cells = row_of(job).rstrip("\n").split("\x1f")
@@ -93,7 +93,7 @@ def test_a_damaged_cell_is_told_by_its_column(place: int, text: str) -> None:
     if found.unreadable:
         (told,) = found.unreadable
         assert (told.line, found.rows) == (1, ())
-        assert told.field == END_COLUMNS[place]
+        assert told.field == COLUMNS[place]
     else:
         (read,) = found.rows
         assert isinstance(read, AccountingJob)
