@@ -55,8 +55,7 @@ def test_every_factor_of_every_job_is_what_slurm_says(ask: Callable[..., Said]) 
 def test_of_a_job_on_whole_nodes_slurm_knows_more_than_it_tells(ask: Callable[..., Said]) -> None:
     said = ask("prio", "--check")
     assert (
-        said.out
-        == "JOBSIZE of job 18 in cpu: Slurm says 616, computed 305\n9 rows computed: 1"
+        said.out == "JOBSIZE of job 18 in cpu: Slurm says 616, computed 305\n9 rows computed: 1"
         " difference\n"
     )
     assert "Not computed: 1 row of jobs with a fixed priority" in said.err

@@ -16,10 +16,10 @@ PURE: Mapping[str, str] = {
     "priority": "core cluster",
     "scheduling": "core cluster",
     "simulator": "core cluster bank priority scheduling",
-    "report": "core",
+    "report": "core bank",
     "report.plots.simulations": "core simulator report",
     "report.plots.site_factor": "core priority report",
-    "slurm.parsers": "core cluster priority",
+    "slurm.parsers": "core cluster priority report",
     "slurm.parsers.traces": "core simulator slurm.parsers",
     "slurm.reconcile": "core cluster bank slurm.parsers",
     "slurm.health": "core cluster slurm.parsers slurm.reconcile",
@@ -29,10 +29,8 @@ PURE: Mapping[str, str] = {
 SHELLS: Mapping[str, str] = {
     "store": "core cluster bank",
     "service": "core cluster bank priority simulator store",
-    "rest": "core cluster bank service rest.schemas rest.statuses rest.auth "
-    "rest.auth.authenticator",
+    "rest": "core cluster bank service rest.schemas rest.auth rest.auth.authenticator",
     "rest.schemas": "core cluster bank",
-    "rest.statuses": "core",
     "rest.client": "core rest.auth",
     "rest.auth": "core",
     "rest.auth.authenticator": "core bank service rest rest.auth",
@@ -46,7 +44,7 @@ SHELLS: Mapping[str, str] = {
     "slurm.reconcile.reconciler": "core slurm slurm.parsers slurm.reconcile slurm.reconcile.repair",
     "slurm.health.doctor": "core cluster rest.client slurm slurm.parsers slurm.reconcile "
     "slurm.health",
-    "cli": "core report rest.client rest.statuses",
+    "cli": "core bank report rest.client",
     "setup": "*",  # any package
 }
 PACKAGES = {**PURE, **SHELLS}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.time import iso, parse_instant
 from fairbank.rest.client import Client
 from fairbank.slurm.reconcile.bank_records import (
@@ -70,14 +70,14 @@ class BankClient:
             )
 
     def cluster(self, name: str | None) -> BankCluster:
-        """Return a cluster with its prices; with None the only one. Raises Unknown."""
+        """Return a cluster with its prices; with None the only one. Raises NotFound."""
         rows = self._client.get("/cluster")["data"]
         for row in rows:
             if row["name"] == name or (name is None and len(rows) == 1):
                 return parse_cluster(row)
         names = ", ".join(row["name"] for row in rows) or "none"
         if name is None:
-            raise Unknown(
+            raise NotFound(
                 "the bank has not just one cluster",
                 field="cluster",
                 remedy=f"name one; the bank's settings know: {names}",
@@ -86,7 +86,7 @@ class BankClient:
             f"the bank's settings know: {names}; fairbank slurm import --dry-run prints the lines"
             f" for {name}"
         )
-        raise Unknown(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
+        raise NotFound(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
     def runs(self, cluster: str, since: int, until: int) -> Iterator[BankRun]:
         """Yield the runs that started in a period, and those still held. Some come twice."""
@@ -178,7 +178,7 @@ class BankClient:
         while True:
             answer = self._client.get(path, {**(query or {}), "limit": PAGE, "after": after})
             if not isinstance(answer.get("data"), list):
-                raise Malformed(
+                raise InvalidInput(
                     f"the bank's {path} is no list",
                     field="server",
                     remedy="is it a bank, and as new as this command?",

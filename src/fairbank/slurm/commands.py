@@ -16,9 +16,10 @@ from pathlib import Path
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Unknown, Unreachable
+from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import iso
 from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.report.sshare import ShareRow
 from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.slurm.parsers import (
     json_jobs,
@@ -35,7 +36,7 @@ from fairbank.slurm.parsers.pending_jobs import PendingFactors
 from fairbank.slurm.parsers.priority import FLAGS, are_flags_uncertain, read_settings
 from fairbank.slurm.parsers.sprio import SprioLine
 from fairbank.slurm.parsers.squeue import HeldJob, StartingJob
-from fairbank.slurm.parsers.sshare import ShareLine, ShareUsage
+from fairbank.slurm.parsers.sshare import ShareUsage
 from fairbank.slurm.parsers.values import (
     AccountingJob,
     AssociationPriority,
@@ -67,7 +68,7 @@ _USER_SETTINGS = (
 class SlurmCommands:
     """Commands of the Slurm that PATH and SLURM_CONF find.
 
-    Raises Unreachable if a command is missing, fails or hangs; it is safe to run it again.
+    Raises Unavailable if a command is missing, fails or hangs; it is safe to run it again.
 
     Args:
         environ: environment of the commands; None for that of this process.
@@ -97,7 +98,7 @@ class SlurmCommands:
 
     @cached_property
     def version(self) -> Version:
-        """Version of Slurm. Raises Malformed for one that is not supported."""
+        """Version of Slurm. Raises InvalidInput for one that is not supported."""
         return read_version(self._output("sinfo", "--version").decode(errors="replace"))
 
     @cached_property
@@ -115,10 +116,10 @@ class SlurmCommands:
         return scontrol.read_clock(self._text("scontrol", "show", "config"))
 
     def check_cluster(self, cluster: str | None) -> str:
-        """Check version and name of the cluster, and return the name. Raises Malformed."""
+        """Check version and name of the cluster, and return the name. Raises InvalidInput."""
         _ = self.version
         if cluster is not None and cluster != self.cluster:
-            raise Malformed(
+            raise InvalidInput(
                 f"this host belongs to cluster {self.cluster}, not {cluster}",
                 field="cluster",
                 remedy="ask on a host of its own",
@@ -187,7 +188,7 @@ class SlurmCommands:
         return squeue.read_queue(self._text(*command, "--noheader", f"--format={squeue.FORMAT}"))
 
     def starting_job(self, name: str) -> StartingJob:
-        """Return a job in its prolog (`7`, or `5_2` of an array). Raises Malformed if it is
+        """Return a job in its prolog (`7`, or `5_2` of an array). Raises InvalidInput if it is
         unknown.
         """
         command = (
@@ -216,14 +217,14 @@ class SlurmCommands:
         self._output("scontrol", "release", name)
 
     def requeue_and_hold(self, name: str) -> None:
-        """Requeue a starting batch job and hold it. Raises Unreachable if it may not be
+        """Requeue a starting batch job and hold it. Raises Unavailable if it may not be
         requeued.
         """
         self._output("scontrol", "requeuehold", name)
 
     def end(self, name: str, text: str) -> None:
         """Cancel a starting job, and show the user who waits for it a text."""
-        with contextlib.suppress(Unreachable):  # nobody may wait any more
+        with contextlib.suppress(Unavailable):  # nobody may wait any more
             self._output("scontrol", "notify", name, text)
         self._output("scancel", name)
 
@@ -274,7 +275,7 @@ class SlurmCommands:
         )
         return sshare.read_usage(self._text(*command))
 
-    def shares(self) -> ParsedRows[ShareLine]:
+    def shares(self) -> ParsedRows[ShareRow]:
         """Return the fair share of every association."""
         columns = (
             "--partition",
@@ -308,7 +309,7 @@ class SlurmCommands:
         )
 
     def priority_settings(self) -> PrioritySettings:
-        """Return the settings of the priority plug-in. Raises Malformed."""
+        """Return the settings of the priority plug-in. Raises InvalidInput."""
         return read_settings(
             self.config, self._flags_in_conf() if are_flags_uncertain(self.config) else None
         )
@@ -317,7 +318,7 @@ class SlurmCommands:
         """Return PriorityFlags of slurm.conf, or None if this host cannot read it."""
         try:
             return conf_settings(conf_path(self.config)).get(FLAGS.lower())
-        except Unknown:
+        except NotFound:
             return None
 
     def change_accounting(self, words: Sequence[str]) -> None:
@@ -350,7 +351,7 @@ class SlurmCommands:
         """Return the output as JSON, or None if this Slurm was built without it."""
         try:
             return self._output(*command, "--json")
-        except Unreachable as error:
+        except Unavailable as error:
             if "json" in error.message.lower().split(":", 1)[-1]:
                 return None
             raise
@@ -370,20 +371,20 @@ class SlurmCommands:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise Unreachable(
+            raise Unavailable(
                 f"{name} did not answer within {self._timeout_seconds:g} s",
                 field="slurm",
                 remedy=_AGAIN,
             ) from error
         except OSError as error:
             remedy = "run this on a host that has Slurm's commands, with them in PATH"
-            raise Unreachable(
+            raise Unavailable(
                 f"cannot run {name}: {error.strerror}", field="slurm", remedy=remedy
             ) from error
         text = (process.stderr + process.stdout).decode(errors="replace")
         if process.returncode and not any(word in text for word in quiet):
             first = next((line for line in text.splitlines() if line.strip()), "it said nothing")
-            raise Unreachable(
+            raise Unavailable(
                 f"{name} ended with {process.returncode}: {printable_line(first)}",
                 field="slurm",
                 remedy=_AGAIN,

@@ -6,7 +6,7 @@ import pwd
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.slurm.parsers.scontrol import read_conf
 
 DEFAULT_PATH = "/etc/slurm/slurm.conf"
@@ -39,7 +39,7 @@ def conf_path(config: Mapping[str, str]) -> Path:
 
 
 def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
-    """Return the settings of slurm.conf and its included files. Raises Unknown for an unreadable
+    """Return the settings of slurm.conf and its included files. Raises NotFound for an unreadable
     file.
     """
     try:
@@ -47,7 +47,7 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
             conf = read_conf(file.read(_TEXT_MAX).decode(errors="replace"))
     except OSError as error:
         remedy = "run this on slurmctld's host, as root or as Slurm's user"
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}", field="slurm.conf", remedy=remedy
         ) from error
     settings = dict(conf.settings)
@@ -58,7 +58,7 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
 
 def assumed_config(path: Path) -> dict[str, str]:
     """Return what slurmctld would show of its settings, while it does not answer. Raises
-    Unknown.
+    NotFound.
     """
     settings = conf_settings(path)
     shown = _DEFAULTS | {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fairbank.core.errors import Malformed, Trouble, Unknown
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.rest.client import Client
 
 if TYPE_CHECKING:
@@ -117,18 +117,18 @@ class Releaser:
 
     def __init__(self, client: Client, slurm: SlurmCommands, again: float) -> None:
         self._client, self._slurm, self._schedule = client, slurm, ReleaseSchedule(again)
-        self._trouble: Trouble | None = None
+        self._trouble: FairbankError | None = None
         self._released = 0
 
     def run_round(self, now: float) -> None:
         """Release what can be paid now. An error is logged once, until another one replaces it."""
         try:
             self._round(now)
-        except Trouble as trouble:
+        except FairbankError as trouble:
             self._log_error(trouble)
         except (OSError, KeyError, TypeError, ValueError) as error:
             self._log_error(
-                Malformed(
+                InvalidInput(
                     f"the answer is not understood: {error!r}",
                     remedy="check that the bank is as new as this agent",
                 )
@@ -148,7 +148,7 @@ class Releaser:
                 continue
             try:
                 self._slurm.release(job.name)
-            except Trouble as trouble:
+            except FairbankError as trouble:
                 errors.append(trouble)
                 continue
             self._schedule.count_release(job)
@@ -159,13 +159,13 @@ class Releaser:
 
     def _quotes(
         self, due: Sequence[HeldJob]
-    ) -> tuple[list[tuple[HeldJob, HoldQuote]], list[Trouble]]:
+    ) -> tuple[list[tuple[HeldJob, HoldQuote]], list[FairbankError]]:
         """Return the bank's quotes up to its first error. The rest is due in the next round."""
         quotes: list[tuple[HeldJob, HoldQuote]] = []
         for count, job in enumerate(due, 1):
             try:
                 quote = self._quote(job)
-            except Trouble as trouble:
+            except FairbankError as trouble:
                 for unquoted in due[count:]:
                     self._schedule.put_back(unquoted)
                 return quotes, [trouble]
@@ -185,11 +185,11 @@ class Releaser:
         }
         try:
             quote = self._client.post("/quote", request)["data"]
-        except (Malformed, Unknown):
+        except (InvalidInput, NotFound):
             return None
         return HoldQuote(quote["amount"], quote["allocation"], quote["available"], quote["fits"])
 
-    def _log_error(self, trouble: Trouble) -> None:
+    def _log_error(self, trouble: FairbankError) -> None:
         if self._trouble is None or self._trouble.message != trouble.message:
             _log.warning(
                 "jobs that can be paid now are not released: %s; try: %s",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers.pending_jobs import PendingFactors, read_pending
 from fairbank.slurm.parsers.priority import FLAGS, are_flags_uncertain, read_settings
 from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qos
@@ -19,7 +20,7 @@ from fairbank.slurm.parsers.scontrol import (
 )
 from fairbank.slurm.parsers.sprio import SprioLine, letters_in, read_factors
 from fairbank.slurm.parsers.squeue import read_waiting
-from fairbank.slurm.parsers.sshare import ShareLine, read_shares
+from fairbank.slurm.parsers.sshare import read_shares
 from fairbank.slurm.parsers.values import (
     AssociationPriority,
     ParsedRows,
@@ -53,7 +54,7 @@ FAIR_SHARE_REMEDY = (
 class RecordedOutput:
     """Directory with recorded output.
 
-    Raises Unknown for a file that is needed and missing, Malformed for one that cannot be read.
+    Raises NotFound for a file that is needed and missing, InvalidInput for one that cannot be read.
 
     Args:
         folder: the directory.
@@ -75,14 +76,14 @@ class RecordedOutput:
 
     @property
     def version(self) -> Version:
-        """Version of Slurm. Raises Malformed."""
+        """Version of Slurm. Raises InvalidInput."""
         return read_version(f"slurm {self.config.get('SLURM_VERSION', '')}")
 
     def clock(self) -> int:
         """Return the time of the recording. Its commands must have run in UTC."""
         return read_clock(self._text(SETTINGS))
 
-    def shares(self) -> ParsedRows[ShareLine]:
+    def shares(self) -> ParsedRows[ShareRow]:
         """Return the fair share of every association."""
         return read_shares(self._text(SHARES))
 
@@ -131,11 +132,11 @@ class RecordedOutput:
         try:
             return (self._folder / name).read_text(errors="replace")
         except FileNotFoundError as error:
-            raise Unknown(
+            raise NotFound(
                 f"there is no {name} in {self._folder}", field="--from", remedy=self._remedy
             ) from error
         except OSError as error:
-            raise Malformed(
+            raise InvalidInput(
                 f"cannot read {self._folder / name}: {error.strerror}",
                 field="--from",
                 remedy=self._remedy,

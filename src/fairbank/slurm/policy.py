@@ -13,7 +13,7 @@ import msgspec
 
 from fairbank.cluster.partition import Cluster
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.slurm import policy_file
 from fairbank.slurm.parsers.values import SlurmNode, SlurmPartition
@@ -34,13 +34,13 @@ class PolicySources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_policy(sources: PolicySources) -> SubmissionPolicy:
-    """Build the policy. Raises Malformed if the site's rules name a project that the bank does not
+    """Build the policy. Raises InvalidInput if the site's rules name a project that the bank does not
     have.
     """
     site, cluster = sources.site, sources.cluster
     accounts = {project.account for project in sources.projects}
     if unknown := sorted(set(site.projects) - accounts):
-        raise Malformed(
+        raise InvalidInput(
             f"no project has the account {unknown[0]!r}",
             field=f"projects.{unknown[0]}",
             remedy="name it as the bank does",
@@ -152,7 +152,7 @@ class SiteRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 def read_site_rules(path: str | None) -> SiteRules:
-    """Read the file, or the default file if it exists. Raises Unknown, or Malformed with the
+    """Read the file, or the default file if it exists. Raises NotFound, or InvalidInput with the
     place.
     """
     file = Path(path or SITE_FILE)
@@ -161,13 +161,13 @@ def read_site_rules(path: str | None) -> SiteRules:
     except FileNotFoundError as error:
         if path is None:
             return SiteRules()
-        raise Unknown(
+        raise NotFound(
             f"there is no {file}",
             field="--site",
             remedy="name another file, or none for the usual rules",
         ) from error
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read {file}: {error.strerror}",
             field="--site",
             remedy="ask as the user who keeps it",

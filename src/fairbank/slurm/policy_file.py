@@ -20,7 +20,7 @@ import msgspec
 
 from fairbank.cluster.partition import Partition
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
@@ -115,20 +115,20 @@ class PolicyHeader(msgspec.Struct, frozen=True):
 
 
 def read_header(text: bytes) -> PolicyHeader:
-    """Read the first line. Raises Malformed for another file, or for another version of the
+    """Read the first line. Raises InvalidInput for another file, or for another version of the
     format.
     """
     first, _, rest = text.partition(b"\n")
     match = re.fullmatch(rb"fairbank-policy\t(\d{1,9})\t(\d{1,15})\t([0-9a-f]{32})", first)
     if match is None:
-        raise Malformed(
+        raise InvalidInput(
             "it does not begin as a policy file does",
             field="policy",
             remedy="write it anew: fairbank slurm sync",
         )
     if int(match[1]) != VERSION:
         message = f"it has version {int(match[1])}, and this release writes version {VERSION}"
-        raise Malformed(
+        raise InvalidInput(
             message,
             field="policy",
             remedy="install plug-ins and fairbank of the same release, then: fairbank slurm sync",
@@ -144,7 +144,7 @@ T = TypeVar("T")
 
 
 def render(policy: SubmissionPolicy) -> str:
-    """Return the text of the file. Raises Malformed, naming the field, for a value that it cannot
+    """Return the text of the file. Raises InvalidInput, naming the field, for a value that it cannot
     hold.
     """
     rows = list(_rows(policy))
@@ -153,7 +153,7 @@ def render(policy: SubmissionPolicy) -> str:
     written = _number(policy.written, "written", most=LAST_INSTANT)
     text = f"fairbank-policy\t{VERSION}\t{written}\t{digest}\n{body}end\t{len(rows)}\n"
     if len(text) > POLICY_SIZE_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"the policy file has {len(text)} bytes",
             field="projects",
             remedy=f"at most {POLICY_SIZE_MAX}; leave out what is closed",
@@ -230,7 +230,7 @@ def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
         group = ids.name(project.group, field="projects.group")
         field = f"projects.{group}"
         if project.partition is not None and project.partition not in partitions:
-            raise Malformed(
+            raise InvalidInput(
                 f"there is no partition {project.partition!r}",
                 field=f"{field}.partition",
                 remedy="list it among the partitions",
@@ -257,7 +257,7 @@ def _balance_rows(policy: SubmissionPolicy) -> Iterator[Row]:
     _unique(((balance.account, balance.resource) for balance in policy.balances or ()), "balances")
     for balance in policy.balances or ():
         if balance.account not in known:
-            raise Malformed(
+            raise InvalidInput(
                 f"no project has the account {balance.account!r}",
                 field="balances",
                 remedy="list the project too",
@@ -271,11 +271,11 @@ def _balance_rows(policy: SubmissionPolicy) -> Iterator[Row]:
 
 
 def _unique(values: Iterable[T], field: str) -> list[T]:
-    """Return the values. Raises Malformed if one is repeated."""
+    """Return the values. Raises InvalidInput if one is repeated."""
     listed = list(values)
     if len(set(listed)) < len(listed):
         repeated = next(value for value in listed if listed.count(value) > 1)
-        raise Malformed(f"{repeated!r} stands twice", field=field, remedy="list it once")
+        raise InvalidInput(f"{repeated!r} stands twice", field=field, remedy="list it once")
     return listed
 
 
@@ -285,7 +285,7 @@ def _optional(name: str | None, field: str) -> str:
 
 def _tres(name: str, field: str) -> str:
     if not (name.isascii() and name.isprintable()) or len(name) > 64 or " " in name:
-        raise Malformed(
+        raise InvalidInput(
             f"{name[:64]!r} cannot stand in the policy file",
             field=field,
             remedy="name TRES in ASCII without blanks",
@@ -295,7 +295,7 @@ def _tres(name: str, field: str) -> str:
 
 def _fraction(value: Fraction, field: str) -> Fraction:
     if value < 0:
-        raise Malformed(
+        raise InvalidInput(
             f"{value} is below zero", field=field, remedy="weights and factors are 0 or more"
         )
     return value
@@ -305,7 +305,7 @@ def _number(value: int, field: str, *, least: int = 0, most: int = NUMBER_MAX) -
     if least <= value <= most:
         return value
     finer = most == DENOMINATOR_MAX
-    raise Malformed(
+    raise InvalidInput(
         f"{value} is out of range",
         field=field,
         remedy=(

@@ -14,7 +14,7 @@ import msgspec
 from fairbank.agent.protocol import one_line
 from fairbank.agent.reports.results import ResultKind, read_answers, result_of
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Trouble, Unreachable
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.rest.client import Client
 from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.slurm.commands import SlurmCommands
@@ -44,12 +44,12 @@ class PrologCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_environment(environ: Mapping[str, str]) -> PrologCall:
-    """Read the environment. Raises Malformed, naming the variable, outside of a PrologSlurmctld."""
+    """Read the environment. Raises InvalidInput, naming the variable, outside of a PrologSlurmctld."""
 
     def number(name: str, default: str | None = None) -> int:
         text = environ.get(name, default)
         if text is None or not (text.isascii() and text.isdigit()):
-            raise Malformed(
+            raise InvalidInput(
                 "it is not a whole number",
                 field=name,
                 remedy="name this command in slurm.conf: PrologSlurmctld",
@@ -73,9 +73,9 @@ def read_environment(environ: Mapping[str, str]) -> PrologCall:
 
 
 def hold_request(call: PrologCall, job: StartingJob) -> dict[str, Any]:
-    """Return the report that requests a hold. Raises Malformed for a job without a time limit."""
+    """Return the report that requests a hold. Raises InvalidInput for a job without a time limit."""
     if job.limit_seconds is None:
-        raise Malformed(
+        raise InvalidInput(
             "this job has no time limit, so its price is unknown",
             field="TimeLimit",
             remedy="-t HH:MM:SS",
@@ -99,14 +99,14 @@ def hold_request(call: PrologCall, job: StartingJob) -> dict[str, Any]:
 def refusal_of(answer: ReportAnswer) -> str | None:
     """Return the refusal for the job's owner, or None if the job may run.
 
-    Raises Unreachable if the answer says nothing about the job.
+    Raises Unavailable if the answer says nothing about the job.
     """
     result = result_of(answer)
     if result.kind in _MAY_RUN:
         return None
     if result.kind is ResultKind.FORBIDDEN:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
-        raise Unreachable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
+        raise Unavailable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
     if result.kind is ResultKind.NEVER_STARTED:
         # Its hold is released, so nobody would pay for this run. Requeued, it is another run.
         return (
@@ -139,9 +139,9 @@ class Prolog:
         job = self._slurm.starting_job(call.name)
         try:
             refusal = refusal_of(self._answer(hold_request(call, job)))
-        except Malformed as error:
+        except InvalidInput as error:
             refusal = f"{error.message}. Try {error.remedy}"
-        except Trouble:
+        except FairbankError:
             if self._fail_open:
                 return None
             refusal = "the allocation bank does not answer now; release the job, or try again later"
@@ -155,7 +155,7 @@ class Prolog:
         try:
             if batch:
                 return self._slurm.requeue_and_hold(name)
-        except Unreachable:
+        except Unavailable:
             pass  # a job with --no-requeue cannot wait
         return self._slurm.end(name, text)
 
@@ -164,6 +164,6 @@ class Prolog:
 
 
 def only_answer(rows: object) -> ReportAnswer:
-    """Return the bank's answer to the one report. Raises Unreachable if this is not one answer."""
+    """Return the bank's answer to the one report. Raises Unavailable if this is not one answer."""
     (answer,) = read_answers(rows, 1, field="server")
     return answer

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from fairbank.core.errors import Conflict, Trouble, Unknown
+from fairbank.core.errors import Conflict, FairbankError, NotFound
 from fairbank.core.time import iso
 from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import Explanation
@@ -76,9 +76,9 @@ def explain(
         progress: called with the stage, and how much of how much is done.
 
     Raises:
-        Unknown: there is no such job.
+        NotFound: there is no such job.
         Conflict: the job does not wait, or can start now.
-        Unreachable: Slurm does not answer.
+        Unavailable: Slurm does not answer.
     """
     answers = _answers(folder)
     snapshot, unreadable = read_answers(answers)
@@ -137,7 +137,7 @@ def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
                 field="JOBID",
                 remedy="ask for one that waits: squeue --states=PENDING",
             )
-    raise Unknown(
+    raise NotFound(
         f"slurmctld has no job {job_id} that waits",
         field="JOBID",
         remedy=(
@@ -163,7 +163,7 @@ def _run_times(
             if folder
             else SlurmCommands(timeout_seconds=ACCOUNTING_TIMEOUT_SECONDS).run(COMMAND)
         )
-    except Trouble as error:
+    except FairbankError as error:
         notes.append(f"no likely start: {error.message}")
         return None
     past = read_history(text, now)
@@ -205,7 +205,7 @@ def _funds(
             for request in quote_requests(job, told, cluster)
             if (card := quote(request)) is not None
         ]
-    except Trouble as error:
+    except FairbankError as error:
         notes.append(f"nothing is known of its funds: {error.message}")
         return None
     funds = [

@@ -79,7 +79,7 @@ class RecomputedPriorities(NamedTuple):
     @property
     def rows(self) -> Sequence[PriorityRow]:
         """Computed rows, without jobs of a fixed priority and those no longer pending. Raises
-        Malformed.
+        InvalidInput.
         """
         return compute_priorities(
             self.reported.rows,
@@ -100,7 +100,7 @@ def read_shares(folder: str | None, now: int, zone: tzinfo) -> Shares:
 
 
 def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
-    """Return fair share as it would be with other shares of some accounts. Raises Unknown."""
+    """Return fair share as it would be with other shares of some accounts. Raises NotFound."""
     rows = recomputed_shares.compute_shares(
         recomputed_shares.with_changes(current.rows, changes), current.rule
     )
@@ -108,7 +108,10 @@ def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
 
 
 def read_priorities(folder: str | None, now: int) -> Priorities:
-    """Return the priorities of pending jobs. Raises Malformed if Slurm does not use multifactor."""
+    """Return the priorities of pending jobs.
+
+    Raises InvalidInput if Slurm does not use multifactor.
+    """
     return _priorities(_source(folder), now)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairbank.core.errors import Forbidden, Malformed
+from fairbank.core.errors import Forbidden, InvalidInput
 from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.values import ParsedRows
@@ -59,12 +59,12 @@ class Sync:
             progress: called with the stage, and how much of how much is done.
 
         Raises:
-            Malformed: Slurm's output cannot be read as a whole. A partial policy would refuse jobs.
+            InvalidInput: Slurm's output cannot be read as a whole. A partial policy would refuse jobs.
         """
         prices = self._bank.cluster(self._slurm.check_cluster(cluster))
         places, nodes = self._slurm.partitions(), self._slurm.nodes()
         if unreadable := (*places.unreadable, *nodes.unreadable):
-            raise Malformed(
+            raise InvalidInput(
                 f"cannot read {unreadable[0]}",
                 field=unreadable[0].field,
                 remedy="mend it in slurm.conf; the policy before stays in force",
@@ -119,7 +119,7 @@ class Sync:
             self._slurm.account_usage() if fence else ParsedRows(()),
         )
         if unreadable := (*associations.unreadable, *usage.unreadable):
-            raise Malformed(
+            raise InvalidInput(
                 f"cannot read {unreadable[0]}",
                 field=unreadable[0].field,
                 remedy="mend it with sacctmgr; nothing was changed",

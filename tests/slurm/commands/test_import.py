@@ -120,9 +120,8 @@ def test_what_is_for_people_to_judge_is_told_and_left(opened: Centre) -> None:
     assert "history: 1 run charged, " in opened.said(*words, code=0).out
     opened.ran(opened.job(1, elapsed=6_000))
     said = opened.said(*words, code=FOUND)
-    assert (
-        "! job 1 of chem: charged amount differs from accounting; left as it is"
-        in " ".join(said.err.split())
+    assert "! job 1 of chem: charged amount differs from accounting; left as it is" in " ".join(
+        said.err.split()
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import (
@@ -138,7 +138,7 @@ class PaperQueue(SlurmCommands):
     def __init__(self, *jobs: HeldJob) -> None:
         self.waiting_jobs = list(jobs)
         self.released: list[str] = []
-        self.trouble: Unreachable | None = None
+        self.trouble: Unavailable | None = None
         self.stuck: set[str] = set()
 
     def held_jobs(self) -> ParsedRows[HeldJob]:
@@ -148,7 +148,7 @@ class PaperQueue(SlurmCommands):
 
     def release(self, name: str) -> None:
         if name in self.stuck:
-            raise Unreachable(f"scontrol ended with 1: job {name}", remedy="look")
+            raise Unavailable(f"scontrol ended with 1: job {name}", remedy="look")
         self.released.append(name)
         self.waiting_jobs = [each for each in self.waiting_jobs if each.name != name]
 
@@ -161,7 +161,7 @@ class PaperBank(Client):
 
     def post(self, path: str, body: Any, key: str | None = None) -> dict[str, Any]:
         if not self.answers:
-            raise Unreachable("nobody answers", remedy="start it")
+            raise Unavailable("nobody answers", remedy="start it")
         self.answers -= 1
         return {"data": {"amount": 1, "allocation": 1, "available": 1_000, "fits": True}}
 
@@ -236,7 +236,7 @@ def test_a_deposit_lets_go_on_what_it_pays_for(
     assert queue.released == ["1", "2", "3"]
     assert releaser.status() == {"released": 3, "trouble": None, "remedy": None}
 
-    queue.trouble = Unreachable("squeue ended with 1", remedy="see that slurmctld answers")
+    queue.trouble = Unavailable("squeue ended with 1", remedy="see that slurmctld answers")
     for _ in range(2):
         releaser.run_round(1_200)
     assert releaser.status()["trouble"] == "squeue ended with 1"

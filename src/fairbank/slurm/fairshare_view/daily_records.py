@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
@@ -16,7 +16,7 @@ from fairbank.report.sshare import ShareRow
 def daily_records(
     cluster: str | None, rows: Sequence[ShareRow], rule: RankingRule
 ) -> list[Mapping[str, Any]]:
-    """Return the records for the bank. Raises Malformed if they would be no history.
+    """Return the records for the bank. Raises InvalidInput if they would be no history.
 
     That is without a name, without rows, or with figures that are not finite.
 
@@ -26,17 +26,17 @@ def daily_records(
         rule: that ranks them.
     """
     if not cluster:
-        raise Malformed(
+        raise InvalidInput(
             "this Slurm has no name", field="ClusterName", remedy="set it in slurm.conf"
         )
     if not rows:
-        raise Malformed(
+        raise InvalidInput(
             "there is nobody whose fair share could be kept",
             field="sshare",
             remedy="check what it prints: sshare -a",
         )
     if len({(row.account, row.user, row.partition) for row in rows}) < len(rows):
-        raise Malformed(
+        raise InvalidInput(
             "an association is there twice", field="sshare", remedy="ask one cluster, without -M"
         )
     return list(_rows(rows, rule))
@@ -73,7 +73,7 @@ def _check(row: ShareRow) -> None:
                 if row.user
                 else f"account {row.account}"
             )
-            raise Malformed(
+            raise InvalidInput(
                 f"{who} has {figure}",
                 field=name,
                 remedy="a finite number is wanted; look at what sshare prints",

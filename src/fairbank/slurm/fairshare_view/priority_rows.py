@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.settings import PrioritySettings
 from fairbank.priority.multifactor.settings import WORDS, Flag, MultifactorSettings
 from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
@@ -78,10 +78,10 @@ def _agree(weighted: float, normal: float, weight: float, digits: int) -> bool:
 
 
 def require_multifactor(settings: PrioritySettings) -> None:
-    """Raise Malformed if jobs start in their order, as under priority/basic."""
+    """Raise InvalidInput if jobs start in their order, as under priority/basic."""
     if not settings.by_factors:
         remedy = "it is priority/multifactor that has factors"
-        raise Malformed(
+        raise InvalidInput(
             "this Slurm starts jobs in their order, without factors",
             field="PriorityType",
             remedy=remedy,

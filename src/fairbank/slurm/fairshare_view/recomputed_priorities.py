@@ -83,7 +83,7 @@ def compute_priorities(
         now: time of slurmctld's computation; None to derive it from the ages of the jobs.
 
     Raises:
-        Malformed: a value that Slurm could not hold.
+        InvalidInput: a value that Slurm could not hold.
     """
     asked = _queries(rows, of)
     names = [name for name in of.tres.lower().split(",") if name != "billing"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.fair_tree import fair_tree
@@ -17,11 +17,11 @@ from fairbank.report.sshare import ShareRow
 
 
 def with_changes(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
-    """Return the rows with other shares of some accounts. Raises Unknown for an unknown account."""
+    """Return the rows with other shares of some accounts. Raises NotFound for an unknown account."""
     there = {row.account for row in rows if not row.user and row.parent}
     for name in shares:
         if name not in there:
-            raise Unknown(
+            raise NotFound(
                 f"there is no account {name!r} with shares",
                 field="--set",
                 remedy="`fairbank share` lists the accounts",
@@ -33,7 +33,7 @@ def with_changes(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[Sh
 
 
 def compute_shares(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
-    """Compute every figure of the rows from their own usage. Raises Malformed if they are no
+    """Compute every figure of the rows from their own usage. Raises InvalidInput if they are no
     tree.
     """
     tree = planted(

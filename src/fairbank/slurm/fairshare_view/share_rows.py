@@ -13,23 +13,21 @@ from fairbank.report.forecasts import Recovery
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.parsers import sshare
-from fairbank.slurm.parsers.sshare import ShareLine
 
 RANKED_USERS_MAX = 500_000
 """Users up to which ranks differ in the six digits that sshare prints."""
 
 
-def share_rows(told: Sequence[ShareLine], *, fair_tree: bool) -> list[ShareRow]:
-    """Return all rows of sshare in its order.
+def share_rows(rows: Sequence[ShareRow], *, fair_tree: bool) -> list[ShareRow]:
+    """Return the rows of sshare with the exact factors of Fair Tree.
 
-    Factors of Fair Tree are ranks divided by the number of users, so their exact value follows from
-    the six printed digits, unless sshare hides some users.
+    Fair Tree's factor is a rank divided by the number of users, so all its digits follow from the
+    six that sshare prints. If that gives other digits, sshare hides some users from us, and the
+    factors stay as they are.
     """
-    rows = [share_row(row) for row in told]
     users = sum(1 for row in rows if row.user)
     if not fair_tree or users > RANKED_USERS_MAX:
-        return rows
+        return list(rows)
     exact = [
         row.factor if row.factor is None else round(row.factor * users) / users for row in rows
     ]
@@ -37,36 +35,8 @@ def share_rows(told: Sequence[ShareLine], *, fair_tree: bool) -> list[ShareRow]:
         row.factor is not None and f"{row.factor:f}" != f"{factor:f}"
         for row, factor in zip(rows, exact, strict=True)
     ):
-        return rows
+        return list(rows)
     return [row._replace(factor=factor) for row, factor in zip(rows, exact, strict=True)]
-
-
-def share_row(row: ShareLine) -> ShareRow:
-    """Return one row."""
-    return ShareRow(
-        account=row.account,
-        user=row.user,
-        partition=row.partition,
-        parent=row.parent,
-        shares=(
-            ON_PARENT
-            if row.shares == sshare.PARENT
-            else row.shares
-            if isinstance(row.shares, int)
-            else None
-        ),
-        norm_shares=row.norm_shares,
-        usage=row.usage,
-        norm_usage=row.norm_usage,
-        effective=row.effective,
-        factor=row.factor,
-        level=row.level,
-        limits=row.limits,
-        used=row.used,
-        running=row.running,
-        cluster=row.cluster,
-        number=row.number,
-    )
 
 
 def ranking_rule(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from fairbank.cluster.partition import Cluster
 from fairbank.core.check import HealthCheck, run_check
-from fairbank.core.errors import Forbidden, Malformed, Trouble, Unknown, Unreachable
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound, Unavailable
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client
 from fairbank.slurm.bank import BankClient
@@ -48,8 +48,8 @@ class Doctor:
     Args:
         slurm: commands of the cluster.
         client: of the bank.
-        agent: returns the settings and the status of the agent. Raises Trouble.
-        munge: makes a credential at a socket (None: the default) and reads it. Raises Trouble.
+        agent: returns the settings and the status of the agent. Raises FairbankError.
+        munge: makes a credential at a socket (None: the default) and reads it. Raises FairbankError.
         site: rules of the site for submissions.
     """
 
@@ -101,11 +101,11 @@ class Doctor:
         yield from self._policy_checks(config)
 
     def _config(self) -> slurm_checks.Config:
-        """Return slurmctld's settings. Raises Unreachable with a remedy."""
+        """Return slurmctld's settings. Raises Unavailable with a remedy."""
         try:
             return self._slurm.config
-        except Unreachable as away:
-            raise Unreachable(away.message, field=away.field, remedy=SLURMCTLD_REMEDY) from away
+        except Unavailable as away:
+            raise Unavailable(away.message, field=away.field, remedy=SLURMCTLD_REMEDY) from away
 
     def _slurm_checks(
         self, config: slurm_checks.Config, name: str | None, *, alive: bool
@@ -204,7 +204,7 @@ class Doctor:
             self._slurm.qos(),
         )
         if unreadable := (*places.unreadable, *nodes.unreadable, *qualities.unreadable):
-            raise Unknown(
+            raise NotFound(
                 f"cannot read {unreadable[0]}", remedy="mend it in slurm.conf or with sacctmgr"
             )
         return SlurmMachine(
@@ -217,7 +217,7 @@ class Doctor:
                 info, text = os.fstat(file.fileno()), file.read(POLICY_SIZE_MAX + 1)
         except FileNotFoundError as error:
             remedy = "fairbank slurm sync writes it, where slurmctld runs and on submit hosts"
-            raise Unknown("it is not there", remedy=remedy) from error
+            raise NotFound("it is not there", remedy=remedy) from error
         except OSError as error:
             raise Forbidden(f"{error.strerror}", remedy=f"chmod a+r {path}") from error
         header = read_header(text)
@@ -234,7 +234,7 @@ class Doctor:
         """Return the answer; or None, and add a check that says why."""
         try:
             return ask()
-        except Trouble as trouble:
+        except FairbankError as trouble:
             checks.append(HealthCheck(f"{what}: {trouble.message}", False, trouble.remedy))
             return None
 
@@ -284,6 +284,6 @@ def find_table(path: str) -> TableFile:
             table = decode(file.read(TABLE_SIZE_MAX + 1))
     except OSError as error:
         return TableFile(path=path, error=str(error.strerror))
-    except Malformed as error:
+    except InvalidInput as error:
         return TableFile(path=path, error=error.message)
     return TableFile(path=path, written=table.written, stale_seconds=table.stale_seconds)

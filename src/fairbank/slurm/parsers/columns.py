@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 from fairbank.slurm.parsers.words import quoted
 
@@ -86,7 +86,7 @@ def read_rows(
     Args:
         command: that printed them, for errors.
         found: records, and lines that are none.
-        reader: returns the value of a record, or None to leave it out. Its Malformed is reported.
+        reader: returns the value of a record, or None to leave it out. Its InvalidInput is reported.
     """
     rows: list[T] = []
     unreadable: list[UnreadableLine] = []
@@ -96,7 +96,7 @@ def read_rows(
             continue
         try:
             value = reader(each.cells)
-        except Malformed as bad:
+        except InvalidInput as bad:
             unreadable.append(UnreadableLine(command, each.line, bad.field or "", bad.message))
         else:
             rows += [] if value is None else [value]

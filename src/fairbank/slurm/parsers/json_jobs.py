@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import REQUEUED
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, QueuedJob, UnreadableLine
@@ -59,7 +59,7 @@ class _Jobs(msgspec.Struct, frozen=True):
 def read_each(
     command: str, text: bytes, shape: type[Row], reader: Callable[[Row], Value]
 ) -> ParsedRows[Value]:
-    """Read each job as a value. Raises Malformed if the text is not the JSON of this command.
+    """Read each job as a value. Raises InvalidInput if the text is not the JSON of this command.
 
     Args:
         command: that printed it, for errors.
@@ -70,7 +70,7 @@ def read_each(
     try:
         found = msgspec.json.decode(text, type=_Jobs).jobs
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{command} --json: {bad}", field=command, remedy="is it Slurm's, and built with JSON?"
         ) from bad
     rows: list[Value] = []
@@ -79,7 +79,7 @@ def read_each(
     for number, raw in enumerate(found, 1):
         try:
             rows.append(reader(decode(raw)))
-        except Malformed as bad:
+        except InvalidInput as bad:
             unreadable.append(
                 UnreadableLine(f"{command} --json", number, bad.field or "", bad.message)
             )
@@ -105,7 +105,7 @@ def job(
     tres: Sequence[JsonTres],
     restart: int | None,
 ) -> AccountingJob:
-    """Build a job from its parts. Raises Malformed, naming the field."""
+    """Build a job from its parts. Raises InvalidInput, naming the field."""
     return AccountingJob(
         job_id=_within(row.job_id, 1, ids.JOB_ID_MAX, "job_id"),
         submitted=words.required_instant(
@@ -132,7 +132,7 @@ def job(
 
 
 def queued(job_id: int, submitted: int, state: str) -> QueuedJob:
-    """Build a job that slurmctld knows. Raises Malformed, naming the field."""
+    """Build a job that slurmctld knows. Raises InvalidInput, naming the field."""
     at = words.required_instant(words.epoch(submitted, "submit_time"), "submit_time")
     return QueuedJob(
         _within(job_id, 1, ids.JOB_ID_MAX, "job_id"), at, words.state(state, "job_state")
@@ -146,7 +146,7 @@ def _tres_text(each: JsonTres) -> str:
 def _within(value: int, low: int, high: int, field: str) -> int:
     if low <= value <= high:
         return value
-    raise Malformed(f"{value} is not from {low} to {high}", field=field)
+    raise InvalidInput(f"{value} is not from {low} to {high}", field=field)
 
 
 class _Number(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.priority.fairshare.decay import parse_reset
@@ -36,7 +36,7 @@ Config = Mapping[str, str]
 
 
 def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
-    """Read the settings. Raises Malformed, naming the setting that is missing or wrong.
+    """Read the settings. Raises InvalidInput, naming the setting that is missing or wrong.
 
     Args:
         config: result of `scontrol.read_config`.
@@ -69,7 +69,7 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
 
 
 def read_tracked_tres(config: Config) -> str:
-    """Return the TRES that the cluster counts, in its own order. Raises Malformed."""
+    """Return the TRES that the cluster counts, in its own order. Raises InvalidInput."""
     return _required({name.lower(): text for name, text in config.items()}, TRACKED)
 
 
@@ -112,7 +112,7 @@ def are_flags_uncertain(config: Config) -> bool:
 def _required(said: Config, name: str) -> str:
     if (text := said.get(name.lower())) is not None:
         return text
-    raise Malformed(
+    raise InvalidInput(
         f"{name} is not there", field=name, remedy="ask slurmctld itself: scontrol show config"
     )
 
@@ -121,7 +121,7 @@ def _yes(said: Config, name: str) -> bool:
     text = _required(said, name)
     if text.lower() in _YES:
         return _YES[text.lower()]
-    raise Malformed(
+    raise InvalidInput(
         f"{words.quoted(text)} is neither yes nor no",
         field=name,
         remedy="ask slurmctld itself: scontrol show config",
@@ -141,7 +141,7 @@ def _whole(said: Config, name: str, least: int, most: int) -> int:
         and least <= int(text) <= most
     ):
         return int(text)
-    raise Malformed(
+    raise InvalidInput(
         f"{words.quoted(text)} is out of range",
         field=name,
         remedy=f"a whole number from {least} to {most}",
@@ -160,7 +160,7 @@ def _weights_of_tres(said: Config) -> dict[str, float]:
 def _weight_of(name: str, exact: Fraction) -> float:
     if name == "billing":
         remedy = "weigh cpu, mem, node or a gres; a job that waits has no billing yet"
-        raise Malformed("billing has no weight in priorities", field=TRES, remedy=remedy)
+        raise InvalidInput("billing has no weight in priorities", field=TRES, remedy=remedy)
     return float(exact)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import DELIMITER, read_rows, split_records
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd, ParsedRows
@@ -93,12 +93,12 @@ def _job_end(cells: dict[str, str]) -> JobEnd | None:
 
 
 def _exit_code(text: str) -> tuple[int, int] | None:
-    """Return exit code and signal. Raises Malformed."""
+    """Return exit code and signal. Raises InvalidInput."""
     match = _EXIT.fullmatch(text)
     if match is None or int(match[1]) > 255 or int(match[2]) > 127:
         if not text:
             return None
-        raise Malformed(f"{words.quoted(text)} is no exit code", field="ExitCode")
+        raise InvalidInput(f"{words.quoted(text)} is no exit code", field="ExitCode")
     return int(match[1]), int(match[2])
 
 
@@ -108,6 +108,6 @@ def _cpu_seconds(text: str) -> int | None:
     if match is None:
         if not text:
             return None
-        raise Malformed(f"{words.quoted(text)} is no time", field="TotalCPU")
+        raise InvalidInput(f"{words.quoted(text)} is no time", field="TotalCPU")
     days, hours, minutes, seconds, thousandths = (int(part or 0) for part in match.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds + (thousandths > 0) or None

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import (
     DELIMITER,
@@ -79,10 +79,10 @@ class StartingJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_starting_job(text: str) -> StartingJob:
-    """Read the only line of the output. Raises Malformed for none, or one that cannot be read."""
+    """Read the only line of the output. Raises InvalidInput for none, or one that cannot be read."""
     lines = text.splitlines()
     if len(lines) != 1:
-        raise Malformed(f"squeue told {len(lines)} jobs where one was asked for", field="squeue")
+        raise InvalidInput(f"squeue told {len(lines)} jobs where one was asked for", field="squeue")
     cells = fixed_width_cells(lines[0], _STARTING_WIDTHS)
     submitted = words.required_instant(
         words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime"
@@ -150,7 +150,7 @@ def read_held_jobs(text: str) -> ParsedRows[HeldJob]:
                 words.limit_seconds(cells["TimeLimit"], "TimeLimit"),
                 words.tres(cells["tres-alloc"], "tres-alloc"),
             )
-        except Malformed as bad:
+        except InvalidInput as bad:
             unreadable.append(UnreadableLine("squeue", number, bad.field or "", bad.message))
             continue
         if limit is not None:

@@ -1,4 +1,4 @@
-"""Single values of output: numbers, instants, durations, states. Each raises Malformed with the
+"""Single values of output: numbers, instants, durations, states. Each raises InvalidInput with the
 field.
 """
 
@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from math import inf
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.time import DAY, LAST_INSTANT, parse_instant
 from fairbank.core.tres import parse_counts
@@ -37,14 +37,14 @@ def user(text: str, field: str) -> str:
     """Return a user's name, which may be a number or have a domain."""
     if _USER.fullmatch(text):
         return text
-    raise Malformed(f"{quoted(text)} is not a user", field=field)
+    raise InvalidInput(f"{quoted(text)} is not a user", field=field)
 
 
 def number(text: str, field: str, most: int = 2**53 - 1) -> int:
     """Return a whole number from 0."""
     if _WHOLE.fullmatch(text) and int(text) <= most:
         return int(text)
-    raise Malformed(f"{quoted(text)} is not a whole number up to {most}", field=field)
+    raise InvalidInput(f"{quoted(text)} is not a whole number up to {most}", field=field)
 
 
 def instant(text: str, field: str) -> int | None:
@@ -56,13 +56,13 @@ def epoch(seconds: int, field: str) -> int | None:
     """Return seconds since 1970, or None for 0, which means never."""
     if 0 <= seconds <= LAST_INSTANT:
         return seconds or None
-    raise Malformed(f"{seconds} is not an instant", field=field)
+    raise InvalidInput(f"{seconds} is not an instant", field=field)
 
 
 def required_instant(at: int | None, field: str) -> int:
     """Return an instant that must be known."""
     if at is None:
-        raise Malformed("is not known", field=field)
+        raise InvalidInput("is not known", field=field)
     return at
 
 
@@ -91,7 +91,7 @@ def limit_seconds(text: str, field: str) -> int | None:
 def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:
     match = form.fullmatch(text)
     if match is None:
-        raise Malformed(
+        raise InvalidInput(
             f"{quoted(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00"
         )
     days, hours, mins, seconds = (int(part or 0) for part in match.groups())
@@ -102,7 +102,7 @@ def state(text: str, field: str) -> str:
     """Return the bare state. sacct also prints `CANCELLED by 1000`, and cuts `CANCELLED+`."""
     match = _STATE.fullmatch(text)
     if match is None:
-        raise Malformed(f"{quoted(text)} is not a job state", field=field)
+        raise InvalidInput(f"{quoted(text)} is not a job state", field=field)
     return match[1]
 
 
@@ -113,7 +113,7 @@ def tres(text: str, field: str) -> str:
     """
     kept = ",".join(part for part in text.split(",") if part and not part.startswith("billing="))
     if len(kept) > TRES_MAX:
-        raise Malformed(f"{len(kept)} characters are too many", field=field)
+        raise InvalidInput(f"{len(kept)} characters are too many", field=field)
     if kept:
         _check_tres(kept, field)
     return kept
@@ -134,14 +134,14 @@ def decimal(text: str, field: str) -> float:
     """Return a number as C prints it: `0.250000`, `-3`, `1.4688e+03`, `inf`. `nan` is refused."""
     if _DECIMAL.fullmatch(text):
         return float(text)
-    raise Malformed(f"{quoted(text)} is not a figure", field=field)
+    raise InvalidInput(f"{quoted(text)} is not a figure", field=field)
 
 
 def amount(text: str, field: str, most: float = inf) -> float:
     """Return a number from 0."""
     if 0 <= (found := decimal(text, field)) <= most:
         return found
-    raise Malformed(
+    raise InvalidInput(
         f"{quoted(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}",
         field=field,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.scheduling.machines.machine import RunningJob
 from fairbank.scheduling.pending_job import YEAR, Active, PendingJob
 from fairbank.scheduling.placement import node_set
@@ -88,11 +88,11 @@ def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSetting
         settings: rules for nodes.
 
     Raises:
-        Malformed: its allocation is not printed.
-        Unknown: it runs on a node that does not exist.
+        InvalidInput: its allocation is not printed.
+        NotFound: it runs on a node that does not exist.
     """
     if not slurm_job.allocated:
-        raise Malformed(
+        raise InvalidInput(
             f"it is not told what job {slurm_job.job_id} has",
             field="CPU_IDs",
             remedy="ask with scontrol --details show job",
@@ -101,7 +101,7 @@ def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSetting
     for given in slurm_job.allocated:
         for name in given.nodes:
             if name not in cluster.place:
-                raise Unknown(
+                raise NotFound(
                     f"job {slurm_job.job_id} runs on {name}, and there is no such node",
                     field="Nodes",
                     remedy="ask again",

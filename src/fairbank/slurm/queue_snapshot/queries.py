@@ -53,7 +53,7 @@ not lie before the other output.
 
 
 def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...]]:
-    """Read all output, and return also the lines that could not be read. Raises Malformed without a
+    """Read all output, and return also the lines that could not be read. Raises InvalidInput without a
     time.
     """
     unread: list[str] = []

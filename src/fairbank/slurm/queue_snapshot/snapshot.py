@@ -10,7 +10,7 @@ import msgspec
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.priority.limits.chain import Enforced
 from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
@@ -67,7 +67,7 @@ class LiveQueue(NamedTuple):
 
 
 def build_queue(said: QueueAnswers) -> LiveQueue:
-    """Build the queue. Raises Malformed if the output contradicts itself, as for unknown nodes."""
+    """Build the queue. Raises InvalidInput if the output contradicts itself, as for unknown nodes."""
     notes = [*unsupported_notes(said.config, said.least_loaded), *simplification_notes(said.jobs)]
     ways = select_settings(said.config)
     cluster = NodeTable(said.nodes, said.partitions)
@@ -85,7 +85,7 @@ def build_queue(said: QueueAnswers) -> LiveQueue:
         if not each.is_pending:
             try:
                 active.append(running_job(each, cluster, ways))
-            except Trouble as lost:
+            except FairbankError as lost:
                 notes.append(f"job {each.squeue_name} is left out: {lost.message}")
     parameters = scheduler_parameters(said.config.get(PARAMETERS, ""), notes)
     nodes = Nodes(
@@ -159,7 +159,7 @@ def scheduler_parameters(text: str, notes: list[str]) -> SchedulerParameters:
     for each in filter(None, (part.strip() for part in text.split(","))):
         try:
             known.parse_parameters(",".join([*kept, each]))
-        except Malformed as strange:
+        except InvalidInput as strange:
             notes.append(f"{PARAMETERS}: {strange.message}, and is passed over")
         else:
             kept.append(each)

@@ -13,7 +13,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.project import line_of
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import parse_instant
 from fairbank.core.tres import BillingRule
 
@@ -94,7 +94,7 @@ Booked = TypeVar("Booked", BankRun, BankProject, BankAllocation)
 
 
 def parse_run(row: Row) -> BankRun:
-    """Parse a row of the bank's list of jobs. Raises Malformed, naming the field."""
+    """Parse a row of the bank's list of jobs. Raises InvalidInput, naming the field."""
     return _parse(row, BankRun, "submitted", "start", "ended")
 
 
@@ -120,7 +120,7 @@ def _parse(row: Row, kind: type[Booked], *times: str) -> Booked:
     try:
         return msgspec.convert({**row, **instants}, kind)
     except msgspec.ValidationError as error:
-        raise Malformed(
+        raise InvalidInput(
             f"the bank's answer is not understood: {error}",
             field="server",
             remedy="is the bank as new as this command?",

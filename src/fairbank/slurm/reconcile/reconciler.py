@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.slurm.bank import BankClient, Progress, StoredRefusal, no_progress
 from fairbank.slurm.commands import SlurmCommands
@@ -61,7 +61,7 @@ class ReconcileResult(msgspec.Struct, frozen=True, kw_only=True):
 class Reconciler:
     """Reconciliation of one Slurm with one bank.
 
-    Raises Unreachable if either fails; then nothing is posted, or as much as was confirmed.
+    Raises Unavailable if either fails; then nothing is posted, or as much as was confirmed.
     """
 
     def __init__(
@@ -203,15 +203,15 @@ class Reconciler:
             ends += self._slurm.job_ends(numbers[first : first + IDS_PER_COMMAND]).rows
         return ends
 
-    def _doubt(self, unreadable: Sequence[UnreadableLine]) -> Malformed | None:
+    def _doubt(self, unreadable: Sequence[UnreadableLine]) -> InvalidInput | None:
         """Return the reason why a run that Slurm did not list may exist nevertheless."""
         if unreadable:
-            return Malformed(
+            return InvalidInput(
                 "not released: some of Slurm's output could not be read",
                 remedy="fix those lines first",
             )
         if not self._slurm.can_see_all_jobs:
-            return Malformed(
+            return InvalidInput(
                 "not released: Slurm may hide other users' jobs",
                 remedy="run this as root or as SlurmUser",
             )

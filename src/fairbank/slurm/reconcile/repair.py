@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.bank import BankClient, Progress, ReportObjection, no_progress
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd
 from fairbank.slurm.reconcile import reports
@@ -57,7 +57,7 @@ class Repairer:
         now: int,
         *,
         again: bool,
-        doubt: Malformed | None,
+        doubt: InvalidInput | None,
         funds: BankFunds | None = None,
     ) -> None:
         self._bank, self._cluster, self._now = bank, cluster, now
@@ -81,7 +81,7 @@ class Repairer:
         for finding in sorted(findings, key=lambda finding: finding.category in RELEASED):
             try:
                 body = self._report(finding)
-            except Malformed as error:
+            except InvalidInput as error:
                 outcomes.append(_failed(finding, error))
             else:
                 if body is None:
@@ -102,7 +102,7 @@ class Repairer:
                 body = self._report(finding)
                 if body is not None and finding.job is not None:
                     self._require_price(finding, finding.job)
-            except Malformed as error:
+            except InvalidInput as error:
                 outcomes.append(_failed(finding, error))
             else:
                 problem = "" if body is None else None
@@ -112,7 +112,7 @@ class Repairer:
     def _report(self, finding: ReconcileFinding) -> dict[str, Any] | None:
         """Return the report that repairs the finding; None if an administrator has to decide.
 
-        Raises Malformed if the report lacks something.
+        Raises InvalidInput if the report lacks something.
         """
         job, run = finding.job, finding.run
         if finding.category in RELEASED and run is not None:
@@ -130,7 +130,7 @@ class Repairer:
         return report | reports.usage_fields(self._job_ends.get((job.job_id, job.submitted)))
 
     def _require_payer(self, job: AccountingJob) -> None:
-        """Raise Malformed if no allocation could pay: the bank would only store another refusal."""
+        """Raise InvalidInput if no allocation could pay: the bank would only store another refusal."""
         partition = self._cluster.partitions.get(job.partition)
         project = self._funds.by_account.get(job.account)
         if (
@@ -138,15 +138,15 @@ class Repairer:
             or partition is None
             or not self._funds.payers(project.id, partition.resource, job.start or 0)
         ):
-            raise Malformed(
+            raise InvalidInput(
                 "there was no allocation that could pay",
                 remedy="fairbank alloc create, for the time when it ran",
             )
 
     def _require_price(self, finding: ReconcileFinding, job: AccountingJob) -> None:
-        """Raise Malformed if the bank would refuse the end: no price, or no hold and no payer."""
+        """Raise InvalidInput if the bank would refuse the end: no price, or no hold and no payer."""
         if finding.amount is None:
-            raise Malformed(
+            raise InvalidInput(
                 f"the bank's settings have no partition {job.partition}",
                 remedy="ask the bank's staff to add it",
             )
@@ -158,6 +158,6 @@ class Repairer:
         return self._assumed_funds or BankFunds(self._bank.projects(), self._bank.allocations())
 
 
-def _failed(finding: ReconcileFinding, error: Malformed) -> RepairOutcome:
+def _failed(finding: ReconcileFinding, error: InvalidInput) -> RepairOutcome:
     problem = f"{error.message}; {error.remedy}" if error.remedy else error.message
     return RepairOutcome(finding=finding, problem=problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import LOST
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd
 from fairbank.slurm.reconcile.bank_records import BankRun
@@ -25,17 +25,17 @@ def charge_report(
         cluster: of the job.
 
     Raises:
-        Malformed: the record lacks something that a report needs.
+        InvalidInput: the record lacks something that a report needs.
     """
     owner = run.owner if job.owner is None and run is not None else job.owner
     if owner is None:
-        raise Malformed(
+        raise InvalidInput(
             f"this host has no user {job.user!a}",
             field="User",
             remedy="run this on a host that knows the users",
         )
     if job.start is None or job.end is None:
-        raise Malformed("it has no start or no end", field="Start")
+        raise InvalidInput("it has no start or no end", field="Start")
     return {
         "do": "complete",
         "cluster": cluster.name,

@@ -10,7 +10,7 @@ from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, note, pri
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import Local, own_name
 from fairbank.cli.framework.options import listed
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import iso
 from fairbank.report import forecasts
@@ -166,10 +166,10 @@ ENDINGS = {"csv": LineFormat.COMMAS, "bar": LineFormat.BAR, "between": LineForma
 
 
 def _fit(options: Namespace) -> None:
-    """Raise Malformed for options that would change nothing."""
+    """Raise InvalidInput for options that would change nothing."""
     if options.forecast and options.form in ("tree", *ENDINGS):
         remedy = "it is a table, or with --json for programs"
-        raise Malformed(
+        raise InvalidInput(
             f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy
         )
     if options.form == "json":
@@ -217,9 +217,9 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _there(context: Context, found: Shares) -> Shares:
-    """Return the shares, with --set as they would be. Raises Malformed if rows are missing."""
+    """Return the shares, with --set as they would be. Raises InvalidInput if rows are missing."""
     if not found.rows:
-        raise Malformed(
+        raise InvalidInput(
             "Slurm's output has no fair share",
             field="sshare",
             remedy="check what it prints: sshare -a",
@@ -228,7 +228,7 @@ def _there(context: Context, found: Shares) -> Shares:
         return found
     if found.unreadable:
         remedy = "fix the lines above first: sacctmgr show associations"
-        raise Malformed(
+        raise InvalidInput(
             "with associations left out all other figures would be wrong",
             field="--set",
             remedy=remedy,

@@ -12,7 +12,7 @@ from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_clusters, add_writing
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.units import show_su
 from fairbank.report.cells import counted, plain
 
@@ -86,7 +86,7 @@ def _add_import(parser: Parser) -> None:
 
 def _import(context: Context, options: Namespace) -> int:
     if options.cover and not options.starttime:
-        raise Malformed(
+        raise InvalidInput(
             "--cover needs a history to import",
             field="--cover",
             remedy="add -S TIME: -S now-90days",
@@ -259,18 +259,18 @@ def _sync(context: Context, options: Namespace) -> int:
 
 
 def _check_options(options: Namespace) -> None:
-    """Raise Malformed for options that need --accounts, and if nothing is left to do."""
+    """Raise InvalidInput for options that need --accounts, and if nothing is left to do."""
     if options.accounts:
         return
     for name, given in (("--fence", options.fence), ("--remove", options.remove)):
         if given:
             remedy = f"fairbank slurm sync --accounts {name}; --dry-run shows what it would change"
-            raise Malformed(
+            raise InvalidInput(
                 f"{name} changes Slurm's accounts and needs --accounts", field=name, remedy=remedy
             )
     if options.no_policy:
         remedy = "leave it out, or add --accounts"
-        raise Malformed(
+        raise InvalidInput(
             "without the policy there is nothing to do", field="--no-policy", remedy=remedy
         )
 

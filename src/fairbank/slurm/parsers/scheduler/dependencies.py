@@ -13,7 +13,7 @@ import msgspec
 
 from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import read_rows
 from fairbank.slurm.parsers.pending_jobs import COMMAND, job_lines
@@ -42,7 +42,7 @@ def read_dependencies(text: str) -> Dependencies:
             ),
             any_of,
         )
-    except Malformed:
+    except InvalidInput:
         return Dependencies(text)
 
 
@@ -55,11 +55,11 @@ def _parse_part(text: str) -> Iterator[Dependency]:
     if not colon:
         kind, jobs = "afterany", text
     if not _KIND.fullmatch(kind):
-        raise Malformed(f"{words.quoted(text)} is no dependency", field=FIELD)
+        raise InvalidInput(f"{words.quoted(text)} is no dependency", field=FIELD)
     for each in jobs.split(":"):
         match = _JOB.fullmatch(each)
         if match is None:
-            raise Malformed(f"{words.quoted(each)} is no job to depend on", field=FIELD)
+            raise InvalidInput(f"{words.quoted(each)} is no job to depend on", field=FIELD)
         number, task, minutes, state = match.groups()
         yield Dependency(
             kind=kind,
@@ -76,7 +76,9 @@ def _parse_state(state: str | None) -> DependencyState:
         return DependencyState.NOT_YET
     if state in _MET:
         return _MET[state]
-    raise Malformed(f"{words.quoted(state)} is not how far a dependency can have come", field=FIELD)
+    raise InvalidInput(
+        f"{words.quoted(state)} is not how far a dependency can have come", field=FIELD
+    )
 
 
 _NUMBERS = re.compile(r"JobId=(\d{1,10}) (?:ArrayJobId=(\d{1,10}) )?", re.ASCII)

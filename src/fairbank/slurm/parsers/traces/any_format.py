@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.fast_reader import FastTrace, skim_lines
 from fairbank.simulator.traces.job_line import parse_job
 from fairbank.simulator.traces.swf import ByteStream, NumberedLines, is_remark
@@ -22,13 +22,13 @@ _FORMATS = (
 
 
 def read_any_trace(stream: ByteStream) -> FastTrace:
-    """Read a trace in the Standard Workload Format, or output of sacct. Raises Malformed for
+    """Read a trace in the Standard Workload Format, or output of sacct. Raises InvalidInput for
     others.
     """
     lines = NumberedLines(stream)
     number, first = next(lines, (0, b""))
     if not first:
-        raise Malformed("the file is empty", field="FILE", remedy=_FORMATS)
+        raise InvalidInput("the file is empty", field="FILE", remedy=_FORMATS)
     lines.put_back(first)
     if is_remark(first):  # sacct prints no comments
         return skim_lines(lines)
@@ -42,11 +42,11 @@ def read_any_trace(stream: ByteStream) -> FastTrace:
         what = (
             f"line {number}: byte 0x{strange[0][-1]:02x} at place {strange.end()}: this is no trace"
         )
-        raise Malformed(what, field="FILE", remedy=_FORMATS)
+        raise InvalidInput(what, field="FILE", remedy=_FORMATS)
     if is_accounting(first):
         return read_accounting_trace(lines)
     if first[:1].isalpha():
-        raise Malformed(
+        raise InvalidInput(
             f"line {number} begins with neither a number nor heads of columns: this is no trace",
             field="FILE",
             remedy=_FORMATS,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush, heappushpop
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.fast_reader import FastTrace, People, ReaderNotes, Skimmed
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.user_numbers import UserNumbers
@@ -61,7 +61,7 @@ def read_accounting_trace(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     """Read the jobs in the order of submission, then of the file.
 
     A line that cannot be read is left out and noted with its number, since a user's text may have
-    broken it in two. Raises Malformed with the line for an insufficient header and, while jobs are
+    broken it in two. Raises InvalidInput with the line for an insufficient header and, while jobs are
     read, for a job that comes too late to be sorted.
     """
     number, first = next(numbered, (1, b""))
@@ -79,12 +79,12 @@ def _read_header(number: int, line: bytes) -> TraceHeader:
     match = _HEADER.fullmatch(text)
     if match is None:
         what = f"line {number}: {quoted(text)}, expected the heads of columns"
-        raise Malformed(what, remedy=f"leave --noheader out; {_COMMAND_HINT}")
+        raise InvalidInput(what, remedy=f"leave --noheader out; {_COMMAND_HINT}")
     columns = tuple(text.removesuffix(match[2]).split(match[2]))
     if len(set(columns)) < len(columns):
-        raise Malformed(f"line {number}: a column is there twice", remedy=_COMMAND_HINT)
+        raise InvalidInput(f"line {number}: a column is there twice", remedy=_COMMAND_HINT)
     if (lacking := missing_information(columns)) is not None:
-        raise Malformed(f"line {number}: no column tells {lacking}", remedy=_COMMAND_HINT)
+        raise InvalidInput(f"line {number}: no column tells {lacking}", remedy=_COMMAND_HINT)
     return TraceHeader(text, columns, match[2], match[3] is not None)
 
 
@@ -111,7 +111,7 @@ def _executions(
         else:
             try:
                 execution = read_execution(found.cells)
-            except Malformed as bad:
+            except InvalidInput as bad:
                 notes.leave(number, f"{bad.field} cannot be read" if bad.field else bad.message)
             else:
                 yield execution.submitted, number, execution
@@ -132,7 +132,7 @@ def _in_order(found: Iterator[_Placed], heads: TraceHeader) -> Iterator[_Placed]
                 f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {quoted(heads.delimiter)} -k"
                 f" {place},{place})"
             )
-            raise Malformed(what, field="Submit", remedy=f"sort the jobs: {how}")
+            raise InvalidInput(what, field="Submit", remedy=f"sort the jobs: {how}")
         if len(held) < WINDOW:
             heappush(held, each)
         else:
