@@ -34,8 +34,9 @@ class PolicySources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_policy(sources: PolicySources) -> SubmissionPolicy:
-    """Build the policy. Raises InvalidInput if the site's rules name a project that the bank does not
-    have.
+    """Build the policy.
+
+    Raises InvalidInput if the site's rules name a project that the bank does not have.
     """
     site, cluster = sources.site, sources.cluster
     accounts = {project.account for project in sources.projects}

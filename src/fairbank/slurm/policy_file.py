@@ -144,8 +144,9 @@ T = TypeVar("T")
 
 
 def render(policy: SubmissionPolicy) -> str:
-    """Return the text of the file. Raises InvalidInput, naming the field, for a value that it cannot
-    hold.
+    """Return the text of the file.
+
+    Raises InvalidInput, naming the field, for a value that it cannot hold.
     """
     rows = list(_rows(policy))
     body = "".join("\t".join(map(str, row)) + "\n" for row in rows)

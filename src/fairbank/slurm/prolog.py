@@ -44,7 +44,10 @@ class PrologCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_environment(environ: Mapping[str, str]) -> PrologCall:
-    """Read the environment. Raises InvalidInput, naming the variable, outside of a PrologSlurmctld."""
+    """Read the environment.
+
+    Raises InvalidInput, naming the variable, outside of a PrologSlurmctld.
+    """
 
     def number(name: str, default: str | None = None) -> int:
         text = environ.get(name, default)
@@ -73,7 +76,10 @@ def read_environment(environ: Mapping[str, str]) -> PrologCall:
 
 
 def hold_request(call: PrologCall, job: StartingJob) -> dict[str, Any]:
-    """Return the report that requests a hold. Raises InvalidInput for a job without a time limit."""
+    """Return the report that requests a hold.
+
+    Raises InvalidInput for a job without a time limit.
+    """
     if job.limit_seconds is None:
         raise InvalidInput(
             "this job has no time limit, so its price is unknown",

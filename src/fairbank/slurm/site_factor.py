@@ -115,8 +115,9 @@ def build_table(
 
 
 def encode(table: SiteFactorTable) -> bytes:
-    """Return the bytes of the table. Raises InvalidInput, naming the field, for a value that it cannot
-    hold.
+    """Return the bytes of the table.
+
+    Raises InvalidInput, naming the field, for a value that it cannot hold.
     """
     counts = (len(table.resources), len(table.values))
     if _HEAD.size + sum(counts) * _ROW.size > TABLE_SIZE_MAX:
@@ -165,7 +166,10 @@ def _is_name(packed: bytes, most: int) -> bool:
 
 
 def decode(text: bytes) -> SiteFactorTable:
-    """Read the bytes of a table. Raises InvalidInput with the fault; the plug-in rejects the same."""
+    """Read the bytes of a table.
+
+    Raises InvalidInput with the fault; the plug-in rejects the same.
+    """
     if len(text) < _HEAD.size or text[: len(_MAGIC)] != _MAGIC:
         raise _damaged("it is no table of site factors")
     _, version, summed, written, stale_seconds, partitions, entries, nothing = _HEAD.unpack_from(

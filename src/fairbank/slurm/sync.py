@@ -59,7 +59,8 @@ class Sync:
             progress: called with the stage, and how much of how much is done.
 
         Raises:
-            InvalidInput: Slurm's output cannot be read as a whole. A partial policy would refuse jobs.
+            InvalidInput: Slurm's output cannot be read as a whole. A partial policy would refuse
+                jobs.
         """
         prices = self._bank.cluster(self._slurm.check_cluster(cluster))
         places, nodes = self._slurm.partitions(), self._slurm.nodes()

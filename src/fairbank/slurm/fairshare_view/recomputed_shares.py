@@ -17,7 +17,10 @@ from fairbank.report.sshare import ShareRow
 
 
 def with_changes(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
-    """Return the rows with other shares of some accounts. Raises NotFound for an unknown account."""
+    """Return the rows with other shares of some accounts.
+
+    Raises NotFound for an unknown account.
+    """
     there = {row.account for row in rows if not row.user and row.parent}
     for name in shares:
         if name not in there:

@@ -49,7 +49,8 @@ class Doctor:
         slurm: commands of the cluster.
         client: of the bank.
         agent: returns the settings and the status of the agent. Raises FairbankError.
-        munge: makes a credential at a socket (None: the default) and reads it. Raises FairbankError.
+        munge: makes a credential at a socket (None: the default) and reads it. Raises
+            FairbankError.
         site: rules of the site for submissions.
     """
 

@@ -149,8 +149,9 @@ def billing_weights(machine: SlurmMachine, known: Cluster | None) -> Iterator[He
         weighed = set(parse_weights(partition.weights)) if partition.weights else {"cpu"}
         if gpus and not any(name.startswith("gres/gpu") for name in weighed):
             remedy = (
-                f'PartitionName={partition.name} ... TRESBillingWeights="CPU=...,Mem=...,GRES/gpu=..."'
-                " in slurm.conf, and the same in the bank"
+                f"PartitionName={partition.name} ..."
+                ' TRESBillingWeights="CPU=...,Mem=...,GRES/gpu=..." in slurm.conf, and the same in'
+                " the bank"
             )
             yield HealthCheck(
                 f"partition {partition.name} has GPUs, and they cost nothing", False, remedy
@@ -286,7 +287,10 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
     yield _frame_check(status.get("quarantine"))
     for incident in status.get("incidents", ()):
         if now - incident["last"] < INCIDENT_SECONDS:
-            how_often = f"{incident['count']} since {iso(incident['since'])}, the last at {iso(incident['last'])}"
+            how_often = (
+                f"{incident['count']} since {iso(incident['since'])}, the last at"
+                f" {iso(incident['last'])}"
+            )
             yield HealthCheck(
                 f"the agent tells of {incident['about']}: {how_often}: {incident['text']}",
                 False,

@@ -79,7 +79,10 @@ class StartingJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_starting_job(text: str) -> StartingJob:
-    """Read the only line of the output. Raises InvalidInput for none, or one that cannot be read."""
+    """Read the only line of the output.
+
+    Raises InvalidInput for none, or one that cannot be read.
+    """
     lines = text.splitlines()
     if len(lines) != 1:
         raise InvalidInput(f"squeue told {len(lines)} jobs where one was asked for", field="squeue")

@@ -53,8 +53,9 @@ not lie before the other output.
 
 
 def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...]]:
-    """Read all output, and return also the lines that could not be read. Raises InvalidInput without a
-    time.
+    """Read all output, and return also the lines that could not be read.
+
+    Raises InvalidInput without a time.
     """
     unread: list[str] = []
 

@@ -67,7 +67,10 @@ class LiveQueue(NamedTuple):
 
 
 def build_queue(said: QueueAnswers) -> LiveQueue:
-    """Build the queue. Raises InvalidInput if the output contradicts itself, as for unknown nodes."""
+    """Build the queue.
+
+    Raises InvalidInput if the output contradicts itself, as for unknown nodes.
+    """
     notes = [*unsupported_notes(said.config, said.least_loaded), *simplification_notes(said.jobs)]
     ways = select_settings(said.config)
     cluster = NodeTable(said.nodes, said.partitions)

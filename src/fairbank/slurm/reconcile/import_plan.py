@@ -90,15 +90,15 @@ def plan_import(
         if project := by_account.get(association.account):
             if project.removed:
                 notes.append(
-                    f"account {association.account}: its project was removed; bring it back: fairbank"
-                    f" project set {project.id} --restore"
+                    f"account {association.account}: its project was removed; bring it back:"
+                    f" fairbank project set {project.id} --restore"
                 )
             continue
         gid = gid_of(association.account)
         if gid is None:
             notes.append(
-                f"account {association.account}: this host has no group of this name; name its number:"
-                f" --gid {association.account}=NUMBER"
+                f"account {association.account}: this host has no group of this name; name its"
+                f" number: --gid {association.account}=NUMBER"
             )
             continue
         if (taken := names.taken(association.account, gid)) is not None:
@@ -178,8 +178,8 @@ class _TakenNames:
             return f"{owner} has its gid {gid} already; name another: --gid {account}=NUMBER"
         if (owner_of_group := self._by_group.get(account)) is not None:
             return (
-                f"{_whose(owner_of_group)} has its group already; say which account that one has: fairbank"
-                f" project set {owner_of_group.id} -A {account}"
+                f"{_whose(owner_of_group)} has its group already; say which account that one has:"
+                f" fairbank project set {owner_of_group.id} -A {account}"
             )
         return None
 
@@ -221,8 +221,8 @@ def _members(
         uid = uid_of(association.user)
         if uid is None:
             unknown[association.user] = (
-                f"user {association.user}: this host knows nobody of this name; their jobs are still"
-                " charged to the project"
+                f"user {association.user}: this host knows nobody of this name; their jobs are"
+                " still charged to the project"
             )
         elif (
             association.account not in projects or uid not in projects[association.account].members
@@ -304,7 +304,8 @@ def settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) -> str:
             "",
         ]
     share_lines = [
-        f"#   {association.account}{f'/{association.user}' if association.user else ''}  {association.shares}"
+        f"#   {association.account}{f'/{association.user}' if association.user else ''} "
+        f" {association.shares}"
         for association in shares
         if association.shares
     ]
@@ -327,13 +328,13 @@ def price_differences(machine: SlurmMachine, known: Cluster) -> list[str]:
         weights = parse_weights(partition.weights) if partition.weights else None
         if (bank_partition.weights and dict(bank_partition.weights)) != weights:
             differences.append(
-                f"partition {partition.name}: Slurm's weights are {partition.weights or 'not set'}; the"
-                " bank's settings have others"
+                f"partition {partition.name}: Slurm's weights are {partition.weights or 'not set'};"
+                " the bank's settings have others"
             )
         if bank_partition.billing_rule is not machine.billing_rule:
             differences.append(
-                f"partition {partition.name}: Slurm adds TRES by {machine.billing_rule.value}, the bank"
-                f" by {bank_partition.billing_rule.value}"
+                f"partition {partition.name}: Slurm adds TRES by {machine.billing_rule.value}, the"
+                f" bank by {bank_partition.billing_rule.value}"
             )
     different_qos = [
         qos for qos in machine.qos if known.qos_factor(qos.name) != Fraction(qos.factor)

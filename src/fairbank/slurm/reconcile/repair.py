@@ -130,7 +130,7 @@ class Repairer:
         return report | reports.usage_fields(self._job_ends.get((job.job_id, job.submitted)))
 
     def _require_payer(self, job: AccountingJob) -> None:
-        """Raise InvalidInput if no allocation could pay: the bank would only store another refusal."""
+        """Raise InvalidInput if no allocation could pay: the bank would only refuse it again."""
         partition = self._cluster.partitions.get(job.partition)
         project = self._funds.by_account.get(job.account)
         if (
@@ -144,7 +144,7 @@ class Repairer:
             )
 
     def _require_price(self, finding: ReconcileFinding, job: AccountingJob) -> None:
-        """Raise InvalidInput if the bank would refuse the end: no price, or no hold and no payer."""
+        """Raise InvalidInput if the bank would refuse: no price, or no hold and no payer."""
         if finding.amount is None:
             raise InvalidInput(
                 f"the bank's settings have no partition {job.partition}",

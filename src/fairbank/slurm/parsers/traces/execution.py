@@ -96,8 +96,8 @@ def is_step(cells: Cells) -> bool:
 def read_execution(cells: Cells) -> Execution:
     """Read an execution.
 
-    Raises InvalidInput: with the column as field for a value that cannot be read, without a field for
-    columns that contradict each other.
+    Raises InvalidInput: with the column as field for a value that cannot be read, without a field
+    for columns that contradict each other.
     """
     name = _id(cells)
     submitted = words.required_instant(words.instant(cells["Submit"], "Submit"), "Submit")

@@ -61,8 +61,8 @@ def read_accounting_trace(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     """Read the jobs in the order of submission, then of the file.
 
     A line that cannot be read is left out and noted with its number, since a user's text may have
-    broken it in two. Raises InvalidInput with the line for an insufficient header and, while jobs are
-    read, for a job that comes too late to be sorted.
+    broken it in two. Raises InvalidInput with the line for an insufficient header and, while jobs
+    are read, for a job that comes too late to be sorted.
     """
     number, first = next(numbered, (1, b""))
     heads, notes, people = (
