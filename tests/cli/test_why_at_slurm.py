@@ -98,7 +98,11 @@ def test_the_likely_start_may_be_left_out(ask: Run) -> None:
     ("untold", "ahead", "words"),
     [
         (None, (), []),
-        (NoStartRange.NO_TURN, (), ["no likely start: it does not stand in the queue (BeginTime)"]),
+        (
+            NoStartRange.NOT_QUEUED,
+            (),
+            ["no likely start: it does not stand in the queue (BeginTime)"],
+        ),
         (NoStartRange.TOO_FAR, (), ["no likely start: it is too far off to be rehearsed here"]),
         (
             NoStartRange.TOO_FAR,
@@ -111,7 +115,7 @@ def test_the_likely_start_may_be_left_out(ask: Run) -> None:
             ["no likely start: with 2 jobs ahead it is too far off to be rehearsed here"],
         ),
         (
-            NoStartRange.KEPT,
+            NoStartRange.NO_START,
             (1,),
             ["no likely start: as far as the rehearsals went, BeginTime kept it waiting"],
         ),

@@ -200,7 +200,9 @@ def test_who_has_no_place_in_the_queue_is_told_why(
 
 
 class Everybody(NoStartLimits):
-    def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
+    def hold_reason(
+        self, job: PendingJob, partition: str, where: Placement | None = None
+    ) -> str | None:
         return "AssocGrpCPUMinutesLimit"
 
     def copy(self) -> Everybody:

@@ -30,7 +30,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POL
 def places(plan: SchedulePlan[TraceJob, int]) -> dict[int, int]:
     """When each job starts that has a place."""
     return {each.job.number: NOW for each in plan.starts} | {
-        each.job.number: each.at for each in plan.planned
+        each.job.number: each.at for each in plan.reservations
     }
 
 
@@ -72,7 +72,7 @@ def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
     told: dict[int, int] = {}
 
     def watched(here: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
-        for head, at, _ in easy(here, now, fully=True).planned:
+        for head, at, _ in easy(here, now, fully=True).reservations:
             assert at <= told.get(head.number, at)
             told[head.number] = at
         return easy(here, now)

@@ -61,7 +61,7 @@ def test_tasks_of_an_array_go_in_their_order_and_wishes_before_needs() -> None:
         Scene(rack(4)).waits(11, array=9, task=2).waits(10, array=9, task=1, prefer="fast").waits(8)
     )
     entries, _ = ranked(scene.snapshot)
-    assert [(entry.job.number, entry.soft) for entry in entries] == [
+    assert [(entry.job.number, entry.with_preference) for entry in entries] == [
         (8, False),
         (10, True),
         (10, False),

@@ -38,8 +38,8 @@ def seen() -> RunTimeHistory[str]:
     """Ann's jobs end early, bob's take what they ask for."""
     history: RunTimeHistory[str] = RunTimeHistory()
     for _ in range(10):
-        history.ended("ann", 50, 100)
-        history.ended("bob", 100, 100)
+        history.add("ann", 50, 100)
+        history.add("bob", 100, 100)
     return history
 
 
@@ -88,7 +88,7 @@ def test_without_short_jobs_the_range_is_when_the_nodes_come_free() -> None:
     scene.pending = scene.pending[:2]
     history: RunTimeHistory[str] = RunTimeHistory()
     for ratio in range(1, 101):
-        history.ended("ann", ratio, 100)
+        history.add("ann", ratio, 100)
     found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 2, NOW, history=history)
     assert found.likely is not None
     assert isinstance(found.likely, StartRange)

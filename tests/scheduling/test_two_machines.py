@@ -83,7 +83,7 @@ def decided(pass_: Pass, scene: Scene) -> tuple[dict[int, str], dict[int, float]
     starts = {start.job.number: scene.cluster.names(start.placement.nodes) for start in plan.starts}
     return (
         starts,
-        {each.job.number: (each.at - NOW) / 60 for each in plan.planned},
+        {each.job.number: (each.at - NOW) / 60 for each in plan.reservations},
         dict(plan.reasons),
     )
 

@@ -19,7 +19,7 @@ from fairbank.service.ledger import Ledger
 from fairbank.service.replay import ReplayPlan, ReplayResult, replay
 from fairbank.service.replay.distinct_jobs import distinct
 from fairbank.service.simulation.trace_files import open_trace
-from fairbank.simulator.engine.bank_replay import moments
+from fairbank.simulator.engine.bank_replay import run_events
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.swf import read
 from fairbank.store.factory import open_store
@@ -165,11 +165,11 @@ def test_more_jobs_at_one_time_than_there_is_room_for_are_refused() -> None:
         b"%d %d 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" % (number, number)
         for number in range(1, 5)
     )
-    assert len(list(moments(Header(), read(BytesIO(lines)).jobs, most=4))) == 8
+    assert len(list(run_events(Header(), read(BytesIO(lines)).jobs, most=4))) == 8
     apart = lines.replace(b" 0 60 ", b" 0 0 ")
-    assert len(list(moments(Header(), read(BytesIO(apart)).jobs, most=2))) == 8
+    assert len(list(run_events(Header(), read(BytesIO(apart)).jobs, most=2))) == 8
     with pytest.raises(Malformed) as told:
-        list(moments(Header(), read(BytesIO(lines)).jobs, most=3))
+        list(run_events(Header(), read(BytesIO(lines)).jobs, most=3))
     assert told.value.message == "job 4: more than 3 jobs wait or run at one time"
 
 

@@ -27,7 +27,7 @@ def test_a_base_alone_is_the_policy_of_that_name(base: str) -> None:
     assert type(found.scheduler(8)) is type(POLICIES[base].scheduler(8))
     if base == "slurm":
         made = slurm('base = "slurm"')
-        assert (made.parameters, made.ranking) == (SchedulerParameters(), PriorityRules())
+        assert (made.parameters, made.rules) == (SchedulerParameters(), PriorityRules())
 
 
 def test_all_that_the_file_says_counts() -> None:
@@ -47,7 +47,7 @@ def test_all_that_the_file_says_counts() -> None:
         age = 7
     """)
     assert asdict(made.parameters) == asdict(SchedulerParameters(bf_interval=60, bf_continue=True))
-    ranking = made.ranking
+    ranking = made.rules
     assert (ranking.algorithm, ranking.dampening, ranking.decay.half_life, ranking.calc_period) == (
         Algorithm.DEPTH_OBLIVIOUS,
         3,

@@ -1,4 +1,5 @@
-"""Slurm's reasons why a job waits or ended, by number and name, and a sentence for each (facts, section 8.2)."""
+"""Slurm's reasons why a job waits or ended, by number and name, and a sentence for each (facts,
+section 8.2)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from fairbank.core.errors import Unknown
 
 
 def explain_reason(name: str) -> str:
-    """What it means that a job waits with this reason, to somebody who met it for the first time. Raises Unknown."""
+    """What it means that a job waits with this reason, to somebody who met it for the first time.
+    Raises Unknown."""
     if name in _PLAIN:
         return _PLAIN[name]
     match = _LIMIT.fullmatch(name)

@@ -1,8 +1,10 @@
-"""Fair Tree where all users stand on one account with one share each: a rank is how many used at least as much.
+"""Fair Tree for users of one account with one share each: the rank is the number of users that used
+at least as much.
 
-Levels are the same share over what each used. So they come in the order of usage, and tie where usage is equal: in long doubles two
-different doubles keep different levels. That needs no tree and no long doubles, and is the same on every host; on x86-64 it is what
-`fairtree` finds (tests/priority/test_even.py).
+Levels are the same share over each usage. They are in the order of usage, and tie if usage is
+equal: as long doubles, two different doubles have different levels. So no tree and no long doubles
+are needed, and the result is the same on every host; on x86-64 it is that of `fair_tree`
+(tests/priority).
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ from collections.abc import Iterable
 
 
 class Even:
-    """The users of one account; what each used is a finite double of 0 or more."""
+    """Users of one account. Usage is a finite double of 0 or more."""
 
     def __init__(self, used: Iterable[float]) -> None:
         self._used = sorted(used)
 
     def factor(self, used: float) -> float:
-        """The fair-share factor of one of them, who used so much: from 1 for who used least."""
+        """Return the fair-share factor of a user with this usage. The user who used least has 1."""
         return (len(self._used) - bisect_left(self._used, used)) / len(self._used)

@@ -1,4 +1,4 @@
-"""The tree of associations: who belongs to which account, with which shares. Made from rows, checked."""
+"""Tree of associations: accounts and users with their shares, built from rows and checked."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from fairbank.priority.fairshare.columns import Bools, Ints, Long, Longs, Parent
 from fairbank.priority.fairshare.tree_shape import DEPTH_MAX, Shape, distances, in_a_circle, shaped
 
 LEVEL_SHARES_MAX = U32_MAX
-"""Slurm adds the shares of siblings in 32 bits."""
+"""Maximum sum of the shares of siblings: Slurm adds them in 32 bits."""
 
 
 class ShareAssociation(NamedTuple):
-    """A row. An account has a parent and no user; a user's parent is the account. The root is the account without a parent."""
+    """Row of the tree. An account has a parent and no user; the parent of a user is its account.
+    The root is the account without a parent.
+    """
 
     account: str
     user: str = ""
@@ -33,10 +35,10 @@ class ShareAssociation(NamedTuple):
 
 
 class Tree(msgspec.Struct, frozen=True, eq=False):
-    """Rows in the order in which they were given, which is theirs where nothing else decides, and one number of each for every row.
+    """Rows in the given order, which decides ties, with one number of each column for every row.
 
-    `parent` is the row of the account above, -1 for the root; it may come later than the row itself.
-    `shape` is the tree that shares are divided in.
+    `parent` is the row of the account above, -1 for the root; it may be later than the row itself.
+    `shape` is the tree in which shares are divided.
     """
 
     rows: tuple[ShareAssociation, ...]
@@ -51,13 +53,13 @@ class Tree(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def stands_on_parent(self) -> Bools:
-        """Whether the row's shares are `parent`."""
+        """Return True for each row whose shares are `parent`."""
         on_parent: Bools = self.shares == ON_PARENT
         return on_parent
 
 
 def planted(rows: Sequence[ShareAssociation]) -> Tree:
-    """The tree of these rows. Raises Malformed, naming the row and the remedy."""
+    """Return the tree of these rows. Raises Malformed, naming the row and the remedy."""
     rows = tuple(rows)
     accounts = _accounts(rows)
     root = _root(rows)
@@ -73,10 +75,11 @@ def planted(rows: Sequence[ShareAssociation]) -> Tree:
 
 
 def summed(tree: Tree, own: ArrayLike) -> Longs:
-    """The usage of every row with all below it, from what each used itself: users, and accounts for users that are gone.
+    """Return the usage of every row with all below it, from the own usage of users, and of accounts
+    for deleted users.
 
-    Rows are added one after the other, each to all accounts above it, as slurmctld does when it starts: sums of long doubles depend on
-    the order. Raises Malformed.
+    Rows are added one after the other, each to all accounts above it, as slurmctld does when it
+    starts: sums of long doubles depend on the order. Raises Malformed.
     """
     own = usage_of(tree, own)
     total = np.zeros(len(own), Long)
@@ -93,7 +96,9 @@ def summed(tree: Tree, own: ArrayLike) -> Longs:
 
 
 def usage_of(tree: Tree, usage: ArrayLike) -> Longs:
-    """`usage` as a column of long doubles, one for each row. Raises Malformed for what is no amount of usage."""
+    """Return `usage` as a column of long doubles, one for each row. Raises Malformed for invalid
+    usage.
+    """
     column = np.asarray(usage, Long)
     if column.shape != tree.parent.shape:
         raise Malformed(
@@ -122,7 +127,7 @@ def _malformed(at: int, row: ShareAssociation, what: str, field: str, remedy: st
 
 
 def _accounts(rows: Sequence[ShareAssociation]) -> dict[str, int]:
-    """The row of each account."""
+    """Return the row of each account."""
     first: dict[tuple[str, str, str], int] = {}
     for at, row in enumerate(rows):
         if not row.account:

@@ -1,4 +1,8 @@
-"""Running jobs that a limit ends: only where limits are enforced and jobs are not kept safe from it (facts, section 2.5)."""
+"""Limits that end running jobs. They do so only if limits are enforced without `safe`
+(slurm-rules.md, "Limits").
+
+Next user: the embedded workload manager.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,14 @@ from fairbank.priority.limits.usage import (
 )
 
 REASON = "TimeLimit"
-"""Of every job that is ended so; its state is TIMEOUT."""
+"""Reason of every job that is ended so. Its state is TIMEOUT."""
 
 
 def ending(job: LimitedJob, run_minutes: int, enforced: Enforced) -> LimitHold | None:
-    """The limit for which a job that has run `run_minutes` is to end, or None.
+    """Return the limit that ends a job after `run_minutes`, or None.
 
-    A group's minutes or wall time are used up, or the job's own minutes are past what it may take. Root ends nothing, though it holds.
+    The minutes or wall time of a group are used up, or the job has taken more than its own minutes.
+    Limits of root end nothing, though they hold jobs.
     """
     return next(_endings(job, run_minutes), None) if enforced.limits and not enforced.safe else None
 
@@ -55,7 +60,9 @@ def _endings(job: LimitedJob, run_minutes: int) -> Iterator[LimitHold]:
 def _used_up(
     limits: AssociationLimits, used: LimitUsage, own: dict[str, int], *, whole: bool
 ) -> Iterator[tuple[LimitKind, str | None, int, int, bool]]:
-    """Each limit that can end a job: its kind, TRES, amount; what is used; whether that is too much."""
+    """Yield each limit that can end a job: kind, TRES, limit, used amount, and True if that is too
+    much.
+    """
     minutes, wall = used.minutes(), used.wall_minutes()
     for name, limit in in_order(limits.tres.get(LimitKind.GRP_TRES_MINS, {})):
         yield (

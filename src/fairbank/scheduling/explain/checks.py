@@ -1,4 +1,4 @@
-"""Every check that a job has to pass before it starts, each with what was found."""
+"""Checks that a job must pass before it starts, each with its evidence."""
 
 from __future__ import annotations
 
@@ -22,28 +22,32 @@ from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
 def job_checks(
     view: JobView, *, funds: CreditCheckInput | None, awaiting: OpenDependencies | None
 ) -> Iterator[JobCheck]:
-    """In the order in which it has to pass them: may it start at all, would nodes do and are they free, limits, credit, its turn."""
-    job, nodes = view.job, view.there.machine
-    may_start = _may_start(job, nodes, view.now)
+    """Yield the checks in order: may it start, do suitable nodes exist and are they free, limits,
+    credit, position.
+    """
+    job, nodes = view.job, view.snapshot.machine
+    may_start = _eligible_check(job, nodes, view.now)
     yield may_start
     if awaiting is not None:
         yield dependency_check(awaiting)
     for name in job.partitions:
-        yield _partition(job, nodes, name)
-    for entry, found in view.sifted:
-        yield _able(nodes, entry, found)
-        yield _free(view.there, entry, found)
+        yield _partition_check(job, nodes, name)
+    for entry, found in view.filtered:
+        yield _suitable_nodes_check(nodes, entry, found)
+        yield _free_nodes_check(view.snapshot, entry, found)
     for name in job.partitions:
-        yield _limits(nodes, job, name)
+        yield _limits_check(nodes, job, name)
     if funds is not None:
         yield credit_check(funds)
-    yield _turn(view, held=not may_start.ok)
+    yield _position_check(view, held=not may_start.ok)
 
 
 def least_nodes(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> int:
-    """How many nodes it needs at least: as many as it asks for, and enough for its tasks if nobody else were there."""
+    """Return how many nodes the job needs at least: as many as it requests, and enough for its
+    tasks on an empty machine.
+    """
     request = placement_request(nodes, entry)
-    room = nodes.places.empty.tasks(request.demand)[node_set.places(found.able)]
+    room = nodes.search.empty.tasks(request.demand)[node_set.places(found.suitable)]
     left, tasks = 0, 0
     for fits in sorted(room.tolist(), reverse=True):
         if tasks >= request.tasks:
@@ -52,18 +56,18 @@ def least_nodes(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> int:
     return max(request.least, left)
 
 
-def _may_start(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
+def _eligible_check(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
     if job.held is not None:
         return JobCheck("nothing holds it back", False, explain_reason(job.held))
     if job.eligible > now:
         return JobCheck("nothing holds it back", False, f"it may start from {iso(job.eligible)} on")
     if job.reservation is None:
         return JobCheck("nothing holds it back", True, f"it may start since {iso(job.eligible)}")
-    if job.reservation not in nodes.reserved.named:
+    if job.reservation not in nodes.reservations.named:
         return JobCheck(
             "nothing holds it back", False, f"there is no reservation {job.reservation}"
         )
-    reserved, _ = nodes.reserved.named[job.reservation]
+    reserved, _ = nodes.reservations.named[job.reservation]
     when = f"reservation {reserved.name} is from {iso(reserved.begin)} to {iso(reserved.end)}"
     if not reserved.is_for(job.user, job.account):
         return JobCheck("nothing holds it back", False, f"{when}, for others")
@@ -74,8 +78,8 @@ def _may_start(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
     )
 
 
-def _partition(job: PendingJob, nodes: Nodes, name: str) -> JobCheck:
-    wrong = exclusion_reason(job, nodes.cluster, name, shortest=True)
+def _partition_check(job: PendingJob, nodes: Nodes, name: str) -> JobCheck:
+    wrong = exclusion_reason(job, nodes.cluster, name, by_least_time=True)
     return JobCheck(
         f"partition {name} takes it",
         wrong is None,
@@ -83,33 +87,35 @@ def _partition(job: PendingJob, nodes: Nodes, name: str) -> JobCheck:
     )
 
 
-def _able(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
-    """Whether there are nodes at all that would do."""
+def _suitable_nodes_check(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
+    """Check that suitable nodes exist."""
     request, lasting = (
         placement_request(nodes, entry),
-        [each for each in found.excluded if each.lasting],
+        [each for each in found.excluded if each.is_permanent],
     )
     said = [
-        f"{found.able.bit_count():,} of {entry.nodes.bit_count():,} would do, and it wants {least_nodes(nodes, entry, found):,}"
+        f"{found.suitable.bit_count():,} of {entry.nodes.bit_count():,} would do, and it wants {least_nodes(nodes, entry, found):,}"
     ]
     said += [f"{each.cause}: {nodes.cluster.names(each.nodes)}" for each in lasting]
-    fits = nodes.places.ever(request)
-    if not fits and found.able.bit_count() >= request.least:
+    fits = nodes.search.can_ever_fit(request)
+    if not fits and found.suitable.bit_count() >= request.least:
         said.append("but not together, with all that it asks for")
     return JobCheck(f"nodes of {entry.rules.name} that would do", fits, "; ".join(said))
 
 
-def _free(snapshot: OnNodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
-    """Whether enough of those are free."""
+def _free_nodes_check(snapshot: OnNodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
+    """Check that enough suitable nodes are free."""
     nodes = snapshot.machine
     names, wants = nodes.cluster.names, least_nodes(nodes, entry, found)
     request, fitting = placement_request(nodes, entry), found.fitting.bit_count()
-    tasks = int(nodes.room.tasks(request.demand)[node_set.places(found.fitting)].sum())
+    tasks = int(nodes.free.tasks(request.demand)[node_set.places(found.fitting)].sum())
     said = [f"{fitting:,} are free now, and it wants {wants:,}"]
     if fitting >= wants and tasks < request.tasks:
         said.append(f"they have room for {tasks:,} of its {request.tasks:,} tasks")
-    said += [f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.lasting]
-    if ends := [job.ends for job in snapshot.running if job.placement.nodes & found.able]:
+    said += [
+        f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.is_permanent
+    ]
+    if ends := [job.ends for job in snapshot.running if job.placement.nodes & found.suitable]:
         said.append(f"the first job there ends by {iso(min(ends))}, the last by {iso(max(ends))}")
     return JobCheck(
         f"nodes of {entry.rules.name} that are free",
@@ -118,8 +124,8 @@ def _free(snapshot: OnNodes, entry: QueueEntry, found: FilteredNodes) -> JobChec
     )
 
 
-def _limits(nodes: Nodes, job: PendingJob, name: str) -> JobCheck:
-    held = nodes.limits.holds(job, name)
+def _limits_check(nodes: Nodes, job: PendingJob, name: str) -> JobCheck:
+    held = nodes.limits.hold_reason(job, name)
     return JobCheck(
         f"limits in {name}",
         held is None,
@@ -127,14 +133,14 @@ def _limits(nodes: Nodes, job: PendingJob, name: str) -> JobCheck:
     )
 
 
-def _turn(view: JobView, *, held: bool) -> JobCheck:
-    """Whether it has a turn, and somebody is before it."""
-    if not view.queued:
+def _position_check(view: JobView, *, held: bool) -> JobCheck:
+    """Check that the job is in the queue and no job is ahead."""
+    if not view.is_queued:
         since = "something holds it back" if held else "no partition takes it"
         return JobCheck("its turn", False, f"it has no place in the queue as long as {since}")
     if not view.ahead:
         return JobCheck("its turn", True, "nobody who wants its nodes is ahead")
-    first = view.planned.get(view.ahead[0])
+    first = view.reservations.get(view.ahead[0])
     when = f", for which room is kept at {iso(first.at)}" if first is not None else ""
     others = f" and {len(view.ahead) - 1:,} more" if len(view.ahead) > 1 else ""
     return JobCheck(

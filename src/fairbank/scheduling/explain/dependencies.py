@@ -1,4 +1,4 @@
-"""What a job waits for of others, and what these do now. Both are handed in, and told here in words."""
+"""Dependencies of a job on others, with the state of these, in words."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from fairbank.scheduling.explain.answer import JobCheck
 
 
 class JobStates(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs that somebody waits for, as they are now. Names are squeue's, instants seconds since 1970.
+    """State of the jobs on which a dependency is. Names are squeue's, times seconds since 1970.
 
-    running    which of them run; `began`: when the last of these did, `ends`: by when the last is over, None where it has no limit
-    waiting    which of them wait, and `reason`: why the first does, in Slurm's word
-    ended      in which states others ended of late, in Slurm's words
+    running    names of those that run; `began`: start of the last, `ends`: latest end, None without
+               a limit
+    waiting    names of those that wait, and `reason`: Slurm's reason of the first
+    ended      states of those that ended lately
     """
 
     running: tuple[str, ...] = ()
@@ -29,14 +30,14 @@ class JobStates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenDependencies(msgspec.Struct, frozen=True):
-    """What a job depends on, and for each of that in turn whom it is about."""
+    """Dependencies of a job, with the state of the other jobs for each."""
 
     on: Dependencies
     seen: tuple[JobStates, ...] = ()
 
 
 def dependency_check(awaiting: OpenDependencies) -> JobCheck:
-    """Whether other jobs have come as far as they must."""
+    """Check that other jobs have come as far as they must."""
     on = awaiting.on
     if on.text and not on.items:
         return JobCheck(
@@ -58,7 +59,7 @@ def dependency_check(awaiting: OpenDependencies) -> JobCheck:
 
 
 def describe_condition(on: Dependency) -> str:
-    """What must be so, as a sentence without its end."""
+    """Return the condition as a sentence without its full stop."""
     one, whole = _KINDS.get(on.kind, (f"{on.kind} {{}}",) * 2)
     if on.minutes:
         one = whole = (
@@ -80,7 +81,7 @@ def _how_far(on: Dependency, seen: JobStates) -> str:
 
 
 def _now(on: Dependency, seen: JobStates) -> Iterator[str]:
-    """What those do that it is about."""
+    """Yield what the other jobs do now."""
     one = "it" if on.job is not None and not on.all_tasks else None
     if on.minutes and seen.began is not None and not seen.waiting:
         yield f"that is at {iso(seen.began + on.minutes * MINUTE)}"

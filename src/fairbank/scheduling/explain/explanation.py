@@ -1,4 +1,6 @@
-"""The whole answer about a job that waits for nodes: why, when it is likely to start, what would start it sooner."""
+"""Explanation of a job that waits for nodes: reason, likely start, and a change that starts it
+earlier.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 
 TIMED = frozenset({"BeginTime", "Reservation"})
-"""Who waits for these has no place in the queue yet, but will have one at an instant that is known."""
+"""Reasons of jobs that are not in the queue yet, but will be at a known time."""
 
 
 def explain_on_nodes(
@@ -39,12 +41,24 @@ def explain_on_nodes(
     seed: int = 1,
     tick: Tick | None = None,
 ) -> Explanation:
-    """As Slurm's two passes decide; `plan` is what they decided, where somebody has it already.
+    """Explain why a job waits, as Slurm's two passes decide.
 
-    Without `history` there is no range, without `advice` nothing is tried; a job that may not start at all has no range either, unless its
-    time is known.
+    A job that may not start at all has no range, unless its time is known. Raises Unknown for a job
+    that does not wait, or that starts now.
 
-    Raises Unknown for a job that does not wait there, or that starts now.
+    Args:
+        snapshot: machine, queue and running jobs.
+        parameters: SchedulerParameters of slurm.conf.
+        number: number of the job.
+        now: time in seconds since 1970.
+        history: run times of ended jobs; None: compute no range.
+        funds: credit of the job; None: make no check.
+        awaiting: dependencies of the job; None: make no check.
+        advice: search a change that starts it earlier.
+        plan: plan of the passes if it is known already.
+        runs: number of simulated runs.
+        seed: seed of the run times.
+        tick: called after each simulated run.
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
     found = explain(snapshot, plan, number, now, funds=funds, awaiting=awaiting)
@@ -55,7 +69,7 @@ def explain_on_nodes(
     if history is None:
         return found
     if found.position is None and found.code not in TIMED:
-        return msgspec.structs.replace(found, untold=NoStartRange.NO_TURN)
+        return msgspec.structs.replace(found, untold=NoStartRange.NOT_QUEUED)
     ahead = None if found.position is None else frozenset(found.ahead)
     came = start_range_on_nodes(
         snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed, tick=tick
@@ -74,14 +88,14 @@ def explain(
     funds: CreditCheckInput | None = None,
     awaiting: OpenDependencies | None = None,
 ) -> Explanation:
-    """`plan` is what a pass made of the snapshot. Raises Unknown for a job that does not wait there.
+    """Explain why a job waits, by the plan that a pass made from the snapshot.
 
-    `funds` and `awaiting` are judged where somebody knows them.
+    Raises Unknown for a job that does not wait.
     """
     view = job_view(snapshot, plan, number, now)
     said = headline_of(view, awaiting)
-    if funds is not None and not funds.enough:
-        said += f" The bank would not let it start: it needs {funds.said}."
+    if funds is not None and not funds.is_enough:
+        said += f" The bank would not let it start: it needs {funds.evidence}."
     return Explanation(
         number=number,
         code=view.code,
@@ -90,5 +104,5 @@ def explain(
         position=view.position,
         ahead=view.ahead,
         waiting=len(view.names),
-        expected=None if view.kept is None else view.kept.at,
+        expected=None if view.reservation is None else view.reservation.at,
     )

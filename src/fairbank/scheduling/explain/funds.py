@@ -1,4 +1,4 @@
-"""The credit that a job needs, as the bank knows it. It is handed in, and judged here."""
+"""Credit that a job needs, as the bank reports it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fairbank.scheduling.explain.answer import JobCheck
 
 
 class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
-    """Credit in SU-minutes, as the bank tells it: what is held when the job starts, and what is available.
+    """Credit in SU-minutes: the hold when the job starts, and what is available.
 
-    `observed`: the bank only looks on, and lets jobs start without credit.
+    `observed`: the bank only observes, and lets jobs start without credit.
     """
 
     project: str
@@ -21,11 +21,11 @@ class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
     observed: bool = False
 
     @property
-    def enough(self) -> bool:
+    def is_enough(self) -> bool:
         return self.observed or self.wanted <= self.available
 
     @property
-    def said(self) -> str:
+    def evidence(self) -> str:
         left = f"available {show_su(self.available, down=True, separators=True)} of {self.project}/{self.resource}"
         figures = f"a hold of {show_su(self.wanted, separators=True)} SU, {left}"
         if self.wanted <= self.available:
@@ -35,5 +35,5 @@ class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def credit_check(funds: CreditCheckInput) -> JobCheck:
-    """Whether the bank can pay for the job now."""
-    return JobCheck("funds", funds.enough, f"needs {funds.said}")
+    """Check that the bank can pay for the job now."""
+    return JobCheck("funds", funds.is_enough, f"needs {funds.evidence}")

@@ -1,4 +1,4 @@
-"""The one reason for which a job waits, in a sentence that has Slurm's word for it."""
+"""Reason why a job waits, in one sentence with Slurm's word for it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ DEPENDENCY, NEVER_MET = "Dependency", "DependencyNeverSatisfied"
 
 
 def headline_of(view: JobView, awaiting: OpenDependencies | None) -> str:
-    """With the figures of this job where it is about nodes or about others."""
-    expected = f" Room is kept for it at {iso(view.kept.at)}." if view.kept is not None else ""
+    """Return the sentence, with the figures of this job if it waits for nodes or for other jobs."""
+    expected = (
+        f" Room is kept for it at {iso(view.reservation.at)}."
+        if view.reservation is not None
+        else ""
+    )
     return f"Job {view.job.name} {_waits(view, awaiting)} ({view.code}).{expected}"
 
 
 def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
-    if view.code == RESOURCES and view.queued:
+    if view.code == RESOURCES and view.is_queued:
         return _for_nodes(view)
     if view.code == PRIORITY and view.ahead:
         first = f"job {view.names[view.ahead[0]]}"
@@ -35,19 +39,19 @@ def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
 
 
 def _for_nodes(view: JobView) -> str:
-    """In the partition in which it is nearest to its start."""
-    entry, found = max(view.sifted, key=lambda each: each[1].fitting.bit_count())
+    """Describe the partition in which the job is nearest to its start."""
+    entry, found = max(view.filtered, key=lambda each: each[1].fitting.bit_count())
     free, able, least = (
         found.fitting.bit_count(),
-        found.able.bit_count(),
-        least_nodes(view.there.machine, entry, found),
+        found.suitable.bit_count(),
+        least_nodes(view.snapshot.machine, entry, found),
     )
     many = "1 node" if least == 1 else f"{least:,} nodes"
     return f"waits for {many}: {free:,} of the {able:,} that would do are free now"
 
 
 def _for_others(on: Dependencies, *, never: bool) -> str:
-    """By the first that is open, or lost."""
+    """Describe the first dependency that is open, or lost."""
     if never:
         lost = next((each for each in on.open if each.state is DependencyState.NEVER), on.open[0])
         return f"waits for what can never be any more, that {describe_condition(lost)}"

@@ -1,4 +1,4 @@
-"""Processors as the gaps that a plan left: all that there is to know of them until somebody ends."""
+"""Processors as the holes that a plan left: all that is known of them until a job ends."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ from collections.abc import Sequence
 from typing import Generic
 
 from fairbank.core.types import new_tuple
-from fairbank.scheduling.machines.machine import FOR_EVER, Gap, RemainingHoles, TimeSlot
+from fairbank.scheduling.machines.machine import FOR_EVER, Hole, RemainingHoles, TimeSlot
 from fairbank.scheduling.machines.processors import W
 
 
 class Holes(Generic[W]):
-    """What is left of them now, and when more newcomers start. Nobody ended since the plan, nor should have."""
+    """Holes that are left now, while new jobs start. No job ended since the plan, and none should
+    have.
+    """
 
-    __slots__ = ("_gaps", "_now")
+    __slots__ = ("_holes", "_now")
 
     def __init__(self, left: RemainingHoles, now: int) -> None:
         self._now = now
         at, gaps = left
-        self._gaps: Sequence[Gap] = (
+        self._holes: Sequence[Hole] = (
             gaps if at == now else [(room, lasts - now + at) for room, lasts in gaps]
         )
 
-    def now(self, job: W) -> TimeSlot[int] | None:
+    def slot_now(self, job: W) -> TimeSlot[int] | None:
         wanted, seconds = job.processors, job.limit
-        for room, lasts in self._gaps:
+        for room, lasts in self._holes:
             if wanted <= room:
                 return (
                     new_tuple(TimeSlot, (self._now, self._now + seconds, wanted))
@@ -34,20 +36,26 @@ class Holes(Generic[W]):
         return None
 
     def take(self, job: W, slot: TimeSlot[int]) -> None:
-        self._gaps = reduce_holes(self._gaps, slot.placement, slot.end - slot.begin)
+        self._holes = reduce_holes(self._holes, slot.placement, slot.end - slot.begin)
 
-    def gaps(self) -> Sequence[Gap]:
-        return self._gaps
+    def holes(self) -> Sequence[Hole]:
+        return self._holes
 
-    def left(self) -> RemainingHoles:
-        return new_tuple(RemainingHoles, (self._now, self._gaps))
+    def remaining(self) -> RemainingHoles:
+        return new_tuple(RemainingHoles, (self._now, self._holes))
 
 
-def reduce_holes(gaps: Sequence[Gap], processors: int, seconds: int) -> list[Gap]:
-    """What is left of gaps when somebody who fits takes so many processors for so many seconds from now on."""
-    found: list[Gap] = []
+def reduce_holes(holes: Sequence[Hole], processors: int, seconds: int) -> list[Hole]:
+    """Return what is left of holes when a job that fits takes processors.
+
+    Args:
+        holes: number of processors and seconds of each hole, the narrowest and longest first.
+        processors: processors that the job takes.
+        seconds: time that it takes them, from now on.
+    """
+    found: list[Hole] = []
     rest = FOR_EVER
-    for room, lasts in reversed(gaps):  # from the widest on
+    for room, lasts in reversed(holes):  # from the widest on
         left = room - processors
         if left > rest:
             left = rest

@@ -1,4 +1,4 @@
-"""Which nodes are idle when, as jobs end: what jobs that have their nodes for themselves need to know, as sets alone."""
+"""Idle nodes over time, for jobs that need whole nodes. They need sets of nodes only."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from fairbank.scheduling.placement.node_set import NodeSet
 
 
 class IdleNodes:
-    """Idle nodes from now on, if everybody stays until its end."""
+    """Idle nodes from now on, if each job stays until its end."""
 
     def __init__(self, idle: NodeSet, running: Sequence[tuple[int, NodeSet]]) -> None:
-        """`running`: until when, and where, of each job that runs, in the order of those ends."""
-        seen, freed = node_set.NOBODY, list[tuple[int, NodeSet]]()
+        """Initialise with the idle nodes, and the end and nodes of each running job in the order of
+        the ends.
+        """
+        seen, freed = node_set.NO_NODES, list[tuple[int, NodeSet]]()
         for end, nodes in reversed(running):
             freed.append(
                 (end, nodes ^ (nodes & seen))
@@ -28,20 +30,20 @@ class IdleNodes:
             self._idle.append(idle)
         self._begun: list[tuple[int, NodeSet]] = []
         self._until: list[int] = []
-        """When each of those ends."""
+        """End of each job in `_begun`."""
         self._busy: list[NodeSet] = []
-        """Where those are that end last, from each one on."""
+        """Nodes of the jobs in `_begun` from each one on."""
 
     def at(self, instant: int) -> NodeSet:
-        """The nodes where nobody is."""
+        """Return the nodes without a job at a time."""
         idle = self._idle[bisect_right(self._ends, instant)]
         later = bisect_right(self._until, instant)
         return node_set.without(idle, self._busy[later]) if later < len(self._until) else idle
 
     def begin(self, end: int, nodes: NodeSet) -> None:
-        """Somebody started now, there and until then."""
+        """Add a job that starts now on these nodes and runs until `end`."""
         insort(self._begun, (end, nodes))
-        busy, found = node_set.NOBODY, []
+        busy, found = node_set.NO_NODES, []
         for _, some in reversed(self._begun):
             busy |= some
             found.append(busy)

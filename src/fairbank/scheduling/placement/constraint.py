@@ -1,11 +1,13 @@
-"""What a job says of the features of its nodes, in the grammar of `sbatch --constraint` (facts, section 7.3; seed 003, section 2.1).
+"""What a job says of the features of its nodes, in the grammar of `sbatch --constraint` (facts,
+section 7.3; seed 003, section 2.1).
 
 a&b   a,b      every node has both
 a|b            every node has one of them
 a&b|c          from left to right: (a and b) or c; parentheses group otherwise, one level of them
 [a|b|c]        all nodes have the same one
 a*4            at least four of the nodes have a
-[a*2&b*4]      two nodes with a and four others with b; without a count, one. Here (x&y)*2 and (x|y)*2 are counted as well
+[a*2&b*4]      two nodes with a and four others with b; without a count, one. Here (x&y)*2 and
+               (x|y)*2 are counted as well
 """
 
 from __future__ import annotations
@@ -44,10 +46,8 @@ class FeatureCount(NamedTuple):
 
 
 class Constraint(NamedTuple):
-    """What the nodes of a job must be.
-
-    alternatives    all nodes satisfy the same one; a constraint without brackets is a single one, None where it only counts
-    groups          besides, so many nodes of each kind, no node in two groups
+    """Parsed `--constraint`: all nodes match the same one of `alternatives`, and of each of
+    `groups` there are enough nodes.
     """
 
     alternatives: tuple[Expression | None, ...] = (None,)
@@ -245,7 +245,8 @@ class _Reader:
         return self.at < len(self.tokens) and self.tokens[self.at].text == sign
 
     def _takes(self, *signs: str) -> str:
-        """The next token where it is one of these, and then it is behind us; empty where it is not."""
+        """The next token where it is one of these, and then it is behind us; empty where it is
+        not."""
         if (
             self.at < len(self.tokens)
             and not self.tokens[self.at].is_name

@@ -1,8 +1,9 @@
-"""Conservative backfill: room is kept for everybody, and nobody is delayed by somebody behind.
+"""Conservative backfill: each job has a reservation, and no job delays one before it.
 
-Each pass plans afresh in the order of the queue: a job gets the earliest place that those ahead leave. So the plan is a function of who
-waits and who runs, and of nothing that was planned before. (A. W. Mu'alem and D. G. Feitelson, IEEE Trans. Parallel and Distributed
-Systems 12(6), 2001, compare it with EASY; they keep a job's place from one pass to the next, unless it can be moved forward.)
+Each pass plans again in the order of the queue: a job gets the earliest slot that those ahead
+leave. The plan depends only on the pending and running jobs, not on earlier plans. (A. W. Mu'alem
+and D. G. Feitelson, IEEE Trans. Parallel and Distributed Systems 12(6), 2001, compare it with EASY.
+They keep the slot of a job from one pass to the next, unless it can move forward.)
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from fairbank.scheduling.snapshot import Snapshot
 def conservative(
     snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False
 ) -> SchedulePlan[J, P]:
-    """Plan in the order of the queue, and start whoever has a place now.
+    """Plan in the order of the queue, and start each job whose slot is now.
 
-    It ends where nobody behind can start now, whatever becomes of the others; with `fully` it plans them all.
+    The plan ends where no job behind can start now; with `fully` it goes on until all jobs have a
+    reservation.
     """
-    line, machine = snapshot.queue.line(now), snapshot.machine
+    line, machine = snapshot.queue.order(now), snapshot.machine
     return plan_with_reservations(
         line,
         machine,
         machine.ahead(snapshot.running, now),
         now,
-        most=None,
-        fully=fully,
-        settled=snapshot.settled,
+        max_reservations=None,
+        is_complete=fully,
+        unchanged_up_to=snapshot.unchanged_up_to,
     )

@@ -1,8 +1,10 @@
-"""EASY backfill (D. A. Lifka, "The ANL/IBM SP Scheduling System", Job Scheduling Strategies for Parallel Processing, 1995).
+"""EASY backfill (D. A. Lifka, "The ANL/IBM SP Scheduling System", Job Scheduling Strategies for
+Parallel Processing, 1995).
 
-Jobs start from the head of the queue. When the head does not fit, room is kept for it, and for it alone, from the first instant at which
-it will fit if everybody uses the whole time limit. Somebody behind starts now if it fits and delays the head by no second: it ends by
-then, or takes what the head leaves over.
+Jobs start from the head of the queue. A head that does not fit gets the only reservation, at the
+first time at which it will fit if all running jobs use their whole time limit. A job behind starts
+now if it fits and does not delay the head: it ends before the reservation, or takes processors that
+the head leaves.
 """
 
 from __future__ import annotations
@@ -17,24 +19,25 @@ from fairbank.scheduling.snapshot import Snapshot
 
 
 def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> SchedulePlan[J, P]:
-    """Start from the head on; keep room for the first who does not fit; fill the gap before it in the order of the queue.
+    """Start jobs from the head on, reserve for the first that does not fit, and fill the hole
+    before it in the order of the queue.
 
-    Where nobody could fill the gap, the place of the head is told only if the plan is to be told `fully`; and where nobody ended since room
-    was kept for it, only newcomers are looked at.
+    If no job could fill the hole, the reservation is in the plan only with `fully`. If no job ended
+    since the reservation was made, only new jobs are tested.
     """
-    line, machine = snapshot.queue.line(now), snapshot.machine
-    if snapshot.left is not None and not fully:
-        gaps: Holes[Any] = Holes(snapshot.left, now)
+    line, machine = snapshot.queue.order(now), snapshot.machine
+    if snapshot.remaining_holes is not None and not fully:
+        gaps: Holes[Any] = Holes(snapshot.remaining_holes, now)
         starts: list[PlannedStart[Any, Any]] = start_in_holes(
-            line, gaps, line.first(snapshot.settled, gaps)
+            line, gaps, line.first_that_fits(snapshot.unchanged_up_to, gaps)
         )
-        return make_plan(starts, (), {}, gaps.left())
+        return make_plan(starts, (), {}, gaps.remaining())
     return plan_with_reservations(
         line,
         machine,
         machine.ahead(snapshot.running, now),
         now,
-        most=1,
-        fully=fully,
-        settled=snapshot.settled,
+        max_reservations=1,
+        is_complete=fully,
+        unchanged_up_to=snapshot.unchanged_up_to,
     )

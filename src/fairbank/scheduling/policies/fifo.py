@@ -1,5 +1,8 @@
-"""FIFO with blocking in each partition, as SLURM began (M. Jette and M. Grondona, "SLURM: Simple Linux Utility for Resource Management",
-2002): whoever fits starts, but as soon as one job of a partition does not, nobody behind it in that partition is looked at.
+"""FIFO with blocking in each partition, as SLURM began (M. Jette and M. Grondona, "SLURM: Simple
+Linux Utility for Resource Management", 2002).
+
+Jobs that fit start. When a job of a partition does not fit, no job behind it in that partition is
+tested.
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ from fairbank.scheduling.snapshot import Snapshot
 
 
 def fifo(snapshot: Snapshot[J, P, Any], now: int) -> SchedulePlan[J, P]:
-    """Start the first of all partitions' heads, then the next, until every partition is blocked. Whoever could never fit blocks none."""
-    machine, line = snapshot.machine.copy(), snapshot.queue.line(now)
+    """Start the first of the heads of all partitions, then the next, until each partition is
+    blocked. A job that could never fit blocks none.
+    """
+    machine, line = snapshot.machine.copy(), snapshot.queue.order(now)
     starts: list[PlannedStart[J, P]] = []
     begun: set[int] = set()
     reasons = dict(line.reasons)
-    lines = list(line.lines())
+    lines = list(line.by_partition())
     heads = [(turn, which, job) for which, each in enumerate(lines) for turn, job in (next(each),)]
     heapify(heads)
     while heads:

@@ -1,6 +1,7 @@
-"""Backfilling: room is kept for the first jobs that cannot start now, and whoever is in nobody's way starts before them.
+"""Backfill with reservations: for the first jobs that cannot start now, or for all. Other jobs
+start if they delay no reservation.
 
-For how many it is kept is all that EASY (`easy`) and conservative backfill (`conservative`) differ in.
+EASY (`easy`) and conservative backfill (`conservative`) differ only in the number of reservations.
 """
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ from __future__ import annotations
 from itertools import chain
 
 from fairbank.core.types import new_tuple
-from fairbank.scheduling.machines.machine import J, Machine, P, Profile, RemainingHoles, StartsNow
+from fairbank.scheduling.machines.machine import J, Machine, P, Profile, RemainingHoles, SlotsNow
 from fairbank.scheduling.plan import (
     BAD_CONSTRAINTS,
     RESOURCES,
+    JobReservation,
     PlannedStart,
-    Reservation,
     SchedulePlan,
     make_plan,
 )
@@ -21,73 +22,85 @@ from fairbank.scheduling.snapshot import QueueOrder
 
 
 def plan_with_reservations(
-    line: QueueOrder[J],
+    order: QueueOrder[J],
     machine: Machine[J, P],
-    ahead: Profile[J, P],
+    profile: Profile[J, P],
     now: int,
     *,
-    most: int | None,
-    fully: bool = False,
-    settled: int = -1,
+    max_reservations: int | None,
+    is_complete: bool = False,
+    unchanged_up_to: int = -1,
 ) -> SchedulePlan[J, P]:
-    """Plan in the order of the line: each job gets the earliest place that those leave for whom room is kept, and starts if that is now.
+    """Plan in order: each job gets the earliest slot that the reservations before it leave, and
+    starts if that is now.
 
-    Room is kept for `most` of those who wait; None: for all. It ends where nobody behind can start now, whatever becomes of the others;
-    with `fully` it goes on until all places are told. Whoever could never fit is in nobody's way.
+    The plan ends where no job behind can start now. A job that could never fit is ignored.
+
+    Args:
+        order: pending jobs in order.
+        machine: the machine.
+        profile: the machine over time, with running jobs only.
+        now: time in seconds.
+        max_reservations: number of reservations; None: no limit.
+        is_complete: go on until all reservations are in the plan.
+        unchanged_up_to: position up to which no job can start now (`Snapshot.unchanged_up_to`).
     """
     starts: list[PlannedStart[J, P]] = []
-    planned: list[Reservation[J, P]] = []
-    reasons = dict(line.reasons)
-    coming = iter(line)
+    planned: list[JobReservation[J, P]] = []
+    reasons = dict(order.reasons)
+    coming = iter(order)
     for head in coming:
-        turn, job = head
-        if (slot := ahead.now(job)) is not None:
-            ahead.take(job, slot)
+        position, job = head
+        if (slot := profile.slot_now(job)) is not None:
+            profile.take(job, slot)
             starts.append(new_tuple(PlannedStart, (job, slot.placement)))
-        elif machine.ever(job):
+        elif machine.can_ever_fit(job):
             break
         else:
             reasons[job.number] = BAD_CONSTRAINTS
     else:
         return make_plan(starts, planned, reasons)
     reasons[job.number] = RESOURCES
-    hope = line.first(max(turn, settled), ahead)
-    if hope is None and not fully:
+    candidate = order.first_that_fits(max(position, unchanged_up_to), profile)
+    if candidate is None and not is_complete:
         return make_plan(starts, planned, reasons)
-    for turn, job in chain((head,), coming):
-        if (slot := ahead.earliest(job)) is None:
-            reasons[job.number] = RESOURCES if machine.ever(job) else BAD_CONSTRAINTS
+    for position, job in chain((head,), coming):
+        if (slot := profile.earliest_slot(job)) is None:
+            reasons[job.number] = RESOURCES if machine.can_ever_fit(job) else BAD_CONSTRAINTS
             continue
-        ahead.take(job, slot)
+        profile.take(job, slot)
         if slot.begin == now:
             starts.append(new_tuple(PlannedStart, (job, slot.placement)))
         else:
-            planned.append(new_tuple(Reservation, (job, slot.begin, slot.placement)))
-            if len(planned) == most:
+            planned.append(new_tuple(JobReservation, (job, slot.begin, slot.placement)))
+            if len(planned) == max_reservations:
                 break
-        # What is kept only grows, so nobody before the hope can start, nor the hope itself once it cannot.
-        if hope is not None and (turn == hope[0] or ahead.now(hope[1]) is None):
-            hope = line.first(hope[0], ahead)
-        if hope is None and not fully:
+        # What is kept only grows, so nobody before the hope can start, nor the hope itself once it
+        # cannot.
+        if candidate is not None and (
+            position == candidate[0] or profile.slot_now(candidate[1]) is None
+        ):
+            candidate = order.first_that_fits(candidate[0], profile)
+        if candidate is None and not is_complete:
             return make_plan(starts, planned, reasons)
     starts += start_in_holes(
-        line, ahead, hope
+        order, profile, candidate
     )  # it was found when less was kept: nobody before it can start
-    gaps = ahead.gaps() if len(planned) == most else None
+    gaps = profile.holes() if len(planned) == max_reservations else None
     return make_plan(
         starts, planned, reasons, None if gaps is None else new_tuple(RemainingHoles, (now, gaps))
     )
 
 
 def start_in_holes(
-    line: QueueOrder[J], ahead: StartsNow[J, P], hope: tuple[int, J] | None
+    order: QueueOrder[J], profile: SlotsNow[J, P], candidate: tuple[int, J] | None
 ) -> list[PlannedStart[J, P]]:
-    """Who starts beside all for whom room is kept: the hope, if it can, and whoever is behind it."""
+    """Start the candidate, if it fits, and each job behind it that fits beside all reservations."""
     starts: list[PlannedStart[J, P]] = []
-    while hope is not None:
-        turn, job = hope
-        if (slot := ahead.now(job)) is not None:
-            ahead.take(job, slot)
+    while candidate is not None:
+        position, job = candidate
+        if (slot := profile.slot_now(job)) is not None:
+            profile.take(job, slot)
             starts.append(new_tuple(PlannedStart, (job, slot.placement)))
-        hope = line.first(turn, ahead)
+        candidate = order.first_that_fits(position, profile)
     return starts

@@ -1,11 +1,16 @@
-"""Slurm's backfill pass: who can start now without delaying those ahead, and when and where each of these is expected to start (facts,
+"""Slurm's backfill pass: who can start now without delaying those ahead, and when and where each of
+these is expected to start (facts,
 section 6; seed 002).
 
-It goes through the queue once more. Whoever fits now, on nodes that are planned for nobody until it would end, starts. For everybody else
-whole nodes are planned at the first time that is found, and those behind keep off them. All plans are forgotten before the next pass.
+It goes through the queue once more. Whoever fits now, on nodes that are planned for nobody until it
+would end, starts. For everybody else
+whole nodes are planned at the first time that is found, and those behind keep off them. All plans
+are forgotten before the next pass.
 
-Slurm guesses a start, finds a plan in its way, and guesses anew from there, as long as bf_max_time lets it. Here the instants at which more
-is free are gone through in order, without those at which too few nodes can be had: the same rules, and no limit of time is needed.
+Slurm guesses a start, finds a plan in its way, and guesses anew from there, as long as bf_max_time
+lets it. Here the instants at which more
+is free are gone through in order, without those at which too few nodes can be had: the same rules,
+and no limit of time is needed.
 """
 
 from __future__ import annotations
@@ -22,14 +27,20 @@ from fairbank.scheduling.pending_job import PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.search import PlacementRequest
-from fairbank.scheduling.plan import LICENCES, NEVER_TESTED, PlannedStart, Reservation, SchedulePlan
+from fairbank.scheduling.plan import (
+    LICENCES,
+    NEVER_TESTED,
+    JobReservation,
+    PlannedStart,
+    SchedulePlan,
+)
 from fairbank.scheduling.slurm.end_times import EndTimes
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import backfill_caps, holds_up, kinds
+from fairbank.scheduling.slurm.pass_rules import backfill_caps, can_reserve, cap_keys
 from fairbank.scheduling.slurm.planned_nodes import PlannedNodes
 from fairbank.scheduling.slurm.preemption import place_by_preemption, select_preempted
 from fairbank.scheduling.slurm.queue_order import (
-    Entries,
+    OrderedEntries,
     QueueEntry,
     placement_request,
     queue_entries,
@@ -41,16 +52,18 @@ def backfill(
     parameters: SchedulerParameters,
     now: int,
     *,
-    queued: Entries | None = None,
+    queued: OrderedEntries | None = None,
     begun_now: Iterable[int] = (),
 ) -> SchedulePlan[PendingJob, Placement]:
-    """One cycle. A start whose limit was cut down towards its least time has the new limit in its job. `queued`: the queue, where it is
-    known already. `begun_now`: whom the main pass before it has started, whose places nobody takes."""
+    """One cycle. A start whose limit was cut down towards its least time has the new limit in its
+    job. `queued`: the queue, where it is
+    known already. `begun_now`: whom the main pass before it has started, whose places nobody
+    takes."""
     found = _Cycle(
         snapshot,
         parameters,
         now,
-        queued or queue_entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True),
+        queued or queue_entries(snapshot.machine, snapshot.queue.jobs(), now, by_least_time=True),
         begun_now,
     )
     for entry in found.entries:
@@ -76,21 +89,21 @@ class _Cycle:
         snapshot: OnNodes,
         parameters: SchedulerParameters,
         now: int,
-        queued: Entries,
+        queued: OrderedEntries,
         begun_now: Iterable[int],
     ) -> None:
         self.nodes, self.parameters, self.now = snapshot.machine, parameters, now
         self.limits = snapshot.machine.limits.copy()
-        self.room = snapshot.machine.room.copy()
+        self.room = snapshot.machine.free.copy()
         self.ahead = EndTimes(
-            self.nodes.places, self.room, snapshot.running, now, linear=parameters.bf_window_linear
+            self.nodes.search, self.room, snapshot.running, now, linear=parameters.bf_window_linear
         )
         self.space = PlannedNodes(
             self.nodes.cluster.usable, now, parameters.window_seconds, parameters.bf_resolution
         )
         self.entries, self.reasons = queued[0], dict(queued[1])
         self.starts: list[PlannedStart[PendingJob, Placement]] = []
-        self.expected: dict[int, Reservation[PendingJob, Placement]] = {}
+        self.expected: dict[int, JobReservation[PendingJob, Placement]] = {}
         self.done = set(begun_now)
         self.caps = backfill_caps(parameters)
         self.plans = Counter[str | int]()
@@ -103,21 +116,23 @@ class _Cycle:
             self.starts
         )
 
-    def planned(self) -> list[Reservation[PendingJob, Placement]]:
+    def planned(self) -> list[JobReservation[PendingJob, Placement]]:
         """Of a job with plans in several partitions the earliest."""
         return [each for number, each in self.expected.items() if number not in self.done]
 
     def considers(self, entry: QueueEntry) -> bool:
-        """Whether the entry is tested at all: not one of a user, partition or association that had as many as may be."""
+        """Whether the entry is tested at all: not one of a user, partition or association that had
+        as many as may be."""
         job = entry.job
-        return job.number not in self.done and self.caps.takes(
-            *kinds(self.parameters, job.user, job.account, entry.rules.name)
+        return job.number not in self.done and self.caps.allow(
+            *cap_keys(self.parameters, job.user, job.account, entry.rules.name)
         )
 
     def tests(self, entry: QueueEntry) -> None:
-        """Start it, plan it, or leave it. A limit is one of a job in a partition: in another it may start."""
+        """Start it, plan it, or leave it. A limit is one of a job in a partition: in another it may
+        start."""
         job = entry.job
-        if (held := self.limits.holds(job, entry.rules.name)) is not None:
+        if (held := self.limits.hold_reason(job, entry.rules.name)) is not None:
             if held != LICENCES:  # of these backfill says nothing
                 self.reasons[job.number] = held
             if not self.parameters.assoc_limit_stop:
@@ -128,7 +143,9 @@ class _Cycle:
         if found is None:
             return
         beyond = (
-            None if held is not None else self.limits.holds(job, entry.rules.name, found.placement)
+            None
+            if held is not None
+            else self.limits.hold_reason(job, entry.rules.name, found.placement)
         )
         if beyond is not None:
             self.reasons[job.number] = beyond
@@ -139,10 +156,11 @@ class _Cycle:
             self._plans(entry, found)
 
     def _keeps_room(self, entry: QueueEntry) -> bool:
-        """Whether room is kept for the job if it cannot start now: not for the young, the low and the soft, nor for more than is to be."""
+        """Whether room is kept for the job if it cannot start now: not for the young, the low and
+        the soft, nor for more than is to be."""
         asked, job = self.parameters, entry.job
-        return holds_up(asked, self.now - job.eligible, entry.priority) and not (
-            entry.soft
+        return can_reserve(asked, self.now - job.eligible, entry.priority) and not (
+            entry.with_preference
             or (asked.bf_one_resv_per_job and self.plans[job.number])
             or (
                 job.array is not None
@@ -154,7 +172,8 @@ class _Cycle:
     def _earliest(
         self, entry: QueueEntry, request: PlacementRequest, *, later: bool
     ) -> _FoundStart | None:
-        """The first start on nodes that neither plans nor reservations need until its end. `later`: also after now."""
+        """The first start on nodes that neither plans nor reservations need until its end. `later`:
+        also after now."""
         possible = entry.nodes & self.nodes.cluster.usable & request.possible()
         if possible.bit_count() < request.least or request.required & possible != request.required:
             return None
@@ -175,11 +194,12 @@ class _Cycle:
         seconds: int,
         hopeless: int,
     ) -> _FoundStart | None:
-        """The same after now: at the end of a stretch of those who run, or when plans or reservations give nodes back."""
-        enough = self.ahead.enough_from(request, possible)
+        """The same after now: at the end of a stretch of those who run, or when plans or
+        reservations give nodes back."""
+        enough = self.ahead.enough_nodes_from(request, possible)
         if enough is None:
             return None
-        ends, since = iter(tuple(self.ahead.stretches)), self.now
+        ends, since = iter(tuple(self.ahead.candidate_times)), self.now
         end = next(ends, None)
         while since <= self.now + self.parameters.window_seconds:
             hopeless = max(hopeless, enough)
@@ -199,12 +219,13 @@ class _Cycle:
                 begin = since if since >= enough else self._last_given(possible, since, at)
             usable, hopeless = self._usable(job, request, possible, begin, at, seconds)
             if hopeless <= begin and (found := self.ahead.place(request, usable, at)) is not None:
-                return _FoundStart(self.ahead.needed(found, begin, at), found)
+                return _FoundStart(self.ahead.start_time(found, begin, at), found)
             since = at
         return None
 
     def _last_given(self, possible: NodeSet, since: int, until: int) -> int:
-        """When they last do up to then; `since` where they do not. Instants at which too few had ended were passed over, and what was given
+        """When they last do up to then; `since` where they do not. Instants at which too few had
+        ended were passed over, and what was given
         back at one of them is not to be in the way."""
         found, given = since, self._given(possible, since)
         while given is not None and given <= until:
@@ -213,7 +234,10 @@ class _Cycle:
 
     def _given(self, possible: NodeSet, after: int) -> int | None:
         """When plans or reservations next give some of the nodes back."""
-        given, change = self.space.more(possible, after), self.nodes.reserved.next_change(after)
+        given, change = (
+            self.space.next_release(possible, after),
+            self.nodes.reservations.next_release(after),
+        )
         return given if change is None else change if given is None else min(given, change)
 
     def _usable(
@@ -225,13 +249,15 @@ class _Cycle:
         at: int,
         seconds: int,
     ) -> tuple[NodeSet, int]:
-        """The nodes that are left to it from `begin` until it ends that starts at `at`, and before when there are too few whatever else
-        happens. A plan that is due at the same end as this one begins earlier, with its step: it has room by then all the same."""
-        end, room = at + seconds, self.ahead.room_for(request.demand)
+        """The nodes that are left to it from `begin` until it ends that starts at `at`, and before
+        when there are too few whatever else
+        happens. A plan that is due at the same end as this one begins earlier, with its step: it
+        has room by then all the same."""
+        end, room = at + seconds, self.ahead.usable_nodes(request.demand)
         by_then = room if at == begin else lambda instant: room(max(instant, at))
         usable, hopeless = self.space.window(possible, begin, end, request.least, by_then)
-        if self.nodes.reserved:
-            usable &= self.nodes.reserved.left(
+        if self.nodes.reservations:
+            usable &= self.nodes.reservations.usable_nodes(
                 job, begin, end, resolution=self.parameters.bf_resolution
             )
         return usable, hopeless
@@ -241,7 +267,7 @@ class _Cycle:
     ) -> Placement | None:
         """Where it goes now if some go first: whoever is there, but not where a plan is."""
         usable, _ = self.space.window(possible, self.now, end, request.least, lambda at: possible)
-        usable &= self.nodes.reserved.left(
+        usable &= self.nodes.reservations.usable_nodes(
             entry.job, self.now, end, resolution=self.parameters.bf_resolution
         )
         kind, running = (entry.rules.name, entry.job.qos), [job for _, _, job in self.ahead.running]
@@ -251,10 +277,10 @@ class _Cycle:
     def _starts(self, entry: QueueEntry, where: Placement) -> None:
         job = entry.job
         seconds = self._limit(entry, where.nodes)
-        for each in [each for _, _, each in self.ahead.running if each.number in where.instead]:
+        for each in [each for _, _, each in self.ahead.running if each.number in where.preempted]:
             self.ahead.end(each)
         self.ahead.begin(to_running(job, where, self.now, seconds))
-        self.limits.started(job, where)
+        self.limits.record_start(job, where)
         shorter = (
             job
             if seconds == job.seconds(entry.rules)
@@ -265,13 +291,14 @@ class _Cycle:
         self.reasons.pop(job.number, None)
 
     def _limit(self, entry: QueueEntry, nodes: NodeSet) -> int:
-        """As long as it wants, unless it said that less will do: then until its nodes are planned for or reserved by others, in minutes."""
+        """As long as it wants, unless it said that less will do: then until its nodes are planned
+        for or reserved by others, in minutes."""
         longest, least = entry.job.seconds(entry.rules), entry.job.least_seconds(entry.rules)
         if least == longest:
             return longest
         claims = (
             self.space.first_conflict(nodes, self.now),
-            self.nodes.reserved.next_claim(entry.job, nodes, self.now),
+            self.nodes.reservations.next_claim(entry.job, nodes, self.now),
         )
         until = min((at for at in claims if at is not None), default=self.now + longest)
         return longest if until >= self.now + longest else max((until - self.now) // 60 * 60, least)
@@ -279,9 +306,9 @@ class _Cycle:
     def _plans(self, entry: QueueEntry, found: _FoundStart) -> None:
         """Its nodes are kept whole. What begins beyond the window is told and not kept."""
         job = entry.job
-        told = self.expected.setdefault(job.number, Reservation(job, found.at, found.placement))
+        told = self.expected.setdefault(job.number, JobReservation(job, found.at, found.placement))
         if found.at < told.at:
-            self.expected[job.number] = Reservation(job, found.at, found.placement)
+            self.expected[job.number] = JobReservation(job, found.at, found.placement)
         if found.at >= self.space.end:
             return
         self.plans[job.number] += 1

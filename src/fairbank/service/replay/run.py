@@ -21,14 +21,14 @@ from fairbank.service.replay.plan import OpenTrace, Progress, ReplayPlan
 from fairbank.service.replay.result import Played, ReplayResult, result
 from fairbank.simulator.engine.bank_replay import (
     CreditDemand,
-    Moment,
+    RunEvent,
     demand_of,
-    moments,
+    end_details,
     outcome_of,
-    particulars_of,
     payer_of,
     resource_of,
-    time_used_by,
+    run_events,
+    start_details,
 )
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import SwfJob
@@ -89,13 +89,13 @@ class _Player:
         self._refused: set[Run] = set()
         self._holding: dict[Run, int] = {}
         self._held = 0
-        self._batch: list[tuple[Moment, Hold | Charge | Release]] = []
+        self._batch: list[tuple[RunEvent, Hold | Charge | Release]] = []
 
     def play(self, trace: Trace) -> None:
         """Every start a hold, every end a charge or a release."""
         total = 2 * (self._demand.jobs - self._demand.never_ran - self._demand.without_size)
-        for done, moment in enumerate(moments(trace.header, distinct(trace.jobs))):
-            if moment.starts:
+        for done, moment in enumerate(run_events(trace.header, distinct(trace.jobs))):
+            if moment.is_start:
                 self._batch.append((moment, self._hold(moment, trace.header)))
             elif not self._was_refused(self._run(moment.job, trace.header)):
                 self._batch.append((moment, self._resolution(moment, trace.header)))
@@ -107,7 +107,7 @@ class _Player:
         if self._progress:
             self._progress("replaying", total, total)
 
-    def _hold(self, moment: Moment, header: Header) -> Hold:
+    def _hold(self, moment: RunEvent, header: Header) -> Hold:
         job = moment.job
         limit = job.time_limit or job.run_time
         return Hold(
@@ -123,10 +123,10 @@ class _Player:
             partition=header.partitions.get(job.partition, "")[:64],
             billing=str(job.processors),
             limit_seconds=limit,
-            particulars=particulars_of(job, header),
+            particulars=start_details(job, header),
         )
 
-    def _resolution(self, moment: Moment, header: Header) -> Charge | Release:
+    def _resolution(self, moment: RunEvent, header: Header) -> Charge | Release:
         job, run, outcome = (
             moment.job,
             self._run(moment.job, header),
@@ -138,7 +138,7 @@ class _Player:
             "ended": moment.at,
             "outcome": outcome,
             "elapsed_seconds": job.run_time,
-            "particulars": time_used_by(job),
+            "particulars": end_details(job),
         }
         return Release(**facts) if free else Charge(amount=_cost(job, job.run_time), **facts)
 
@@ -174,7 +174,7 @@ class _Player:
         self._held += outcome.amount
         played.held_peak = max(played.held_peak, self._held)
 
-    def _note_end(self, moment: Moment, wish: Charge | Release, outcome: Outcome) -> None:
+    def _note_end(self, moment: RunEvent, wish: Charge | Release, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
             if not self._was_refused(
                 wish.run

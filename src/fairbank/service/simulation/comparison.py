@@ -1,4 +1,5 @@
-"""A workload under several policies, one after the other: each reads it again, and of a job only its start is kept."""
+"""A workload under several policies, one after the other: each reads it again, and of a job only
+its start is kept."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ from fairbank.simulator.engine.simulation import (
     check_bank,
     simulate,
 )
-from fairbank.simulator.results.delivered_shares import Sought, numbered, read_holdings
+from fairbank.simulator.results.delivered_shares import (
+    AccountSearch,
+    read_holdings,
+    shares_by_number,
+)
 from fairbank.simulator.traces.fast_reader import FastTrace, read_fast
 from fairbank.simulator.traces.user_numbers import UserNumbers
 from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
@@ -30,11 +35,13 @@ if TYPE_CHECKING:
     from fairbank.simulator.engine.share_accounts import ShareAccounts
 
 Progress = Callable[[str, int, int], None]
-"""Called with the policy, how many jobs are read, and of how many: as many as there are if the rest of the file is like the first part."""
+"""Called with the policy, how many jobs are read, and of how many: as many as there are if the rest
+of the file is like the first part."""
 
 
 class Extent(NamedTuple):
-    """How much there is to read: `about` tells, when so many jobs are read, how many there are. `once`: it cannot be read again."""
+    """How much there is to read: `about` tells, when so many jobs are read, how many there are.
+    `once`: it cannot be read again."""
 
     about: Callable[[int], int]
     once: bool = False
@@ -63,8 +70,10 @@ def simulate_each(
     budget: Budget | None = None,
     progress: Progress | None = None,
 ) -> list[SimulationResult]:
-    """What comes of each policy; `holdings` are the shares of the plan, by names or numbers. With a `budget` the bank grants it beforehand,
-    and its payers have shares as they have credit, where nobody says other ones. Raises Unknown for a file or a policy that is not there,
+    """What comes of each policy; `holdings` are the shares of the plan, by names or numbers. With a
+    `budget` the bank grants it beforehand,
+    and its payers have shares as they have credit, where nobody says other ones. Raises Unknown for
+    a file or a policy that is not there,
     and Malformed as `simulate` does."""
     policies = policies_of(names)
     for policy in policies:
@@ -93,19 +102,20 @@ def simulated(
     holdings: Mapping[str, int] | None,
     tick: Tick | None,
 ) -> SimulationResult:
-    """What comes of one policy, accounts by their names. Where it has fair share the shares count in it. Raises as `simulate` does."""
+    """What comes of one policy, accounts by their names. Where it has fair share the shares count
+    in it. Raises as `simulate` does."""
     if not holdings:
         return _called(simulate(trace, policy, plan, tick), trace, plan)
     shares = _shares(trace, plan, holdings)
-    if policy.entitling is not None:
-        policy = policy.entitling(_entitled(shares, plan))._replace(remarks=policy.remarks)
-    sought = Sought(holdings, shares, unknown=-1 if plan.grants is None else 0)
+    if policy.with_shares is not None:
+        policy = policy.with_shares(_entitled(shares, plan))._replace(remarks=policy.remarks)
+    sought = AccountSearch(holdings, shares, unknown=-1 if plan.grants is None else 0)
     trace, plan = (
         trace._replace(jobs=sought.among(trace.jobs, by_group=plan.by_group)),
         plan._replace(shares=shares),
     )
     return _called(simulate(trace, policy, plan, tick), trace, plan)._replace(
-        strangers=sought.missing()
+        unmatched_accounts=sought.missing()
     )
 
 
@@ -120,8 +130,8 @@ def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
 
 def check_shares(outcome: SimulationResult, holdings: Mapping[str, int] | None) -> None:
     """Raises Malformed for shares of accounts of which the trace has none."""
-    if holdings and outcome.lines and len(outcome.strangers) == len(holdings):
-        several = ", ".join(outcome.strangers[:LISTED]) + (
+    if holdings and outcome.lines and len(outcome.unmatched_accounts) == len(holdings):
+        several = ", ".join(outcome.unmatched_accounts[:LISTED]) + (
             ", ..." if len(holdings) > LISTED else ""
         )
         remedy = "name accounts as the trace does; --by tells whether they are users or groups"
@@ -131,11 +141,12 @@ def check_shares(outcome: SimulationResult, holdings: Mapping[str, int] | None) 
 
 
 def _shares(trace: FastTrace, plan: SimulationPlan, holdings: Mapping[str, int]) -> dict[int, int]:
-    """By the numbers of the trace. Whoever they belong to, users and groups both get to know the names: so numbers are the same however
+    """By the numbers of the trace. Whoever they belong to, users and groups both get to know the
+    names: so numbers are the same however
     often a trace is read, and whosever the shares are then."""
-    people = trace.people
-    by_user = numbered(holdings, people and people.users)
-    by_group = numbered(holdings, people and people.groups)
+    people = trace.names
+    by_user = shares_by_number(holdings, people and people.users)
+    by_group = shares_by_number(holdings, people and people.groups)
     return by_group if plan.by_group else by_user
 
 
@@ -176,7 +187,8 @@ def _told(jobs: Workload, tick: Tick | None) -> Iterator[TraceJob]:
 
 
 def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:
-    """Each by its name, or as a file describes it. Raises Unknown for one that is not there, Malformed for a file that cannot be, and for
+    """Each by its name, or as a file describes it. Raises Unknown for one that is not there,
+    Malformed for a file that cannot be, and for
     two policies of one name."""
     policies = [_policy_of(name) for name in names]
     for number, each in enumerate(policies):
@@ -196,9 +208,9 @@ def _policy_of(name: str) -> SimulationPolicy:
 
 def _accounts(trace: FastTrace, plan: SimulationPlan) -> UserNumbers | None:
     """The names of those who have shares."""
-    if trace.people is None:
+    if trace.names is None:
         return None
-    return trace.people.groups if plan.by_group else trace.people.users
+    return trace.names.groups if plan.by_group else trace.names.users
 
 
 def _called(outcome: SimulationResult, trace: FastTrace, plan: SimulationPlan) -> SimulationResult:
@@ -228,7 +240,8 @@ def ticking(name: str, extent: Extent, progress: Progress) -> Tick:
 
 
 def check_starts(path: Path, trace: Path | None) -> None:
-    """Before the work begins. Raises Malformed for the trace itself, and what `of_system` makes of where nothing can be
+    """Before the work begins. Raises Malformed for the trace itself, and what `of_system` makes of
+    where nothing can be
     written."""
     if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
         raise Malformed(f"{path} is the trace itself", field="starts", remedy="name another file")

@@ -13,7 +13,8 @@ NAME_MAX = 24
 
 
 def read_policy(path: Path) -> SimulationPolicy:
-    """The policy in a file, called by the file's stem. Raises Unknown for one that cannot be read, Malformed naming the key."""
+    """The policy in a file, called by the file's stem. Raises Unknown for one that cannot be read,
+    Malformed naming the key."""
     if not path.stem.isprintable() or len(path.stem) > NAME_MAX:
         remedy = f"a policy is called as its file is: at most {NAME_MAX} printable characters before .toml"
         raise Malformed("this file's name is no name of a policy", field="policy", remedy=remedy)

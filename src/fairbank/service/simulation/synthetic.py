@@ -1,4 +1,5 @@
-"""A synthetic workload in the place of a trace: drawn from the model as often as it is asked for, the same from the same seed."""
+"""A synthetic workload in the place of a trace: drawn from the model as often as it is asked for,
+the same from the same seed."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from fairbank.core.time import parse_instant
 from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.service.ops.atomic_file import whole_file
 from fairbank.service.simulation.comparison import Extent
-from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, needed
+from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, fast_line
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
 from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
@@ -25,7 +26,8 @@ DAYS_MAX = 3_660
 
 
 class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A partition. Processors come `unit` at a time (the cores that belong to one GPU), each with so many MiB."""
+    """A partition. Processors come `unit` at a time (the cores that belong to one GPU), each with
+    so many MiB."""
 
     name: str
     processors: int
@@ -34,7 +36,8 @@ class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CentreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A centre, in a file. What is left out is as in the usual one; without `days` it works as many as bring that many jobs to the
+    """A centre, in a file. What is left out is as in the usual one; without `days` it works as many
+    as bring that many jobs to the
     usual one."""
 
     jobs: int = USUAL.jobs
@@ -57,12 +60,13 @@ class Modelled(NamedTuple):
         """The jobs as a simulation reads them."""
         trace = month(self.centre, self.seed)
         yield (
-            FastTrace(trace.header, map(needed, trace.jobs), ReaderNotes()),
+            FastTrace(trace.header, map(fast_line, trace.jobs), ReaderNotes()),
             Extent(lambda _: self.centre.jobs),
         )
 
     def save(self, path: Path) -> None:
-        """Write it as a trace, whole or not at all. Raises what `of_system` makes of it where that cannot be."""
+        """Write it as a trace, whole or not at all. Raises what `of_system` makes of it where that
+        cannot be."""
         try:
             with whole_file(path) as file:
                 file.writelines(map(str.encode, write(*month(self.centre, self.seed))))
@@ -100,7 +104,8 @@ def _pool_of(settings: PoolSettings) -> SitePartition:
 
 
 def read_centre(path: Path) -> CentreSettings:
-    """Raises Unknown for a file that cannot be read, Malformed with the place in it for what cannot be."""
+    """Raises Unknown for a file that cannot be read, Malformed with the place in it for what cannot
+    be."""
     try:
         text = path.read_bytes()
     except OSError as error:

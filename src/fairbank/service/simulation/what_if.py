@@ -1,4 +1,5 @@
-"""What if: a workload as it was recorded, and with something changed, beside each other; and the same of shaken copies of it."""
+"""What if: a workload as it was recorded, and with something changed, beside each other; and the
+same of shaken copies of it."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from fairbank.simulator.results.starts import ScheduleStarts
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.workload import OmittedJob, size_of
 from fairbank.simulator.traces.workload_edits import (
-    Called,
     EditCounts,
+    NameOf,
     WorkloadEdits,
     edit_workload,
     perturb_workload,
@@ -42,7 +43,8 @@ class MachineChange(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Two policies by name or file, the first for the workload as recorded; what else is changed; how many shaken copies, of which seed."""
+    """Two policies by name or file, the first for the workload as recorded; what else is changed;
+    how many shaken copies, of which seed."""
 
     policy: str
     other: str
@@ -76,9 +78,11 @@ def what_if(
     budget: Budget | None = None,
     progress: Progress | None = None,
 ) -> WhatIfResult:
-    """Simulate both, and both of each copy: the same copy, shaken before it is changed. What is granted is a part of what is recorded.
+    """Simulate both, and both of each copy: the same copy, shaken before it is changed. What is
+    granted is a part of what is recorded.
 
-    Raises as `simulate_each` does, Unknown for a change that is about no job, or about one that is left out, and Malformed for a machine
+    Raises as `simulate_each` does, Unknown for a change that is about no job, or about one that is
+    left out, and Malformed for a machine
     that cannot be.
     """
     if not 0 <= question.copies <= COPIES_MAX or question.copies == 1:
@@ -127,12 +131,14 @@ class _Asker:
         )
         self.met = EditCounts()
         self.distinct = True
-        """Whether a number of a job is meant to stand for one only: not in accounting, where the tasks of an array have one together."""
+        """Whether a number of a job is meant to stand for one only: not in accounting, where the
+        tasks of an array have one together."""
 
     def run(
         self, policy: SimulationPolicy, stage: str, *, change: bool, seed: str | None = None
     ) -> SimulationResult:
-        """Without the starts of the jobs, which nobody asks for: hundreds of copies would keep them all."""
+        """Without the starts of the jobs, which nobody asks for: hundreds of copies would keep them
+        all."""
         with self._source() as (trace, extent):
             if extent.once:
                 raise Malformed(
@@ -144,7 +150,7 @@ class _Asker:
             plan, jobs = self._plan, trace.jobs
             if seed is not None:
                 jobs = perturb_workload(jobs, seed)
-            self.distinct = trace.people is None
+            self.distinct = trace.names is None
             if change:
                 users, groups = _called(trace)
                 jobs = edit_workload(
@@ -161,14 +167,15 @@ class _Asker:
         return outcome._replace(starts=ScheduleStarts())
 
 
-def _called(trace: FastTrace) -> tuple[Called, Called]:
-    if trace.people is None:
+def _called(trace: FastTrace) -> tuple[NameOf, NameOf]:
+    if trace.names is None:
         return str, str
-    return trace.people.users.name, trace.people.groups.name
+    return trace.names.users.name, trace.names.groups.name
 
 
 def size_with(machine: MachineChange, trace: FastTrace, processors: int | None) -> int:
-    """How many processors the changed machine has. Raises Malformed where a node is of no known size, or none would be left."""
+    """How many processors the changed machine has. Raises Malformed where a node is of no known
+    size, or none would be left."""
     size = size_of(trace, processors) + machine.processors
     if machine.nodes:
         nodes, all_of_them = trace.header.max_nodes or 0, trace.header.max_procs or 0
@@ -212,7 +219,8 @@ def _check(changes: WorkloadEdits, met: EditCounts, *, distinct: bool) -> None:
 
 
 def _check_runs(met: EditCounts, recorded: SimulationResult, other: SimulationResult) -> None:
-    """Of every job that is changed some run is simulated, now or before: else nothing could differ."""
+    """Of every job that is changed some run is simulated, now or before: else nothing could
+    differ."""
     for job, many in met.jobs.items():
         before, after = (_left(job, each) for each in (recorded, other))
         if len(before) == len(after) == many:
@@ -227,7 +235,7 @@ def _left(job: int, outcome: SimulationResult) -> list[OmittedJob]:
     """Why it was left out, as often as it was. A part of a run has the number of the whole."""
     return [
         reason
-        for reason, numbers in outcome.left.items()
+        for reason, numbers in outcome.omitted.items()
         if reason is not OmittedJob.PART
         for number in numbers
         if number == job

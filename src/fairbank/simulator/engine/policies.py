@@ -1,4 +1,4 @@
-"""The policies by their names."""
+"""Policies by name."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ if TYPE_CHECKING:
 
 
 class SimulationPolicy(NamedTuple):
-    """How the next ones are chosen. `scheduler` makes who decides on a machine of so many processors."""
+    """Scheduling policy. `scheduler` makes its scheduler for a machine with a number of
+    processors.
+    """
 
     name: str
     about: str
     scheduler: Callable[[int], SimulationScheduler]
-    asks_bank: bool = False
-    """Whether it goes by the credit that is left."""
-    entitling: Callable[[ShareAccounts], SimulationPolicy] | None = None
-    """The same where these shares count. None: it knows nothing of shares."""
+    uses_credit: bool = False
+    """True if priorities depend on the remaining credit."""
+    with_shares: Callable[[ShareAccounts], SimulationPolicy] | None = None
+    """Function that returns the policy with these shares. None: the policy ignores shares."""
     remarks: Sequence[str] = ()
-    """What its file says in vain, in words."""
+    """Sentences about settings of its file that have no effect."""
 
 
 def at_events(queue: Callable[[], JobQueue], pass_: Pass) -> Callable[[int], SimulationScheduler]:
-    """One pass at each event, over a queue of this kind."""
+    """Return a scheduler with one pass at each event, over a queue of this kind."""
     return lambda processors: PassAtEvents(queue, pass_)
 
 
@@ -45,10 +47,10 @@ _SLURM = "Slurm's main pass and backfill, by priorities: fair share, age and siz
 def slurm(
     name: str,
     parameters: SchedulerParameters | None = None,
-    ranking: PriorityRules | None = None,
-    entitled: ShareAccounts | None = None,
+    rules: PriorityRules | None = None,
+    shares: ShareAccounts | None = None,
 ) -> SimulationPolicy:
-    """Slurm's passes and priorities; the usual ones, and a share for every user, where none are told."""
+    """Return Slurm's passes and priorities, with defaults and a share for each user."""
 
     def scheduler(processors: int) -> SimulationScheduler:
         from fairbank.scheduling.slurm.parameters import SchedulerParameters  # noqa: PLC0415  only who asks for priorities pays for NumPy and all that
@@ -56,12 +58,12 @@ def slurm(
         from fairbank.simulator.engine.usage_state import PriorityRules  # noqa: PLC0415
 
         return SlurmScheduler(
-            parameters or SchedulerParameters(), ranking or PriorityRules(), processors, entitled
+            parameters or SchedulerParameters(), rules or PriorityRules(), processors, shares
         )
 
-    asks_bank = ranking is not None and ranking.site_weight > 0
+    asks_bank = rules is not None and rules.site_weight > 0
     return SimulationPolicy(
-        name, _SLURM, scheduler, asks_bank, lambda other: slurm(name, parameters, ranking, other)
+        name, _SLURM, scheduler, asks_bank, lambda other: slurm(name, parameters, rules, other)
     )
 
 
@@ -94,7 +96,7 @@ POLICIES: Mapping[str, SimulationPolicy] = {
 
 
 def policy_named(name: str) -> SimulationPolicy:
-    """One of those there are. Raises Unknown, listing them."""
+    """Return the policy with a name. Raises Unknown, listing the existing ones."""
     found = POLICIES.get(name)
     if found is None:
         raise Unknown(

@@ -1,4 +1,4 @@
-"""Every job of a schedule in the order of the queue, for whoever goes on with them elsewhere: who ran when, on how many processors."""
+"""All jobs of a schedule in the order of the queue, with times and processors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fairbank.simulator.results.starts import Columns
+from fairbank.simulator.results.starts import StartColumns
 
 
 class JobRun(NamedTuple):
-    """A job that ran, by its number in the trace, in seconds of the trace. A user or group that is unknown is -1."""
+    """Job that ran, by its number in the trace, in seconds of the trace. An unknown user or group
+    is -1.
+    """
 
     job: int
     user: int
@@ -22,13 +24,13 @@ class JobRun(NamedTuple):
 
 
 class JobRuns:
-    """Whoever started; 64 bytes a job."""
+    """All started jobs, 64 bytes each."""
 
     def __init__(self) -> None:
         self._numbers = array("q")
         self._columns = tuple(array("q") for _ in JobRun._fields)
 
-    def take(self, started: Columns) -> None:
+    def take(self, started: StartColumns) -> None:
         ended = [at + run for at, run in zip(started.at, started.runs, strict=True)]
         told = (
             started.names,
@@ -44,7 +46,7 @@ class JobRuns:
             column.extend(values)
 
     def __iter__(self) -> Iterator[JobRun]:
-        """By submit time, then by line of the trace."""
+        """Yield the jobs by submit time, then by line of the trace."""
         columns = self._columns
         for place in sorted(range(len(self._numbers)), key=self._numbers.__getitem__):
             yield JobRun(*[column[place] for column in columns])

@@ -1,22 +1,35 @@
-"""A synthetic month of a computing centre: the same seed gives the same jobs. Shapes from the literature, formulas our own and simple.
+"""A synthetic month of a computing centre: the same seed gives the same jobs. Shapes from the
+literature, formulas our own and simple.
 
-* When: campaigns (a user sends several alike jobs) arrive at random, as often as the hour says: 0.2 + exp(-((h - 14) / 4)^2) at
-  hour h of the day, times 0.4 at weekends (daily cycle: Lublin and Feitelson 2003). Their lengths are geometric, mean 4, their
+* When: campaigns (a user sends several alike jobs) arrive at random, as often as the hour says: 0.2
+  + exp(-((h - 14) / 4)^2) at
+  hour h of the day, times 0.4 at weekends (daily cycle: Lublin and Feitelson 2003). Their lengths
+  are geometric, mean 4, their
   gaps exponential, mean 2 minutes (repeated work: Feitelson, "Workload Modeling", 2015).
-* Who: the k-th project is worth 1/k, and so is the k-th user of a project (few users make most of the load: ibid.).
-* How wide: a quarter of the campaigns take one unit; the others 2^x units, x uniform, three in four rounded to a whole x
+* Who: the k-th project is worth 1/k, and so is the k-th user of a project (few users make most of
+  the load: ibid.).
+* How wide: a quarter of the campaigns take one unit; the others 2^x units, x uniform, three in four
+  rounded to a whole x
   (serial and power-of-two jobs stand out: Lublin and Feitelson 2003, whose x has two stages).
-* How long: log-normal, short (median 6 minutes, two in five) or long (median 3 hours), sigma 1; jobs of one campaign vary by
+* How long: log-normal, short (median 6 minutes, two in five) or long (median 3 hours), sigma 1;
+  jobs of one campaign vary by
   sigma 0.3 (two humps, as in the hyper-gamma of Lublin and Feitelson 2003).
-* Limits: run time times (1 + an exponential of mean 2), rounded up to the next of a few round values; one campaign in ten asks
-  for the longest (Mu'alem and Feitelson 2001; Tsafrir, Etsion and Feitelson 2005: estimates are round, few and too long).
-* Ends: 2 % are cancelled before they start, 5 % fail at a random moment, some reach their limit and end up to 30 s past it; a
+* Limits: run time times (1 + an exponential of mean 2), rounded up to the next of a few round
+  values; one campaign in ten asks
+  for the longest (Mu'alem and Feitelson 2001; Tsafrir, Etsion and Feitelson 2005: estimates are
+  round, few and too long).
+* Ends: 2 % are cancelled before they start, 5 % fail at a random moment, some reach their limit and
+  end up to 30 s past it; a
   few, drawn beforehand, lose their node (the header lists them).
-* Start: each partition serves first come, first served, counting processors; the wait column is what that gives.
+* Start: each partition serves first come, first served, counting processors; the wait column is
+  what that gives.
 
-U. Lublin and D. G. Feitelson, J. Parallel and Distributed Computing 63(11), 2003. A. W. Mu'alem and D. G. Feitelson, IEEE Trans.
-Parallel and Distributed Systems 12(6), 2001. D. Tsafrir, Y. Etsion and D. G. Feitelson, Job Scheduling Strategies for Parallel
-Processing, 2005. D. G. Feitelson, Workload Modeling for Computer Systems Performance Evaluation, Cambridge 2015.
+U. Lublin and D. G. Feitelson, J. Parallel and Distributed Computing 63(11), 2003. A. W. Mu'alem and
+D. G. Feitelson, IEEE Trans.
+Parallel and Distributed Systems 12(6), 2001. D. Tsafrir, Y. Etsion and D. G. Feitelson, Job
+Scheduling Strategies for Parallel
+Processing, 2005. D. G. Feitelson, Workload Modeling for Computer Systems Performance Evaluation,
+Cambridge 2015.
 """
 
 from __future__ import annotations
@@ -43,7 +56,8 @@ QUEUES = {1: "short", 2: "long"}
 
 
 def month(centre: SyntheticSite, seed: int) -> Trace:
-    """The trace of a synthetic month: jobs in submit order, numbered from 1, that `centre` could have run as they stand."""
+    """The trace of a synthetic month: jobs in submit order, numbered from 1, that `centre` could
+    have run as they stand."""
     rng = Random(seed)  # noqa: S311 - a workload, not a secret
     failures = frozenset(
         rng.sample(range(1, centre.jobs + 1), min(centre.node_failures, centre.jobs))
@@ -181,7 +195,8 @@ def _fate(rng: Random, campaign: _Campaign, node_fails: bool) -> tuple[Status, i
 
 
 class _Queue:
-    """First come, first served on `free` processors: a job starts when it fits, and never before the one ahead of it."""
+    """First come, first served on `free` processors: a job starts when it fits, and never before
+    the one ahead of it."""
 
     def __init__(self, processors: int) -> None:
         self._free = processors

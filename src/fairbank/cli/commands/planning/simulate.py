@@ -203,8 +203,8 @@ def _simulate(
         options.procs,
         options.fair_starts,
         by_group=options.by == "group",
-        course=options.plots is not None,
-        every=options.starts is not None and _is_table(options.starts),
+        has_time_series=options.plots is not None,
+        has_job_runs=options.starts is not None and _is_table(options.starts),
     )
     return simulate_each(
         partial(in_file, Path(workload), skim_any)
@@ -307,10 +307,12 @@ def tell(
     caption = f"{rows[0]['jobs']:,} of {counted(there, 'job')} on {counted(first.processors, 'processor')}"
     remarks = remarks_of(outcomes)
     more = {
-        "excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()},
-        "excluded_lines": {why: list(lines) for why, lines in first.notes.left.items()},
-        "announced_jobs": first.announced,
-        "strangers": list(first.strangers),
+        "excluded": {
+            reason.name.lower(): list(numbers) for reason, numbers in first.omitted.items()
+        },
+        "excluded_lines": {why: list(lines) for why, lines in first.notes.omitted.items()},
+        "announced_jobs": first.header_jobs,
+        "strangers": list(first.unmatched_accounts),
         "remarks": remarks,
         "delivered": delivered(outcomes),
         "credit": credited(outcomes),
