@@ -21,7 +21,7 @@ from fairbank.service.replay.plan import OpenTrace, Progress, ReplayPlan
 from fairbank.service.replay.result import Played, ReplayResult, result
 from fairbank.simulator.engine.bank_replay import (
     CreditDemand,
-    RunEvent,
+    ReplayEvent,
     demand_of,
     end_details,
     outcome_of,
@@ -89,7 +89,7 @@ class _Player:
         self._refused: set[Run] = set()
         self._holding: dict[Run, int] = {}
         self._held = 0
-        self._batch: list[tuple[RunEvent, Hold | Charge | Release]] = []
+        self._batch: list[tuple[ReplayEvent, Hold | Charge | Release]] = []
 
     def play(self, trace: Trace) -> None:
         """Every start a hold, every end a charge or a release."""
@@ -107,7 +107,7 @@ class _Player:
         if self._progress:
             self._progress("replaying", total, total)
 
-    def _hold(self, moment: RunEvent, header: Header) -> Hold:
+    def _hold(self, moment: ReplayEvent, header: Header) -> Hold:
         job = moment.job
         limit = job.time_limit or job.run_time
         return Hold(
@@ -126,7 +126,7 @@ class _Player:
             particulars=start_details(job, header),
         )
 
-    def _resolution(self, moment: RunEvent, header: Header) -> Charge | Release:
+    def _resolution(self, moment: ReplayEvent, header: Header) -> Charge | Release:
         job, run, outcome = (
             moment.job,
             self._run(moment.job, header),
@@ -174,7 +174,7 @@ class _Player:
         self._held += outcome.amount
         played.held_peak = max(played.held_peak, self._held)
 
-    def _note_end(self, moment: RunEvent, wish: Charge | Release, outcome: Outcome) -> None:
+    def _note_end(self, moment: ReplayEvent, wish: Charge | Release, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
             if not self._was_refused(
                 wish.run
