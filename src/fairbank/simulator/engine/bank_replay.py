@@ -127,7 +127,9 @@ def _count(demand: CreditDemand, job: SwfJob, header: Header) -> None:
     demand.end = Instant(max(demand.end, zero + end))
 
 
-def run_events(header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX) -> Iterator[ReplayEvent]:
+def run_events(
+    header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX
+) -> Iterator[ReplayEvent]:
     """Yield all starts and ends of the billable jobs, in order. Memory holds only the jobs that
     wait or run at one time.
 
