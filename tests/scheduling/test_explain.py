@@ -12,9 +12,9 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import Unknown
 from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import Explanation
+from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
 from fairbank.scheduling.explain.explanation import explain
-from fairbank.scheduling.explain.funds import CreditCheckInput
 from fairbank.scheduling.machines.node_rules import NoStartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.holes import Holes
 from fairbank.scheduling.machines.machine import RemainingHoles
+from fairbank.scheduling.machines.processors import Holes
 from tests.scheduling.wishes import Wish, ahead, runs
 
 wishes = st.lists(st.builds(Wish, st.integers(1, 8), st.integers(1, 10)), min_size=1, max_size=8)

@@ -9,8 +9,7 @@ from hypothesis import given
 
 from fairbank.scheduling.machines.processor_queue import WidthQueue
 from fairbank.scheduling.plan import PRIORITY, RESOURCES, SchedulePlan
-from fairbank.scheduling.policies.conservative import conservative
-from fairbank.scheduling.policies.easy import easy
+from fairbank.scheduling.policies.reservations import conservative, easy
 from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy, at_events
 from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling.drawn import (

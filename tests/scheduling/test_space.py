@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.idle_nodes import IdleNodes
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.scheduling.slurm.end_times import IdleNodes
 from fairbank.scheduling.slurm.planned_nodes import PlannedNodes
 
 NODES, WINDOW, STEP = 6, 40, 4

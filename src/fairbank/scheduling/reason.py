@@ -1,5 +1,6 @@
-"""Slurm's reasons why a job waits or ended, by number and name, and a sentence for each (facts,
-section 8.2)."""
+"""Slurm's reasons of pending and ended jobs, by number and name, with a sentence for each
+(slurm-rules.md, "Pending reasons").
+"""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from fairbank.core.errors import Unknown
 
 
 def explain_reason(name: str) -> str:
-    """What it means that a job waits with this reason, to somebody who met it for the first time.
-    Raises Unknown."""
+    """Return a sentence that explains the reason to a user who meets it for the first time. Raises
+    Unknown.
+    """
     if name in _PLAIN:
         return _PLAIN[name]
     match = _LIMIT.fullmatch(name)
@@ -212,4 +214,4 @@ _IN_ORDER = (
     "MaxUnknownRunMinsPerUser MaxPoweredUpNodes MpiPortsBusy"
 ).split()
 NAMES = {number: name for number, name in enumerate(_IN_ORDER) if name != "-"}
-"""By number. Three numbers are free, and PartitionDown has two."""
+"""Names by number. Three numbers are unused, and PartitionDown has two."""

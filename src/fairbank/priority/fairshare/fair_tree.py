@@ -12,6 +12,9 @@ that does not tie takes the rank of its turn. A user that ties gets the last ran
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -137,3 +140,14 @@ def _visit(visited: Ints, level: Longs, shape: Shape) -> tuple[Bools, Ints]:
         turn[begin:end] += turn[account]
         tied[begin:end] |= is_first[begin:end] & tied[account]
     return tied, turn
+
+
+class Even:
+    """Users of one account. Usage is a finite double of 0 or more."""
+
+    def __init__(self, used: Iterable[float]) -> None:
+        self._used = sorted(used)
+
+    def factor(self, used: float) -> float:
+        """Return the fair-share factor of a user with this usage. The user who used least has 1."""
+        return (len(self._used) - bisect_left(self._used, used)) / len(self._used)

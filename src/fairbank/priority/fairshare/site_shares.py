@@ -97,11 +97,11 @@ def node_weights(node: SharedNode) -> Weights:
     return {"cpu": node.core, "mem": node.tres / node.memory}
 
 
-def requeue_weights(weights: Weights, price: Fraction = Fraction(1, 2)) -> Weights:
+def requeue_weights(weights: Weights) -> Weights:
     """Return the flat rate of partitions whose jobs may be interrupted: half of the `weights` of
     the reference node.
     """
-    return {name: weight * price for name, weight in weights.items()}
+    return {name: weight / 2 for name, weight in weights.items()}
 
 
 def shares(held: Holdings) -> dict[str, ShareSource]:

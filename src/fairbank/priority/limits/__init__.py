@@ -1,2 +1,1 @@
-"""Limits of associations and QOS that hold a job back, in Slurm's order and under its names (facts,
-section 2.5)."""
+"""Limits of associations and QOS that hold jobs, in Slurm's order and with its names."""

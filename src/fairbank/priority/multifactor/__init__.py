@@ -1,2 +1,1 @@
-"""priority/multifactor: what makes up a job's priority, for a million jobs as for one (seed 002,
-"The Multifactor Plugin")."""
+"""Multifactor priorities, for one job as for a million (RCAC, "The Multifactor Plugin")."""

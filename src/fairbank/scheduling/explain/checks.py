@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from fairbank.core.time import iso
+from fairbank.core.units import show_shortfall, show_su
 from fairbank.scheduling.admission import exclusion_reason
 from fairbank.scheduling.explain.answer import JobCheck
 from fairbank.scheduling.explain.dependencies import OpenDependencies, dependency_check
-from fairbank.scheduling.explain.funds import CreditCheckInput, credit_check
 from fairbank.scheduling.explain.job_view import JobView
 from fairbank.scheduling.explain.node_filter import FilteredNodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes
@@ -17,6 +19,37 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
+
+
+class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
+    """Credit in SU-minutes: the hold when the job starts, and what is available.
+
+    `observed`: the bank only observes, and lets jobs start without credit.
+    """
+
+    project: str
+    resource: str
+    wanted: int
+    available: int
+    observed: bool = False
+
+    @property
+    def is_enough(self) -> bool:
+        return self.observed or self.wanted <= self.available
+
+    @property
+    def evidence(self) -> str:
+        left = f"available {show_su(self.available, down=True, separators=True)} of {self.project}/{self.resource}"
+        figures = f"a hold of {show_su(self.wanted, separators=True)} SU, {left}"
+        if self.wanted <= self.available:
+            return figures
+        short = f"{figures}: short by {show_shortfall(self.wanted, self.available)}"
+        return f"{short}, and let through" if self.observed else short
+
+
+def credit_check(funds: CreditCheckInput) -> JobCheck:
+    """Check that the bank can pay for the job now."""
+    return JobCheck("funds", funds.is_enough, f"needs {funds.evidence}")
 
 
 def job_checks(

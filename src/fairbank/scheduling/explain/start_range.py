@@ -97,7 +97,6 @@ def start_range_on_nodes(
     ahead: Collection[int] | None = None,
     runs: int = RUNS,
     seed: int = 1,
-    passes: int | None = None,
     tick: Tick | None = None,
 ) -> StartRange | NoStartRange:
     """Return the range under Slurm's two passes, which run when a job ends, a reservation begins or
@@ -129,8 +128,7 @@ def start_range_on_nodes(
             if each.number != number and each.number not in ahead
         ]:
             after.queue.remove(other)
-    if passes is None:
-        passes = affordable_passes(sum(1 for _ in after.queue.jobs()) - 1)
+    passes = affordable_passes(sum(1 for _ in after.queue.jobs()) - 1)
     instants = _times(after, now)
 
     def rehearsal(chance: Random, most: int) -> SimulatedStart:

@@ -12,7 +12,7 @@ from fairbank.scheduling.machines.priority_queue import JobList, S
 from fairbank.scheduling.machines.processors import ProcessorProfile, Processors
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.policies.fcfs import start_in_order
-from fairbank.scheduling.policies.reserving import plan_with_reservations
+from fairbank.scheduling.policies.reservations import plan_with_reservations
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.pass_rules import (
     backfill_caps,
@@ -106,10 +106,12 @@ def backfill(
     *,
     fully: bool = False,
 ) -> SchedulePlan[S, int]:
-    """Who starts in the gaps before those for whom room is kept. It ends where nobody behind can
-    start now; with `fully` all are told when
-    they are expected to start who are tested, also those for whom no room is kept: the young, and
-    those behind the window."""
+    """Return the starts in the holes before reservations.
+
+    The cycle ends where no job behind can start now. With `fully` the plan has an expected start
+    for each tested job, also for those without a reservation: jobs that are too young, and starts
+    behind the window.
+    """
     machine = snapshot.machine
     tested = _backfill_jobs(line, parameters).first_jobs(parameters.bf_max_job_test)
     ahead: BackfillSteps[S] = BackfillSteps(

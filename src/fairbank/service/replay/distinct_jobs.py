@@ -13,9 +13,9 @@ SECOND_MAX = 1_000_000
 """Runs submitted in one second: all of them wait or run at that moment, and who waits or runs is kept in memory."""
 
 
-def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]:
+def distinct(jobs: Iterator[SwfJob]) -> Iterator[SwfJob]:
     """The same jobs, as they are asked for. Raises Malformed, with both lines, for a run that stands twice, and for more than
-    `most` runs submitted in one second.
+    SECOND_MAX runs submitted in one second.
 
     Runs are told apart by number and submit time, and traces are in the order of submit times: so only the jobs of one
     second need to be remembered. Lines with nothing to bill may repeat a number.
@@ -30,8 +30,8 @@ def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]
             if job.number in known:
                 what = f"line {line}: job {job.number} stands in line {known[job.number]} already"
                 raise Malformed(what, field="FILE", remedy="keep one line for each job")
-            if len(known) == most:
-                what = f"line {line}: more than {most:,} jobs are submitted in one second"
+            if len(known) == SECOND_MAX:
+                what = f"line {line}: more than {SECOND_MAX:,} jobs are submitted in one second"
                 raise Malformed(
                     what,
                     field="FILE",

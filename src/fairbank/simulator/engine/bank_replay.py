@@ -127,11 +127,11 @@ def _count(demand: CreditDemand, job: SwfJob, header: Header) -> None:
     demand.end = Instant(max(demand.end, zero + end))
 
 
-def run_events(header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX) -> Iterator[ReplayEvent]:
+def run_events(header: Header, jobs: Iterable[SwfJob]) -> Iterator[ReplayEvent]:
     """Yield all starts and ends of the billable jobs, in order. Memory holds only the jobs that
     wait or run at one time.
 
-    Raises Malformed, with the job, if these are more than `most`.
+    Raises Malformed, with the job, if these are more than OPEN_MAX.
     """
     zero = header.unix_start_time or 0
     ahead: list[ReplayEvent] = []
@@ -144,9 +144,9 @@ def run_events(header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX) -> 
         end = billable_until(job)
         if end is not None:
             there += 1
-            if there > most:
+            if there > OPEN_MAX:
                 raise Malformed(
-                    f"job {job.number}: more than {most:,} jobs wait or run at one time",
+                    f"job {job.number}: more than {OPEN_MAX:,} jobs wait or run at one time",
                     field="FILE",
                     remedy=_FEWER,
                 )

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import Unknown
 from fairbank.scheduling.machines.processor_queue import OrderedQueue, PartitionQueue, WidthQueue
-from fairbank.scheduling.policies.conservative import conservative
-from fairbank.scheduling.policies.easy import easy
-from fairbank.scheduling.policies.fcfs import fcfs
-from fairbank.scheduling.policies.fifo import fifo
+from fairbank.scheduling.policies.fcfs import fcfs, fifo
+from fairbank.scheduling.policies.reservations import conservative, easy
 from fairbank.simulator.engine.scheduler import JobQueue, Pass, PassAtEvents, SimulationScheduler
 from fairbank.simulator.traces.workload import TraceJob
 

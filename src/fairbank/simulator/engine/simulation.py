@@ -12,9 +12,8 @@ from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.scheduler import SimulationScheduler
 from fairbank.simulator.results.delivered_shares import DeliveredShare, DeliveryMeter, Week
 from fairbank.simulator.results.fairness import FairStarts, LateStarts
-from fairbank.simulator.results.job_runs import JobRuns
 from fairbank.simulator.results.measures import MeasureAccumulator, ScheduleMeasures
-from fairbank.simulator.results.starts import ScheduleStarts, in_columns
+from fairbank.simulator.results.starts import JobRuns, ScheduleStarts, in_columns
 from fairbank.simulator.results.time_series import TimeSeries
 from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, TraceNames
 from fairbank.simulator.traces.header import Header

@@ -13,8 +13,7 @@ import numpy as np
 
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.equal_shares import Even
-from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.fair_tree import Even, fair_tree
 from fairbank.priority.fairshare.settings import Algorithm
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted
 from fairbank.priority.multifactor.combination import priorities

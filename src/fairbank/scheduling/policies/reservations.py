@@ -1,15 +1,19 @@
-"""Backfill with reservations: for the first jobs that cannot start now, or for all. Other jobs
-start if they delay no reservation.
+"""Policies with reservations: EASY and conservative backfill, which differ only in the number of
+reservations.
 
-EASY (`easy`) and conservative backfill (`conservative`) differ only in the number of reservations.
+Jobs start from the head of the queue. A job that does not fit may get a reservation, at the first
+time at which it will fit if all running jobs use their whole time limit. Other jobs start if they
+delay no reservation.
 """
 
 from __future__ import annotations
 
 from itertools import chain
+from typing import Any
 
 from fairbank.core.types import new_tuple
 from fairbank.scheduling.machines.machine import J, Machine, P, Profile, RemainingHoles, SlotsNow
+from fairbank.scheduling.machines.processors import Holes
 from fairbank.scheduling.plan import (
     BAD_CONSTRAINTS,
     RESOURCES,
@@ -18,7 +22,7 @@ from fairbank.scheduling.plan import (
     SchedulePlan,
     make_plan,
 )
-from fairbank.scheduling.snapshot import QueueOrder
+from fairbank.scheduling.snapshot import QueueOrder, Snapshot
 
 
 def plan_with_reservations(
@@ -104,3 +108,56 @@ def start_in_holes(
             starts.append(new_tuple(PlannedStart, (job, slot.placement)))
         candidate = order.first_that_fits(position, profile)
     return starts
+
+
+def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> SchedulePlan[J, P]:
+    """Run a pass of EASY backfill: only the first job that does not fit gets a reservation.
+
+    A job behind starts now if it ends before the reservation, or takes processors that the head
+    leaves (D. A. Lifka, "The ANL/IBM SP Scheduling System", Job Scheduling Strategies for Parallel
+    Processing, 1995).
+
+    If no job could fill the hole, the reservation is in the plan only with `fully`. If no job ended
+    since the reservation was made, only new jobs are tested.
+    """
+    line, machine = snapshot.queue.order(now), snapshot.machine
+    if snapshot.remaining_holes is not None and not fully:
+        gaps: Holes[Any] = Holes(snapshot.remaining_holes, now)
+        starts: list[PlannedStart[Any, Any]] = start_in_holes(
+            line, gaps, line.first_that_fits(snapshot.unchanged_up_to, gaps)
+        )
+        return make_plan(starts, (), {}, gaps.remaining())
+    return plan_with_reservations(
+        line,
+        machine,
+        machine.ahead(snapshot.running, now),
+        now,
+        max_reservations=1,
+        is_complete=fully,
+        unchanged_up_to=snapshot.unchanged_up_to,
+    )
+
+
+def conservative(
+    snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False
+) -> SchedulePlan[J, P]:
+    """Run a pass of conservative backfill: each job that does not fit gets a reservation, and
+    delays none before it.
+
+    Each pass plans again, so the plan depends only on the pending and running jobs. (A. W. Mu'alem
+    and D. G. Feitelson, IEEE Trans. Parallel and Distributed Systems 12(6), 2001, compare it with
+    EASY. They keep the slot of a job from one pass to the next, unless it can move forward.)
+
+    The plan ends where no job behind can start now; with `fully` it goes on until all jobs have a
+    reservation. - - - -
+    """
+    line, machine = snapshot.queue.order(now), snapshot.machine
+    return plan_with_reservations(
+        line,
+        machine,
+        machine.ahead(snapshot.running, now),
+        now,
+        max_reservations=None,
+        is_complete=fully,
+        unchanged_up_to=snapshot.unchanged_up_to,
+    )
