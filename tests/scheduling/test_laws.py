@@ -133,7 +133,7 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
         NOW,
     )
     assert [each.job.limit for each in plan.starts] == [3 * HOUR]
-    assert (plan.planned[0].job, plan.planned[0].at) == (eight, NOW + 3 * HOUR)
+    assert (plan.reservations[0].job, plan.reservations[0].at) == (eight, NOW + 3 * HOUR)
     assert (plan.why(0), plan.why(1)) == (RESOURCES, PRIORITY)
 
 

@@ -120,7 +120,7 @@ def test_backfill_admits_a_job_whose_least_time_is_within_the_limit() -> None:
         1, minutes=120, time_min=1_800
     )
     assert numbers(scene) == []
-    assert numbers(scene, shortest=True) == [1]
+    assert numbers(scene, by_least_time=True) == [1]
 
 
 def test_qos_that_preempt_each_other_in_a_circle_are_refused() -> None:

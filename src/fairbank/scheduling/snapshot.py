@@ -108,7 +108,7 @@ class Snapshot(Generic[J, P, M]):
         return running
 
     def end(self, running: RunningJob[J, P]) -> None:
-        """End a running job, before or at its expected end. -"""
+        """End a running job, before or at its expected end."""
         del self.running[bisect_left(self.running, running)]
         self.machine.give(running.placement)
         self.unchanged_up_to, self.remaining_holes = -1, None

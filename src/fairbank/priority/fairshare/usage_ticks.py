@@ -234,7 +234,7 @@ def recounted(
 
 def _checked(records: ChargedJobs, left: Ints) -> tuple[ChargedJobs, Ints]:
     """Return the records of jobs that started, each with an end if it is gone, and the time when it
-    is gone. -
+    is gone.
     """
     backwards = ((records.end > 0) & (records.end < records.start)) | (
         (left > 0) & (left < records.start)

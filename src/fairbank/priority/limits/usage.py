@@ -191,7 +191,7 @@ class LimitHold(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> str:
-        """Return the reason as squeue prints it. -"""
+        """Return the reason as squeue prints it."""
         return reason(self.owner, self.kind, self.tres)
 
     def __str__(self) -> str:

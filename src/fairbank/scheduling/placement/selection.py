@@ -1,4 +1,4 @@
-"""Selection of nodes among those that are sufficient (slurm-rules.md, "Nodes for a job").
+"""Selection of nodes among those that are sufficient (slurm-rules.md, "Node selection").
 
 The lightest nodes come first. Of these, runs of consecutive nodes are used whole, so that few runs
 are broken, and no more nodes than needed.

@@ -73,7 +73,7 @@ def fifo(snapshot: Snapshot[J, P, Any], now: int) -> SchedulePlan[J, P]:
                 starts.append(PlannedStart(job, placement))
                 begun.add(job.number)
                 reasons.pop(job.number, None)
-            elif machine.ever(job):
+            elif machine.can_ever_fit(job):
                 reasons[job.number] = RESOURCES
                 heappop(heads)
                 continue

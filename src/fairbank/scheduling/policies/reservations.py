@@ -130,7 +130,7 @@ def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> Sch
     return plan_with_reservations(
         line,
         machine,
-        machine.ahead(snapshot.running, now),
+        machine.profile(snapshot.running, now),
         now,
         max_reservations=1,
         is_complete=fully,
@@ -149,13 +149,13 @@ def conservative(
     EASY. They keep the slot of a job from one pass to the next, unless it can move forward.)
 
     The plan ends where no job behind can start now; with `fully` it goes on until all jobs have a
-    reservation. - - - -
+    reservation.
     """
     line, machine = snapshot.queue.order(now), snapshot.machine
     return plan_with_reservations(
         line,
         machine,
-        machine.ahead(snapshot.running, now),
+        machine.profile(snapshot.running, now),
         now,
         max_reservations=None,
         is_complete=fully,
