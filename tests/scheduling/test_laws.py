@@ -134,7 +134,7 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
     )
     assert [each.job.limit for each in plan.starts] == [3 * HOUR]
     assert (plan.reservations[0].job, plan.reservations[0].at) == (eight, NOW + 3 * HOUR)
-    assert (plan.why(0), plan.why(1)) == (RESOURCES, PRIORITY)
+    assert (plan.reason(0), plan.reason(1)) == (RESOURCES, PRIORITY)
 
 
 def test_a_full_partition_blocks_its_own_jobs_and_nobody_elses() -> None:

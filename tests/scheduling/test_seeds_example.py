@@ -72,7 +72,7 @@ def test_the_large_job_may_start_before_its_plan_but_the_short_ones_are_in_its_w
     assert found.likely is not None
     assert found.likely.earliest >= NOW + 85 * MINUTE
     assert found.advice == EarlierStartAdvice(
-        None, ("--mem=1000M", "without --exclusive", "any shorter -t")
+        None, ("--mem=1000M", "without --exclusive", "a shorter -t")
     )
 
 

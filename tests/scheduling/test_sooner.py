@@ -47,7 +47,7 @@ def in_the_gap(limit: int) -> int:
 
 def test_the_longest_limit_that_starts_it_as_soon_as_the_shortest() -> None:
     (found,) = shorter_limit(5 * HOUR, in_the_gap)
-    assert found.option == "any shorter -t"
+    assert found.option == "a shorter -t"
     assert (
         found.start_before(10 * HOUR) == found.start_before(None) == EarlierStart("-t 03:00:00", 0)
     )

@@ -103,7 +103,7 @@ def test_whoever_left_is_waited_for_by_no_processor() -> None:
 
 
 def test_the_unpaid_go_last_and_run_for_nothing() -> None:
-    """Job 1 has no credit. When its turn comes it goes behind all who wait, and also behind who comes later and pays."""
+    """Job 1 has no credit. When no job ahead comes it goes behind all who wait, and also behind who comes later and pays."""
     jobs = [job(0, 0, 4), job(1, 10, 4, group=2), job(2, 20, 4), job(3, HOUR + 10, 4)]
     found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST))
     assert found.starts == {0: 0, 2: HOUR, 3: 2 * HOUR, 1: 3 * HOUR}

@@ -65,7 +65,7 @@ def test_all_that_the_file_says_counts() -> None:
         ("", "base", "base is missing", "add it"),
         ("base = 1", "base", "expected a text", "lists all"),
         ('base = "ezzy"', "base", "'ezzy'", "easy, fcfs"),
-        ("base =", "policy", "not TOML", "mend the line"),
+        ("base =", "policy", "not TOML", "correct that line"),
         ('bass = "easy"', "bass", "bass is no setting", "there are: base, scheduler, priority"),
         (
             'base = "easy"\n[scheduler]',
@@ -107,13 +107,13 @@ def test_all_that_the_file_says_counts() -> None:
             'base = "slurm"\n[scheduler]\nbf_min_prio_reserve = 1',
             "scheduler.bf_min_prio_reserve",
             "not simulated",
-            "leave it out: room",
+            "leave it out: each tested job",
         ),
         (
             'base = "slurm"\n[scheduler]\nbf_window_linear = 1',
             "scheduler.bf_window_linear",
             "not simulated",
-            "stretches that grow",
+            "a start is planned",
         ),
         (
             'base = "slurm"\n[priority]\nhalf_life = "a week"',

@@ -53,7 +53,8 @@ def prices(
         for name, weight in (weights or BY_CPU).items():
             if name not in column:
                 raise Malformed(
-                    f"partition row {row} has a weight for {name}, which the cluster does not count",
+                    f"partition row {row} has a weight for {name}, which the cluster does not"
+                    " count",
                     field="TRESBillingWeights",
                     remedy=f"add it to AccountingStorageTRES; counted are {', '.join(names)}",
                 )

@@ -31,7 +31,10 @@ class ShareAssociation(NamedTuple):
 
     def __str__(self) -> str:
         user = f", user {self.user}" if self.user else ""
-        return f"account {self.account}{user}{f', partition {self.partition}' if self.partition else ''}"
+        return (
+            "account"
+            f" {self.account}{user}{f', partition {self.partition}' if self.partition else ''}"
+        )
 
 
 class Tree(msgspec.Struct, frozen=True, eq=False):
@@ -239,7 +242,10 @@ def _check_sums(rows: Sequence[ShareAssociation], shape: Shape) -> None:
     if len(over):
         at = int(over[0])
         sum_below = int(shape.shares_below[at])
-        remedy = f"their sum may be {LEVEL_SHARES_MAX}, where Slurm's own would run over; give all of them smaller shares in the same proportion"
+        remedy = (
+            f"their sum may be {LEVEL_SHARES_MAX}, where Slurm's own would run over; give all of"
+            " them smaller shares in the same proportion"
+        )
         raise _malformed(
             at, rows[at], f"those below it have {sum_below} shares together", "shares", remedy
         )

@@ -148,9 +148,11 @@ def _times(limits: AssociationLimits, factor: float) -> AssociationLimits:
     if factor <= 0:
         return limits
     scaled = {
-        kind: {name: int(limit * factor) for name, limit in given.items()}
-        if kind in (LimitKind.GRP_TRES, LimitKind.MAX_TRES)
-        else given
+        kind: (
+            {name: int(limit * factor) for name, limit in given.items()}
+            if kind in (LimitKind.GRP_TRES, LimitKind.MAX_TRES)
+            else given
+        )
         for kind, given in limits.tres.items()
     }
     return msgspec.structs.replace(limits, tres=scaled)

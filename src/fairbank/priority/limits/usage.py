@@ -204,4 +204,7 @@ class LimitHold(msgspec.Struct, frozen=True, kw_only=True):
         ]
         least = "at least " if self.kind is LimitKind.MIN_TRES else ""
         beside = f", {' and '.join(taken)}" if taken else ""
-        return f"{where} {self.name} allows {least}{self.limit}{of} ({self.kind.value}){beside}; this job asks for {self.asked}"
+        return (
+            f"{where} {self.name} allows {least}{self.limit}{of} ({self.kind.value}){beside}; this"
+            f" job asks for {self.asked}"
+        )

@@ -53,19 +53,27 @@ def weighted(
     """Return the term of each factor, as sprio lists it. A factor without weight adds nothing."""
     weights, nothing = settings.counted, np.zeros_like(jobs.nice)
     return PriorityTerms(
-        age=factors.age(jobs.accrued_at, now, settings.max_age_seconds) * weights.age
-        if weights.age
-        else nothing,
-        association=factors.association(jobs.association, scale, settings) * weights.association
-        if weights.association
-        else nothing,
+        age=(
+            factors.age(jobs.accrued_at, now, settings.max_age_seconds) * weights.age
+            if weights.age
+            else nothing
+        ),
+        association=(
+            factors.association(jobs.association, scale, settings) * weights.association
+            if weights.association
+            else nothing
+        ),
         fairshare=jobs.fairshare * weights.fairshare if weights.fairshare else nothing,
-        job_size=factors.job_size(jobs, scale, settings) * weights.job_size
-        if weights.job_size
-        else nothing,
-        partition=(factors.partition(scale, settings) * weights.partition).take(jobs.partition)
-        if weights.partition
-        else nothing,
+        job_size=(
+            factors.job_size(jobs, scale, settings) * weights.job_size
+            if weights.job_size
+            else nothing
+        ),
+        partition=(
+            (factors.partition(scale, settings) * weights.partition).take(jobs.partition)
+            if weights.partition
+            else nothing
+        ),
         qos=(factors.qos(scale, settings) * weights.qos)[jobs.qos] if weights.qos else nothing,
         tres=tuple(_weighted_tres(jobs, scale, settings)),
         site=jobs.site,

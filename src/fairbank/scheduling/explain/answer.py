@@ -36,9 +36,9 @@ class StartRange(msgspec.Struct, frozen=True):
 class NoStartRange(Enum):
     """Reason why there is no range."""
 
-    NOT_QUEUED = "it has no place among those that wait, and nobody knows when it will"
-    TOO_FAR = "rehearsals that may be no longer end before it starts"
-    NO_START = "rehearsals go on until nothing happens any more, and it has not started"
+    NOT_QUEUED = "it is not in the queue, and the time when it will be is unknown"
+    TOO_FAR = "simulated runs of the maximum length end before it starts"
+    NO_START = "it does not start in simulated runs that go on until nothing more happens"
 
 
 class EarlierStart(msgspec.Struct, frozen=True):

@@ -39,17 +39,20 @@ class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def evidence(self) -> str:
-        left = f"available {show_su(self.available, down=True, separators=True)} of {self.project}/{self.resource}"
+        left = (
+            f"available {show_su(self.available, down=True, separators=True)} of"
+            f" {self.project}/{self.resource}"
+        )
         figures = f"a hold of {show_su(self.wanted, separators=True)} SU, {left}"
         if self.wanted <= self.available:
             return figures
         short = f"{figures}: short by {show_shortfall(self.wanted, self.available)}"
-        return f"{short}, and let through" if self.observed else short
+        return f"{short}, which the bank only observes" if self.observed else short
 
 
 def credit_check(funds: CreditCheckInput) -> JobCheck:
     """Check that the bank can pay for the job now."""
-    return JobCheck("funds", funds.is_enough, f"needs {funds.evidence}")
+    return JobCheck("credit", funds.is_enough, f"needs {funds.evidence}")
 
 
 def job_checks(
@@ -91,21 +94,19 @@ def least_nodes(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> int:
 
 def _eligible_check(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
     if job.held is not None:
-        return JobCheck("nothing holds it back", False, explain_reason(job.held))
+        return JobCheck("eligible", False, explain_reason(job.held))
     if job.eligible > now:
-        return JobCheck("nothing holds it back", False, f"it may start from {iso(job.eligible)} on")
+        return JobCheck("eligible", False, f"from {iso(job.eligible)} on")
     if job.reservation is None:
-        return JobCheck("nothing holds it back", True, f"it may start since {iso(job.eligible)}")
+        return JobCheck("eligible", True, f"since {iso(job.eligible)}")
     if job.reservation not in nodes.reservations.named:
-        return JobCheck(
-            "nothing holds it back", False, f"there is no reservation {job.reservation}"
-        )
+        return JobCheck("eligible", False, f"there is no reservation {job.reservation}")
     reserved, _ = nodes.reservations.named[job.reservation]
     when = f"reservation {reserved.name} is from {iso(reserved.begin)} to {iso(reserved.end)}"
     if not reserved.is_for(job.user, job.account):
-        return JobCheck("nothing holds it back", False, f"{when}, for others")
+        return JobCheck("eligible", False, f"{when}, for others")
     return JobCheck(
-        "nothing holds it back",
+        "eligible",
         reserved.is_active(now) or (reserved.flexible and not reserved.is_over(now)),
         when,
     )
@@ -114,7 +115,7 @@ def _eligible_check(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
 def _partition_check(job: PendingJob, nodes: Nodes, name: str) -> JobCheck:
     wrong = exclusion_reason(job, nodes.cluster, name, by_least_time=True)
     return JobCheck(
-        f"partition {name} takes it",
+        f"partition {name} accepts it",
         wrong is None,
         "within its limits" if wrong is None else explain_reason(wrong),
     )
@@ -127,13 +128,14 @@ def _suitable_nodes_check(nodes: Nodes, entry: QueueEntry, found: FilteredNodes)
         [each for each in found.excluded if each.is_permanent],
     )
     said = [
-        f"{found.suitable.bit_count():,} of {entry.nodes.bit_count():,} would do, and it wants {least_nodes(nodes, entry, found):,}"
+        f"{found.suitable.bit_count():,} of {entry.nodes.bit_count():,} are suitable, and it needs"
+        f" {least_nodes(nodes, entry, found):,}"
     ]
     said += [f"{each.cause}: {nodes.cluster.names(each.nodes)}" for each in lasting]
     fits = nodes.search.can_ever_fit(request)
     if not fits and found.suitable.bit_count() >= request.least:
-        said.append("but not together, with all that it asks for")
-    return JobCheck(f"nodes of {entry.rules.name} that would do", fits, "; ".join(said))
+        said.append("but not together with the whole request")
+    return JobCheck(f"suitable nodes in {entry.rules.name}", fits, "; ".join(said))
 
 
 def _free_nodes_check(snapshot: OnNodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
@@ -142,16 +144,16 @@ def _free_nodes_check(snapshot: OnNodes, entry: QueueEntry, found: FilteredNodes
     names, wants = nodes.cluster.names, least_nodes(nodes, entry, found)
     request, fitting = placement_request(nodes, entry), found.fitting.bit_count()
     tasks = int(nodes.free.tasks(request.demand)[node_set.places(found.fitting)].sum())
-    said = [f"{fitting:,} are free now, and it wants {wants:,}"]
+    said = [f"{fitting:,} are free now, and it needs {wants:,}"]
     if fitting >= wants and tasks < request.tasks:
-        said.append(f"they have room for {tasks:,} of its {request.tasks:,} tasks")
+        said.append(f"{tasks:,} of its {request.tasks:,} tasks fit on them")
     said += [
         f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.is_permanent
     ]
     if ends := [job.ends for job in snapshot.running if job.placement.nodes & found.suitable]:
         said.append(f"the first job there ends by {iso(min(ends))}, the last by {iso(max(ends))}")
     return JobCheck(
-        f"nodes of {entry.rules.name} that are free",
+        f"free nodes in {entry.rules.name}",
         fitting >= wants and tasks >= request.tasks,
         "; ".join(said),
     )
@@ -169,15 +171,11 @@ def _limits_check(nodes: Nodes, job: PendingJob, name: str) -> JobCheck:
 def _position_check(view: JobView, *, held: bool) -> JobCheck:
     """Check that the job is in the queue and no job is ahead."""
     if not view.is_queued:
-        since = "something holds it back" if held else "no partition takes it"
-        return JobCheck("its turn", False, f"it has no place in the queue as long as {since}")
+        since = "it is held" if held else "no partition accepts it"
+        return JobCheck("no job ahead", False, f"it is not in the queue while {since}")
     if not view.ahead:
-        return JobCheck("its turn", True, "nobody who wants its nodes is ahead")
+        return JobCheck("no job ahead", True, "no other job wants its nodes first")
     first = view.reservations.get(view.ahead[0])
-    when = f", for which room is kept at {iso(first.at)}" if first is not None else ""
+    when = f" with a reserved start at {iso(first.at)}" if first is not None else ""
     others = f" and {len(view.ahead) - 1:,} more" if len(view.ahead) > 1 else ""
-    return JobCheck(
-        "its turn",
-        False,
-        f"ahead {'are' if others else 'is'} job {view.names[view.ahead[0]]}{when}{others}",
-    )
+    return JobCheck("no job ahead", False, f"job {view.names[view.ahead[0]]}{when}{others}")

@@ -40,11 +40,7 @@ def dependency_check(awaiting: OpenDependencies) -> JobCheck:
     """Check that other jobs have come as far as they must."""
     on = awaiting.on
     if on.text and not on.items:
-        return JobCheck(
-            "dependencies",
-            on.is_met,
-            f"they cannot be read here, and are told as they stand: {on.text}",
-        )
+        return JobCheck("dependencies", on.is_met, f"they cannot be parsed: {on.text}")
     said = [
         f"{describe_condition(one)}: {_how_far(one, seen)}"
         for one, seen in zip(on.items, awaiting.seen, strict=True)
@@ -52,9 +48,7 @@ def dependency_check(awaiting: OpenDependencies) -> JobCheck:
     if on.any_of and len(said) > 1:
         said[0] = f"one of these is enough: {said[0]}"
     if on.is_unmeetable:
-        said.append(
-            "so it will never start as it is: cancel it, or let it depend on something else (scontrol update)"
-        )
+        said.append("so it will never start: cancel it, or change the dependency (scontrol update)")
     return JobCheck("dependencies", on.is_met, "; ".join(said) or "none is open")
 
 
@@ -63,7 +57,8 @@ def describe_condition(on: Dependency) -> str:
     one, whole = _KINDS.get(on.kind, (f"{on.kind} {{}}",) * 2)
     if on.minutes:
         one = whole = (
-            f"{'1 minute has' if on.minutes == 1 else f'{on.minutes:,} minutes have'} passed since {{}} began"
+            f"{'1 minute has' if on.minutes == 1 else f'{on.minutes:,} minutes have'} passed since"
+            " {} started"
         )
     return (
         whole.format(f"array {on.job}")
@@ -93,7 +88,10 @@ def _now(on: Dependency, seen: JobStates) -> Iterator[str]:
             else f"{runs} until {iso(seen.ends)} at the latest"
         )
     if seen.waiting:
-        yield f"{one or _names(seen.waiting)} {'waits' if len(seen.waiting) == 1 else 'wait'} ({seen.reason})"
+        yield (
+            f"{one or _names(seen.waiting)} {'waits' if len(seen.waiting) == 1 else 'wait'}"
+            f" ({seen.reason})"
+        )
     for state, many in sorted(Counter(seen.ended).items()):
         yield f"{one or f'{many:,}'} ended as {state}"
     if on.job is not None and not (seen.running or seen.waiting or seen.ended):
@@ -107,22 +105,22 @@ def _names(jobs: Sequence[str]) -> str:
 _MET = {
     DependencyState.YES: "done",
     DependencyState.NOT_YET: "not yet",
-    DependencyState.NEVER: "can never be any more",
+    DependencyState.NEVER: "can never be satisfied",
 }
 # Of a job or one task, and of an array as a whole.
 _KINDS = {
-    "after": ("{} has begun, or was cancelled", "every task of {} has begun, or was cancelled"),
+    "after": ("{} has started or was cancelled", "every task of {} has started or was cancelled"),
     "afterany": ("{} has ended", "every task of {} has ended"),
     "afterburstbuffer": (
-        "{} has ended, and its files were copied",
-        "every task of {} has ended, and its files were copied",
+        "{} has ended and its files were copied",
+        "every task of {} has ended and its files were copied",
     ),
-    "aftercorr": ("{} has ended well", "the same task of {} has ended well"),
-    "afternotok": (
-        "{} has ended, and not well",
-        "every task of {} has ended, and not all of them well",
+    "aftercorr": ("{} has completed", "the same task of {} has completed"),
+    "afternotok": ("{} has failed", "every task of {} has ended, and some have failed"),
+    "afterok": ("{} has completed", "every task of {} has completed"),
+    "expand": (
+        "{} is running, so that it can be expanded",
+        "{} is running, so that it can be expanded",
     ),
-    "afterok": ("{} has ended well", "every task of {} has ended well"),
-    "expand": ("{} runs, to be given more", "{} runs, to be given more"),
-    "singleton": ("no other job of this name and user runs, or waits before it",) * 2,
+    "singleton": ("no other job of this name and user is running or ahead of it",) * 2,
 }

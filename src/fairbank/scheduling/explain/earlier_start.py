@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fairbank.core.time import MINUTE, show_duration
 from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
 
-SHORTER = "any shorter -t"
+SHORTER = "a shorter -t"
 """Name of the search for a limit among the changes that were tried."""
 
 

@@ -96,7 +96,7 @@ def explain(
     view = job_view(snapshot, plan, number, now)
     said = headline_of(view, awaiting)
     if funds is not None and not funds.is_enough:
-        said += f" The bank would not let it start: it needs {funds.evidence}."
+        said += f" The bank would refuse it: it needs {funds.evidence}."
     return Explanation(
         number=number,
         code=view.code,
@@ -115,9 +115,7 @@ DEPENDENCY, NEVER_MET = "Dependency", "DependencyNeverSatisfied"
 def headline_of(view: JobView, awaiting: OpenDependencies | None) -> str:
     """Return the sentence, with the figures of this job if it waits for nodes or for other jobs."""
     expected = (
-        f" Room is kept for it at {iso(view.reservation.at)}."
-        if view.reservation is not None
-        else ""
+        f" Reserved start: {iso(view.reservation.at)}." if view.reservation is not None else ""
     )
     return f"Job {view.job.name} {_waits(view, awaiting)} ({view.code}).{expected}"
 
@@ -130,7 +128,7 @@ def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
         return (
             f"waits behind {first}"
             if len(view.ahead) == 1
-            else f"waits behind {len(view.ahead):,} jobs, first of them {first}"
+            else f"waits behind {len(view.ahead):,} jobs, the first of which is {first}"
         )
     if view.code in (DEPENDENCY, NEVER_MET) and awaiting is not None and awaiting.on.open:
         return _for_others(awaiting.on, never=view.code == NEVER_MET)
@@ -146,15 +144,18 @@ def _for_nodes(view: JobView) -> str:
         least_nodes(view.snapshot.machine, entry, found),
     )
     many = "1 node" if least == 1 else f"{least:,} nodes"
-    return f"waits for {many}: {free:,} of the {able:,} that would do are free now"
+    return f"waits for {many}: {free:,} of the {able:,} suitable nodes are free now"
 
 
 def _for_others(on: Dependencies, *, never: bool) -> str:
     """Describe the first dependency that is open, or lost."""
     if never:
         lost = next((each for each in on.open if each.state is DependencyState.NEVER), on.open[0])
-        return f"waits for what can never be any more, that {describe_condition(lost)}"
+        return f"waits for a dependency that can never be satisfied: {describe_condition(lost)}"
     first = describe_condition(on.open[0])
     if len(on.open) == 1:
         return f"waits until {first}"
-    return f"waits for {'one of ' if on.any_of else ''}{len(on.open):,} dependencies, first of them that {first}"
+    return (
+        f"waits for {'one of ' if on.any_of else ''}{len(on.open):,} dependencies, the first of"
+        f" which is: {first}"
+    )

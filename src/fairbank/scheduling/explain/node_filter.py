@@ -67,7 +67,7 @@ def filter_nodes(
         if each.at <= end and each.placement.nodes & left:
             excluded.append(
                 ExcludedNodes(
-                    f"kept for job {each.job.name}, which comes before",
+                    f"reserved for job {each.job.name}, which is ahead",
                     each.placement.nodes & left,
                     False,
                 )
@@ -91,13 +91,13 @@ def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Itera
     if what.gpus:
         names = ", ".join(f"{number} {kind}".strip() for kind, number in what.gpus)
         yield (
-            f"not these GPUs: {names}",
+            f"without these GPUs: {names}",
             node_set.without(
                 everybody, nodes.search.empty.nodes(what._replace(memory=0, memory_per_cpu=0))
             ),
         )
     yield (
-        "too little of what a task needs",
+        "too few resources for a task",
         node_set.without(everybody, nodes.search.empty.nodes(what)),
     )
     if wanted.constraint:
@@ -106,7 +106,7 @@ def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Itera
             of_any |= some
         plain = not request.kinds
         yield (
-            f"not as {wanted.constraint} says",
+            f"without the features {wanted.constraint}",
             node_set.without(everybody, of_any) if plain else node_set.NO_NODES,
         )
 
@@ -145,20 +145,20 @@ def _taken(nodes: Nodes, request: PlacementRequest) -> Iterator[Cause]:
     cluster, room, what = nodes.cluster, nodes.free, request.demand
     everybody, busy = cluster.all_nodes, node_set.without(cluster.all_nodes, room.idle)
     if what.alone:
-        yield "other jobs are there", busy
+        yield "other jobs run there", busy
     yield (
         "too few CPUs are free",
         node_set.packed(what.rows * room.cpus - room.shared < what.least_cpus),
     )
     if what.memory is None:
         yield (
-            "a job there holds memory, and this one wants all",
+            "a job there has memory, and this one needs all of it",
             node_set.packed(room.memory < cluster.memory),
         )
     else:
         memory = max(what.memory, what.memory_per_cpu * what.least_cpus)
         yield "too little memory is free", node_set.packed(room.memory < memory)
     yield (
-        "too few GPUs are free" if what.gpus else "too little is free for a task",
+        "too few GPUs are free" if what.gpus else "too few resources are free for a task",
         node_set.without(everybody, room.nodes(what)),
     )

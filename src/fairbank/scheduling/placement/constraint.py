@@ -268,7 +268,8 @@ class _Reader:
             return self._wrong(
                 what,
                 token.place,
-                "count a feature on its own, such as fat*2, or groups in brackets, such as [a*2&b*4]",
+                "count a feature on its own, such as fat*2, or groups in brackets, such as"
+                " [a*2&b*4]",
             )
         return self._wrong(what, token.place)
 

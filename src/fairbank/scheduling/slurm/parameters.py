@@ -127,21 +127,29 @@ _FLAGS = frozenset(
     if isinstance(default, bool)
 )
 NO_MATTER = frozenset(
-    "allow_zero_lic batch_sched_delay bb_array_stage_cnt bf_ignore_newly_avail_nodes bf_max_time bf_yield_interval bf_yield_rpc_cnt "
-    "bf_yield_sleep build_queue_timeout correspond_after_task_cnt default_gbytes disable_job_shrink disable_hetjob_steps "
-    "enable_hetjob_steps enable_user_top ignore_numa ignore_prefer_validation inventory_interval max_array_tasks max_depend_depth "
-    "max_rpc_cnt max_sched_time max_script_size max_submit_line_size no_backup_scheduling no_env_cache nohold_on_prolog_fail "
-    "permit_job_expansion requeue_delay requeue_setup_env_fail salloc_wait_nodes sbatch_wait_nodes spec_cores_first step_retry_count "
-    "step_retry_time whole_hetjob".split()
+    (
+        "allow_zero_lic batch_sched_delay bb_array_stage_cnt bf_ignore_newly_avail_nodes "
+        "bf_max_time bf_yield_interval bf_yield_rpc_cnt bf_yield_sleep build_queue_timeout "
+        "correspond_after_task_cnt default_gbytes disable_job_shrink disable_hetjob_steps "
+        "enable_hetjob_steps enable_user_top ignore_numa ignore_prefer_validation "
+        "inventory_interval max_array_tasks max_depend_depth max_rpc_cnt max_sched_time "
+        "max_script_size max_submit_line_size no_backup_scheduling no_env_cache "
+        "nohold_on_prolog_fail permit_job_expansion requeue_delay requeue_setup_env_fail "
+        "salloc_wait_nodes sbatch_wait_nodes spec_cores_first step_retry_count step_retry_time "
+        "whole_hetjob "
+    ).split()
 )
 """Parameters that change nothing in a pass that takes no time: how slurmctld divides its time
 between passes and requests, and what happens to jobs before they wait and after they start.
 """
 NOT_MODELLED = frozenset(
-    "bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate bf_hetjob_prio bf_licenses bf_node_space_size bf_running_job_reserve "
-    "bf_topopt_enable bf_topopt_iterations defer defer_batch delay_boot extra_constraints max_switch_wait pack_serial_at_end "
-    "preempt_reorder_count preempt_strict_order preempt_youngest_first preempt_youngest_order reduce_completing_frag "
-    "time_min_as_soft_limit".split()
+    (
+        "bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate bf_hetjob_prio bf_licenses "
+        "bf_node_space_size bf_running_job_reserve bf_topopt_enable bf_topopt_iterations defer "
+        "defer_batch delay_boot extra_constraints max_switch_wait pack_serial_at_end "
+        "preempt_reorder_count preempt_strict_order preempt_youngest_first preempt_youngest_order "
+        "reduce_completing_frag time_min_as_soft_limit "
+    ).split()
 )
 """Parameters that change which job starts, where or when, and that these passes do not model. A
 reader of slurm.conf must report them.

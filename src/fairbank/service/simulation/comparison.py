@@ -133,7 +133,8 @@ def simulated(
 
 def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
     """Return the accounts of the shares. Raises Malformed for shares that Slurm would refuse."""
-    from fairbank.simulator.engine.share_accounts import ShareAccounts  # noqa: PLC0415  only a policy with fair share pays for NumPy
+    # Imported here: only policies with fair share need NumPy.
+    from fairbank.simulator.engine.share_accounts import ShareAccounts  # noqa: PLC0415
 
     entitled = ShareAccounts(shares, plan.by_group)
     entitled.check()
@@ -173,7 +174,9 @@ def granted(
 ) -> SimulationPlan:
     """Return the plan with the grants, for which the trace is read once more."""
     from fairbank.simulator.engine.bank_replay import Payer  # noqa: PLC0415
-    from fairbank.simulator.engine.grants import grants_of, holdings_of  # noqa: PLC0415  only who grants credit pays for the bank
+
+    # Imported here: only simulations with grants need the bank.
+    from fairbank.simulator.engine.grants import grants_of, holdings_of  # noqa: PLC0415
 
     with source() as (trace, extent):
         if extent.once:
@@ -289,7 +292,10 @@ def read_shares(path: Path) -> Mapping[str, int]:
             remedy="name a file of lines: account,shares",
         ) from error
     except UnicodeDecodeError as strange:
-        what = f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place {strange.start + 1} is no UTF-8"
+        what = (
+            f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place"
+            f" {strange.start + 1} is no UTF-8"
+        )
         raise Malformed(
             what, field="shares", remedy="save it as text in UTF-8, with lines: account,shares"
         ) from strange
@@ -308,7 +314,10 @@ def read_policy(path: Path) -> SimulationPolicy:
     from fairbank.simulator.engine.policy_settings import PAGE, policy_of  # noqa: PLC0415
 
     if not path.stem.isprintable() or len(path.stem) > NAME_MAX:
-        remedy = f"a policy is called as its file is: at most {NAME_MAX} printable characters before .toml"
+        remedy = (
+            f"a policy is called as its file is: at most {NAME_MAX} printable characters before"
+            " .toml"
+        )
         raise Malformed("this file's name is no name of a policy", field="policy", remedy=remedy)
     try:
         text = path.read_bytes()

@@ -51,7 +51,8 @@ def slurm(
     """Return Slurm's passes and priorities, with defaults and a share for each user."""
 
     def scheduler(processors: int) -> SimulationScheduler:
-        from fairbank.scheduling.slurm.parameters import SchedulerParameters  # noqa: PLC0415  only who asks for priorities pays for NumPy and all that
+        # Imported here: only priorities need NumPy.
+        from fairbank.scheduling.slurm.parameters import SchedulerParameters  # noqa: PLC0415
         from fairbank.simulator.engine.slurm import SlurmScheduler  # noqa: PLC0415
         from fairbank.simulator.engine.usage_state import PriorityRules  # noqa: PLC0415
 
@@ -70,22 +71,22 @@ POLICIES: Mapping[str, SimulationPolicy] = {
     for policy in (
         SimulationPolicy(
             "fifo",
-            "first in, first out in each partition: whoever does not fit blocks its own",
+            "first in, first out: a job that does not fit blocks its partition",
             at_events(PartitionQueue[TraceJob], fifo),
         ),
         SimulationPolicy(
             "fcfs",
-            "first come, first served: whoever does not fit blocks everybody",
+            "first come, first served: a job that does not fit blocks all others",
             at_events(OrderedQueue[TraceJob], fcfs),
         ),
         SimulationPolicy(
             "easy",
-            "EASY backfill: room is kept for the first, others fill the gap before it",
+            "EASY backfill: a reservation for the first job, others fill the hole before it",
             at_events(WidthQueue[TraceJob], easy),
         ),
         SimulationPolicy(
             "conservative",
-            "conservative backfill: room is kept for everybody",
+            "conservative backfill: a reservation for each job",
             at_events(WidthQueue[TraceJob], conservative),
         ),
         slurm("slurm"),

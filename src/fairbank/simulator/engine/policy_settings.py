@@ -31,9 +31,11 @@ PAGE = "docs/howto/simulate.md"
 Weight = Annotated[int, msgspec.Meta(ge=0, le=U32_MAX)]
 _USUAL = PriorityRules()
 _NOT_SIMULATED = {
-    "bf_min_prio_reserve": "room is kept for all who are tested, whatever their priority",
-    "bf_job_part_count_reserve": "room is kept for all who are tested, however many are of their partition",
-    "bf_window_linear": "a start is planned for the second at which enough processors are free, without stretches that grow",
+    "bf_min_prio_reserve": "each tested job gets a reservation, whatever its priority",
+    "bf_job_part_count_reserve": (
+        "each tested job gets a reservation, however many its partition has"
+    ),
+    "bf_window_linear": "a start is planned for the second at which enough processors are free",
 }
 """Parameters that backfill on processors does not model, and what it does instead. To ignore them
 would simulate another site than the one that is meant.
@@ -100,7 +102,7 @@ def policy_of(name: str, text: bytes) -> SimulationPolicy:
         settings = msgspec.convert(said, PolicySettings)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise Malformed(
-            f"this is not TOML: {bad}", field="policy", remedy="mend the line named"
+            f"this is not TOML: {bad}", field="policy", remedy="correct that line"
         ) from bad
     except msgspec.ValidationError as bad:
         raise describe_invalid_setting(bad, PolicySettings, PAGE) from bad
@@ -162,7 +164,10 @@ def priority_rules(said: PolicyPrioritySettings) -> PriorityRules:
     time.
     """
     if said.dampening != 1 and said.fair_share is Algorithm.FAIR_TREE:
-        remedy = f'write fair_share = "{Algorithm.CLASSIC.value}" or "{Algorithm.DEPTH_OBLIVIOUS.value}", or leave dampening out'
+        remedy = (
+            f'write fair_share = "{Algorithm.CLASSIC.value}" or'
+            f' "{Algorithm.DEPTH_OBLIVIOUS.value}", or leave dampening out'
+        )
         raise Malformed("Fair Tree knows no dampening", field="priority.dampening", remedy=remedy)
     try:
         half_life = parse_half_life(said.half_life)

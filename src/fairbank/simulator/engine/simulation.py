@@ -152,7 +152,8 @@ def _with_bank(
     scheduler: SimulationScheduler, grants: Grants, header: Header
 ) -> tuple[BankGate, SimulatedBank]:
     """Return the scheduler with a bank that approves starts, and the bank."""
-    from fairbank.simulator.engine.bank_gate import BankGate  # noqa: PLC0415  only who grants credit pays for the bank
+    # Imported here: only simulations with grants need the bank.
+    from fairbank.simulator.engine.bank_gate import BankGate  # noqa: PLC0415
     from fairbank.simulator.engine.simulated_bank import SimulatedBank  # noqa: PLC0415
 
     till = SimulatedBank(grants, header)

@@ -126,9 +126,11 @@ class UsageState:
             cpus=wide,
             limit_minutes=np.array([-(-job.limit // 60) for job in jobs], np.float64),
             nice=nothing,
-            site=nothing
-            if self.credit is None or not self._rules.site_weight
-            else self._site_factors(jobs, self.credit),
+            site=(
+                nothing
+                if self.credit is None or not self._rules.site_weight
+                else self._site_factors(jobs, self.credit)
+            ),
             partition=first,
             qos=first + NO_QOS,
             tres=np.zeros((0, len(jobs))),

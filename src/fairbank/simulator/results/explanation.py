@@ -74,7 +74,9 @@ def explain_wait(
     at = (
         ""
         if expected is None
-        else f" If everybody uses the whole time limit, it starts at {iso(zero + expected)}."
+        else (
+            f" If all running jobs use their whole time limit, it starts at {iso(zero + expected)}."
+        )
     )
     return Explanation(
         number=job.name,
@@ -109,12 +111,18 @@ def _headline(job: TraceJob, code: str, free: int, size: int, ahead: list[TraceJ
         some = (
             f"job {ahead[0].name}"
             if len(ahead) == 1
-            else f"{len(ahead):,} jobs, first of them job {ahead[0].name}"
+            else f"{len(ahead):,} jobs, the first of which is job {ahead[0].name}"
         )
         return f"Job {job.name} waits behind {some} ({code})."
     if code == RESOURCES:
-        return f"Job {job.name} waits for {_processors(job.processors)}: {free:,} of the {size:,} are free now ({code})."
-    return f"Job {job.name} waits for the next pass of the scheduler: {_processors(job.processors)} are free for it ({code})."
+        return (
+            f"Job {job.name} waits for {_processors(job.processors)}: {free:,} of the {size:,} are"
+            f" free now ({code})."
+        )
+    return (
+        f"Job {job.name} waits for the next pass of the scheduler: {_processors(job.processors)}"
+        f" are free for it ({code})."
+    )
 
 
 def _processors(number: int) -> str:
@@ -123,22 +131,23 @@ def _processors(number: int) -> str:
 
 def _size_check(job: TraceJob, state: SimulationState) -> JobCheck:
     return JobCheck(
-        "the machine is wide enough",
-        True,
-        f"it wants {job.processors:,} of {_processors(state.size)}",
+        "machine size", True, f"it needs {job.processors:,} of {_processors(state.size)}"
     )
 
 
 def _free_check(job: TraceJob, state: SimulationState, free: int, zero: int) -> JobCheck:
-    said = [f"{free:,} free now, and it wants {job.processors:,}"]
+    said = [f"{free:,} are free now, and it needs {job.processors:,}"]
     if state.running:
         first, last = (
             iso(zero + max(each.ends, state.at + 1))
             for each in (state.running[0], state.running[-1])
         )
-        many = f"{len(state.running):,} jobs run, of which the first ends by {first}, the last by {last}"
-        said.append(many if len(state.running) > 1 else f"1 job runs, and ends by {first}")
-    return JobCheck("processors that are free", free >= job.processors, "; ".join(said))
+        many = (
+            f"{len(state.running):,} jobs are running: the first ends by {first}, the last by"
+            f" {last}"
+        )
+        said.append(many if len(state.running) > 1 else f"1 job is running, and ends by {first}")
+    return JobCheck("free processors", free >= job.processors, "; ".join(said))
 
 
 def _position_check(
@@ -148,22 +157,24 @@ def _position_check(
     job could end by then.
     """
     if not ahead:
-        return JobCheck("its turn", True, "nobody is ahead")
+        return JobCheck("no job ahead", True, "it is the next job")
     snapshot, _ = state.resume()
     slot = snapshot.machine.profile(snapshot.running, state.at).earliest_slot(ahead[0])
     wide = sum(each.processors for each in ahead)
-    said = [f"ahead {'is' if len(ahead) == 1 else 'are'} job {ahead[0].name}"]
+    said = [f"job {ahead[0].name}"]
     if slot is not None:
         said.append(
-            f", which wants {_processors(ahead[0].processors)} and has them by {iso(zero + slot.begin)}"
+            f", which needs {_processors(ahead[0].processors)} and gets them by"
+            f" {iso(zero + slot.begin)}"
         )
     if len(ahead) > 1:
-        said.append(f", and {len(ahead) - 1:,} more; together they want {_processors(wide)}")
+        said.append(f", and {len(ahead) - 1:,} more; together they need {_processors(wide)}")
     if slot is not None and job.processors <= snapshot.machine.free:
         said.append(
-            f"; this one fits now, and may run for {show_duration(job.limit)}, until {iso(zero + state.at + job.limit)}"
+            f"; this job fits now, and may run for {show_duration(job.limit)}, until"
+            f" {iso(zero + state.at + job.limit)}"
         )
-    return JobCheck("its turn", False, "".join(said))
+    return JobCheck("no job ahead", False, "".join(said))
 
 
 def _since(found: StartRange, zero: int) -> StartRange:

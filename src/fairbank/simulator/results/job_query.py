@@ -88,7 +88,10 @@ class _Search:
             recorder.record_at(at)
         for job in self._workload:
             if job.name == asked.job and self.job is not None and self.distinct:
-                what = f"there are two jobs {job.name} in this trace, of second {self.job.submitted} and of second {job.submitted}"
+                what = (
+                    f"there are two jobs {job.name} in this trace, of second {self.job.submitted}"
+                    f" and of second {job.submitted}"
+                )
                 raise Malformed(
                     what,
                     field="JOB",
@@ -98,7 +101,10 @@ class _Search:
                 if asked.at is None:
                     recorder.record_at(job.submitted)
                 elif at < job.submitted:
-                    what = f"job {job.name} was not there yet: it came at {iso(zero + job.submitted)}, second {job.submitted} of the trace"
+                    what = (
+                        f"job {job.name} was not there yet: it came at {iso(zero + job.submitted)},"
+                        f" second {job.submitted} of the trace"
+                    )
                     raise Malformed(what, field="at", remedy="name a time while it waits, or none")
                 self.job = job
             if self._tick is not None and self._workload.lines % TICK == 0:
@@ -153,11 +159,13 @@ def _result(
     return JobQueryResult(
         explain_wait(there, job.number, zero, asked.sample, partial(_partition, trace)),
         policy.name,
-        trace.names.users.name(job.user)
-        if trace.names is not None
-        else str(job.user)
-        if job.user >= 0
-        else "",
+        (
+            trace.names.users.name(job.user)
+            if trace.names is not None
+            else str(job.user)
+            if job.user >= 0
+            else ""
+        ),
         job.processors,
         job.limit,
         zero + job.submitted,

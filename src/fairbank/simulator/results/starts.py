@@ -73,7 +73,8 @@ class ScheduleStarts:
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the text. Equal schedules have equal ones."""
-        from hashlib import sha256  # noqa: PLC0415  OpenSSL comes with it, for nothing where nobody asks for this
+        # Imported here: it loads OpenSSL, which most simulations do not need.
+        from hashlib import sha256  # noqa: PLC0415
 
         digest = sha256()
         for lines in self.text():

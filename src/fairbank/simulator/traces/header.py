@@ -181,6 +181,9 @@ def _comment(label: str, text: str) -> str:
         raise Malformed(
             f"{label}: {text[:40]!r} cannot stand in a header comment",
             field=label,
-            remedy=f"write one line of printable characters, at most {LABEL_LIMIT}, with no blanks around it",
+            remedy=(
+                f"write one line of printable characters, at most {LABEL_LIMIT}, with no blanks"
+                " around it"
+            ),
         )
     return f"; {label}: {text}\n"

@@ -128,7 +128,10 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
         try:
             return read(size)
         except (EOFError, zlib.error, BadGzipFile) as bad:
-            what = f"line {self._number}: the compressed data end here, too early, or are damaged ({bad})"
+            what = (
+                f"line {self._number}: the compressed data end here, too early, or are damaged"
+                f" ({bad})"
+            )
             raise Malformed(what, remedy="fetch the file again; gzip -t tests it") from bad
 
     def _checked(self, number: int, line: bytes) -> bytes:
@@ -182,7 +185,10 @@ class Remarks:
     def take(self, number: int, line: bytes) -> None:
         self._bytes += len(line)
         if self._bytes > REMARK_LIMIT:
-            what = f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines, expected jobs"
+            what = (
+                f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines,"
+                " expected jobs"
+            )
             raise Malformed(what, remedy="remove the comments that nobody needs")
 
     def bounded(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
