@@ -1,1 +1,3 @@
-"""Every speed that we claim, one file a claim, each beside an alternative in the same run."""
+"""Benchmarks of every published speed: one file per claim, each beside an alternative in the same
+run.
+"""

@@ -1,20 +1,21 @@
-"""`python -m benchmarks`: measure what we claim, keep the figures, draw the page. See `make bench`."""
+"""`python -m benchmarks` (see `make bench`): measure the claims, keep the figures, write the
+page.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks.claims import CLAIMS, drawn, figures
-from benchmarks.measure import Missing, to_stderr
-from benchmarks.page import FIGURES, PAGE, amount, met, target
-from benchmarks.results import RESULTS, SHORT, Claim, keep, this_machine
+from benchmarks.claims import CLAIMS, figures, write_page
+from benchmarks.measure import NotAvailable, to_stderr
+from benchmarks.page import FIGURES, PAGE, amount, bound_text, verdict
+from benchmarks.results import RESULTS, SHORT, Claim, save_claim, this_machine
 from tests.slurm.lab.packages import Unobtainable
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
-        description="Measure what we claim, and draw docs/performance.md.",
+        prog="python -m benchmarks", description="Measure the claims and write docs/performance.md."
     )
     parser.add_argument(
         "--short",
@@ -31,14 +32,14 @@ def main() -> None:
     parser.add_argument(
         "--draw",
         action="store_true",
-        help="measure nothing; draw the page from the results that are kept",
+        help="measure nothing; write the page from the stored results",
     )
     asked = parser.parse_args()
     if not asked.draw:
         for name in asked.only or CLAIMS:
             _measure(name, short=asked.short)
     if not asked.short:
-        PAGE.write_text(drawn(RESULTS))
+        PAGE.write_text(write_page(RESULTS))
         for name, picture in figures(RESULTS).items():
             FIGURES.mkdir(exist_ok=True)
             (FIGURES / name).write_bytes(picture)
@@ -50,16 +51,17 @@ def _measure(name: str, *, short: bool) -> None:
     machine = this_machine()
     try:
         claim = Claim(name, machine, CLAIMS[name](short=short, say=to_stderr))
-    except (Missing, Unobtainable) as why:  # no traces, or no Slurm here
+    except (NotAvailable, Unobtainable) as why:  # no traces, or no Slurm here
         to_stderr(f"{name} is not measured: {why}")
         return
-    keep(claim, SHORT if short else RESULTS)
+    save_claim(claim, SHORT if short else RESULTS)
     for table in claim.tables:
         for each in table.figures:
             print(f"{table.title}: {each.name}: {amount(each.median, each.unit)}")
-        for promise in table.promises:
+        for target in table.targets:
             print(
-                f"{table.title}: {promise.what}: {amount(promise.value, promise.unit)}; promised {target(promise)} {met(promise)}".rstrip()
+                f"{table.title}: {target.name}: {amount(target.value, target.unit)}; target"
+                f" {bound_text(target)} {verdict(target)}".rstrip()
             )
 
 

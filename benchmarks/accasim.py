@@ -1,4 +1,4 @@
-"""AccaSim, the one simulator of such queues that pip installs: in an environment of its own, on a trace made ready for it."""
+"""AccaSim, the only simulator of batch queues that pip installs, in its own virtual environment."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.process import Taken, taken
+from benchmarks.process import ProcessCost, run_process
 from fairbank.service.simulation.trace_files import open_trace
 from fairbank.simulator.traces.swf import write
 
 NAME = "accasim==1.1.3"
-ABOUT = """AccaSim 1.1.3 is what `pip install accasim` gives. It does not start on Python 3.10 or newer, where one class is no longer in
-the module in which it looks for it (`collections.Mapping`); here that is put back. It reads text only and cannot do with memory of 0, so
-that it is given the same jobs, unpacked, with 1 KiB each. Its EASY places jobs on nodes and keeps a reservation until its time has
-come: starts are not the same, and only the speeds are beside each other. It writes its schedule, and shows nothing."""
+ABOUT = """AccaSim 1.1.3 is what `pip install accasim` gives. It does not start on Python 3.10 or
+newer, because `collections.Mapping` moved; the benchmark restores that name. It reads only
+text and rejects jobs with memory of 0, so it gets the same jobs, unpacked, with 1 KiB each.
+Its EASY places jobs on nodes and keeps a reservation until its time comes, so its starts
+differ; compare the speeds only. It writes its schedule and shows nothing."""
 
 _RUN = """
 import collections, collections.abc, sys
@@ -31,17 +32,17 @@ Simulator(sys.argv[1], sys.argv[2], EASYBackfilling(FirstFit()), **quiet).start_
 
 
 class Unavailable(Exception):
-    """It cannot be installed here."""
+    """AccaSim cannot be installed here."""
 
 
 class AccaSim(NamedTuple):
-    """A Python that has it, and a folder to work in."""
+    """Python interpreter that has AccaSim, and a working directory."""
 
     python: Path
     folder: Path
 
-    def simulate(self, trace: Path, processors: int) -> Taken:
-        """EASY over a trace that was made ready."""
+    def simulate(self, trace: Path, processors: int) -> ProcessCost:
+        """Simulate EASY over a prepared trace."""
         machine = self.folder / "machine.json"
         nodes = {
             "groups": {"node": {"core": 1, "mem": 1_000_000}},
@@ -50,10 +51,14 @@ class AccaSim(NamedTuple):
         machine.write_text(
             json.dumps(nodes | {"equivalence": {"processor": {"core": 1}}, "start_time": 0})
         )
-        return taken([str(self.python), "-c", _RUN, str(trace), str(machine)], folder=self.folder)
+        return run_process(
+            [str(self.python), "-c", _RUN, str(trace), str(machine)], folder=self.folder
+        )
 
-    def ready(self, trace: Path, most: int) -> tuple[Path, int]:
-        """The first jobs, and how many: those of them that it can read."""
+    def prepare(self, trace: Path, most: int) -> tuple[Path, int]:
+        """Write the first `most` jobs that AccaSim can read. Return the file and the number of
+        jobs.
+        """
         found = self.folder / "ready.swf"
         with open_trace(trace) as read, found.open("w") as file:
             jobs = [
@@ -69,8 +74,8 @@ class AccaSim(NamedTuple):
         return found, len(jobs)
 
 
-def installed(folder: Path) -> AccaSim:
-    """Install it there. Raises Unavailable, saying why not."""
+def install(folder: Path) -> AccaSim:
+    """Install AccaSim in `folder`. Raises Unavailable with the reason."""
     python = folder / "bin" / "python"
     for command in (
         [sys.executable, "-m", "venv", str(folder)],

@@ -1,4 +1,4 @@
-"""The agent with a bank on PostgreSQL behind it, fed by a simulated plug-in: starts and ends a second, how long a job waits, memory."""
+"""Agent with a bank on PostgreSQL, fed by a simulated plug-in: events per second, waits, memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import msgspec
 
 from benchmarks.books import books, postgres_server
 from benchmarks.measure import Figure, Say, Table, at_least, at_most
-from benchmarks.plugin import Order, Round, run
+from benchmarks.plugin import PluginOrder, PluginRound, run
 from tests.agent.running import RunningAgent, agent_at
+from tests.support.conditions import wait_until
 from tests.support.server import FairbankServer, banking
-from tests.support.waiting import wait_until
 
 ALLOCATIONS = 1_000
 AT_ONCE = 2_000
@@ -22,11 +22,15 @@ A_SECOND = 500
 QUEUED = 100_000
 
 ABOUT = (
-    f"A simulated plug-in has {AT_ONCE:,} jobs under way over one Unix socket: each asks whether it may start, and when it may, has ended "
-    f"at once. Counted is what the bank has granted, over {ALLOCATIONS:,} allocations. Then {A_SECOND} jobs begin each second, and it is "
-    "seen how long they wait. Plug-in, agent, bank and database share the machine."
+    f"A simulated plug-in has {AT_ONCE:,} jobs in progress over one Unix socket: each asks whether "
+    "it may start, and ends as soon as it may. The rate counts what the bank granted, over "
+    f"{ALLOCATIONS:,} allocations. Then {A_SECOND} jobs begin each second, to measure their waits. "
+    "Plug-in, agent, bank and database share the machine."
 )
-ABOUT_MEMORY = f"The bank is away and the partition open, until {QUEUED:,} reports wait; the greatest resident memory that the agent had."
+ABOUT_MEMORY = (
+    f"The bank is down and the partition is open until {QUEUED:,} reports wait; peak resident "
+    "memory of the agent."
+)
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -48,7 +52,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             pass
         bank = stack.enter_context(banking(url))
         agent = stack.enter_context(
-            agent_at(f"unix:{bank.socket}", tables='[terms]\nsilence = "open"\npatience = 5')
+            agent_at(f"unix:{bank.socket}", tables='[terms]\noutage_policy = "open"\npatience = 5')
         )
         fast, paced, job = _rounds(agent, scale, say)
         tables = [_speed(fast, paced)]
@@ -56,25 +60,31 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         return [*tables, _memory(agent, bank, scale, job)]
 
 
-def _rounds(agent: RunningAgent, scale: Scale, say: Say) -> tuple[list[float], list[Round], int]:
+def _rounds(
+    agent: RunningAgent, scale: Scale, say: Say
+) -> tuple[list[float], list[PluginRound], int]:
     fast, paced, job = [], [], 1
     for number in range(scale.rounds):
         say(f"as fast as it goes, and {A_SECOND} a second; round {number + 1} of {scale.rounds}")
         rate, came = _fast(
-            agent, Order(str(agent.socket), AT_ONCE, scale.seconds, job, ALLOCATIONS)
+            agent, PluginOrder(str(agent.socket), AT_ONCE, scale.seconds, job, ALLOCATIONS)
         )
         fast.append(rate)
         job += came.jobs
         paced.append(
-            run(Order(str(agent.socket), 0, scale.seconds, job, ALLOCATIONS, every=1 / A_SECOND))
+            run(
+                PluginOrder(
+                    str(agent.socket), 0, scale.seconds, job, ALLOCATIONS, every=1 / A_SECOND
+                )
+            )
         )
         job += paced[-1].jobs
         agent.wait_until_empty(seconds=120)
     return fast, paced, job
 
 
-def _fast(agent: RunningAgent, order: Order) -> tuple[float, Round]:
-    """Reports granted a second, once it is under way."""
+def _fast(agent: RunningAgent, order: PluginOrder) -> tuple[float, PluginRound]:
+    """Return the events per second once the agent is warm, and the round itself."""
     with ThreadPoolExecutor(1) as pool:
         idle = _granted(agent)
         came = pool.submit(run, order)
@@ -88,11 +98,11 @@ def _fast(agent: RunningAgent, order: Order) -> tuple[float, Round]:
 
 
 def _granted(agent: RunningAgent) -> int:
-    told = agent.status()["told"]
+    told = agent.status()["sent"]
     return sum(int(told[kind].get("granted", 0)) for kind in ("hold", "complete"))
 
 
-def _speed(fast: list[float], paced: list[Round]) -> Table:
+def _speed(fast: list[float], paced: list[PluginRound]) -> Table:
     rate = Figure("starts and ends that the bank has granted", "operations/s", tuple(fast))
     middle = Figure(
         f"from question to verdict at {A_SECOND}/s: p50", "ms", tuple(each.p50_ms for each in paced)
@@ -104,14 +114,14 @@ def _speed(fast: list[float], paced: list[Round]) -> Table:
         at_least("starts and ends", rate, 5_000),
         at_most(f"p99 of verdicts at {A_SECOND}/s", slow, 100),
     )
-    return Table("The agent before a bank on PostgreSQL", ABOUT, (rate, middle, slow), promises)
+    return Table("The agent with a bank on PostgreSQL", ABOUT, (rate, middle, slow), promises)
 
 
 def _memory(agent: RunningAgent, bank: FairbankServer, scale: Scale, job: int) -> Table:
     bank.stop()
-    run(Order(str(agent.socket), AT_ONCE, 0, job, ALLOCATIONS, jobs=scale.queued // 2))
+    run(PluginOrder(str(agent.socket), AT_ONCE, 0, job, ALLOCATIONS, jobs=scale.queued // 2))
     wait_until(
-        lambda: agent.status()["outbox"]["letters"] >= scale.queued,
+        lambda: agent.status()["outbox"]["reports"] >= scale.queued,
         "so many reports to wait",
         seconds=60,
     )

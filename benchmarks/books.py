@@ -1,4 +1,6 @@
-"""Books to measure on: fresh ones, on SQLite in a temporary folder and on a PostgreSQL of our own."""
+"""Empty banks to measure: on SQLite in a temporary directory and on a PostgreSQL server of our
+own.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ DEPOSIT = SuMinutes(10**12)
 
 
 class Books(msgspec.Struct, frozen=True):
-    """A bank over a new store with `projects` projects, each with one allocation of the same number."""
+    """Bank over a new store with `projects` projects; project N has one allocation, number N."""
 
     url: str
     bank: Ledger
@@ -42,19 +44,19 @@ class Books(msgspec.Struct, frozen=True):
 
 @contextmanager
 def sqlite_folder() -> Iterator[Path]:
-    """A folder for databases, gone afterwards."""
+    """Yield a directory for databases, and delete it afterwards."""
     with tempfile.TemporaryDirectory(prefix="fb-bench-") as folder:
         yield Path(folder)
 
 
 def postgres_installation() -> Installation:
-    """The wheel's, else Debian's."""
+    """Return PostgreSQL from the installed wheel, or else from Debian's packages."""
     return wheel_installation() or Installation(DEBIAN_15)
 
 
 @contextmanager
 def postgres_server() -> Iterator[tuple[PostgresServer, Installation]]:
-    """A PostgreSQL as initdb makes it, with fsync on."""
+    """Yield a PostgreSQL with the configuration of initdb, fsync on."""
     installation = postgres_installation()
     with serving(installation) as server:
         yield server, installation
@@ -62,7 +64,7 @@ def postgres_server() -> Iterator[tuple[PostgresServer, Installation]]:
 
 @contextmanager
 def books(url: str, projects: int) -> Iterator[Books]:
-    """New books at `url`, with credit for everything that a benchmark does."""
+    """Yield a new bank at `url` with enough credit for everything that a benchmark does."""
     migrate(url)
     store = open_store(url)
     try:
@@ -95,7 +97,7 @@ def books(url: str, projects: int) -> Iterator[Books]:
 
 def _ask(bank: Ledger, wishes: list[CreateProject] | list[Open]) -> list[Done]:
     batch: list[Request] = [*wishes]
-    outcomes = bank.ask([Asked(wish, Instant(0), ACTOR) for wish in batch])
+    outcomes = bank.apply([Asked(wish, Instant(0), ACTOR) for wish in batch])
     granted = [each for each in outcomes if isinstance(each, Done)]
     if len(granted) < len(outcomes):
         raise RuntimeError("the books could not be set up")

@@ -1,4 +1,4 @@
-"""The claims, in the order of the page."""
+"""Claims, in the order of the page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from benchmarks import (
     agent,
     cluster,
     commands,
+    cpu_time,
     fairtree,
     history,
     http,
@@ -19,13 +20,12 @@ from benchmarks import (
     reconcile,
     replay,
     simulate,
-    spent,
     traces,
     usage,
 )
 from benchmarks.measure import Say, Table
 from benchmarks.page import drawings, page
-from benchmarks.results import Claim, kept
+from benchmarks.results import Claim, load_claim
 
 
 class Measure(Protocol):
@@ -35,7 +35,7 @@ class Measure(Protocol):
 CLAIMS: Mapping[str, Measure] = {
     "ledger": ledger.measure,
     "http": http.measure,
-    "spent": spent.measure,
+    "cpu_time": cpu_time.measure,
     "agent": agent.measure,
     "history": history.measure,
     "replay": replay.measure,
@@ -52,7 +52,7 @@ CLAIMS: Mapping[str, Measure] = {
 REMARKS = {
     "ledger": ledger.REMARK,
     "http": http.REMARK,
-    "spent": spent.REMARK,
+    "cpu_time": cpu_time.REMARK,
     "simulate": simulate.REMARK,
     "traces": traces.REMARK,
     "reconcile": reconcile.REMARK,
@@ -63,19 +63,21 @@ REMARKS = {
 }
 
 
-def drawn(folder: Path) -> str:
-    """The page about the results kept in `folder`; what was not measured is said at its end."""
+def write_page(folder: Path) -> str:
+    """Return the page about the results kept in `folder`. It ends with the list of what was not
+    measured.
+    """
     text = page(_kept(folder), REMARKS)
     missing = [
-        f"`make bench ARGS='--only {name}'`" for name in CLAIMS if kept(name, folder) is None
+        f"`make bench ARGS='--only {name}'`" for name in CLAIMS if load_claim(name, folder) is None
     ]
     return f"{text}\n## Not measured yet\n\n{', '.join(missing)}\n" if missing else text
 
 
 def figures(folder: Path) -> dict[str, bytes]:
-    """The figures that the page shows, as SVG by the names of their files."""
+    """Return the figures of the page as SVG, by file name."""
     return drawings(_kept(folder))
 
 
 def _kept(folder: Path) -> list[Claim]:
-    return [claim for name in CLAIMS if (claim := kept(name, folder)) is not None]
+    return [claim for name in CLAIMS if (claim := load_claim(name, folder)) is not None]

@@ -1,4 +1,6 @@
-"""A real Slurm with and without Fairbank enforcing: an array of a thousand tasks that do nothing, and how long `srun true` takes."""
+"""Real Slurm with and without enforcement by Fairbank: an array of a thousand empty tasks, and the
+latency of `srun true`.
+"""
 
 from __future__ import annotations
 
@@ -13,31 +15,34 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from benchmarks.books import postgres_server
-from benchmarks.measure import Figure, Promise, Say, Table, at_most, ratio
+from benchmarks.measure import Figure, Say, Table, Target, at_most, ratio
 from tests.agent.running import RunningAgent
-from tests.slurm.desk import build, install, settings
+from tests.slurm.bank_cluster import RICH, Office, agent_beside, prices
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.office import RICH, Office, agent_beside, prices
+from tests.slurm.prep_cluster import build, install, settings
+from tests.support.conditions import wait_until
 from tests.support.server import made
-from tests.support.waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[1]
 USER = "alice"
-ALONE, BESIDE, AHEAD = "without Fairbank", "with Fairbank", "with Fairbank, ahead = 10"
+ALONE, BESIDE, AHEAD = "without Fairbank", "with Fairbank", "with Fairbank, optimistic start"
 LEAST_RATE, MOST_MS = 0.95, 10
 OVER_SECONDS = 300
 
 ABOUT = (
-    "The cluster of `make test-slurm`: ten nodes, slurmctld, slurmdbd and MariaDB on the same machine as the agent, the bank and its "
-    "PostgreSQL. slurmctld is started anew with and without the plug-in, in turns, and each of them is first, second and last as often: "
-    "ended jobs stay with slurmctld for minutes, and it is the slower the more there are. Jobs per second: one array of {tasks:,} tasks of "
-    "`true`, from sbatch to an empty queue; one such array goes before all. Latency: `srun true`, {sruns} times one after the other; a "
-    "round's figure is their median."
+    "The cluster of `make test-slurm`: ten nodes, slurmctld, slurmdbd and MariaDB on the same"
+    " machine as the agent, the bank and its PostgreSQL. slurmctld restarts with and without the"
+    " plug-in in alternation, because ended jobs stay in its memory for minutes and slow it down;"
+    " each contender is first, second and last equally often. Jobs per second: one array of"
+    " {tasks:,} tasks of `true`, from sbatch to an empty queue, after one array that is not"
+    " counted. Latency: `srun true`, {sruns} times in sequence; the figure of a round is their"
+    " median."
 )
 REMARK = """
-srun asks slurmctld whether its job is ready as soon as it is allocated, and if it is not, again after 0.1 s. A bank that writes to a
-disk has not answered by then, so that each srun waits for that second question. With `ahead` ([the agent's settings](reference/agent.md))
-a job of a project with plenty left does not wait for the bank.
+srun asks slurmctld whether its job is ready as soon as it is allocated, and if not, again after
+0.1 s. A bank that writes to a disk has not answered by then, so each srun waits for that second
+question. With `optimistic_start` ([the agent's settings](reference/agent.md)) a job of a project with plenty
+of credit does not wait for the bank.
 """
 
 
@@ -52,15 +57,15 @@ LONG, SHORT = Scale(6, 1_000, 40), Scale(1, 100, 5)
 
 @dataclass(frozen=True)
 class Place:
-    """The cluster, and the agent that it asks when it is told to."""
+    """Cluster, and the agent that its plug-in uses when it is switched on."""
 
     slurm: Cluster
     agent: RunningAgent
 
     def turn(self, contender: str) -> None:
-        """slurmctld asks, or does not; in either case it was started anew."""
+        """Restart slurmctld with or without the plug-in. Both contenders get a fresh slurmctld."""
         self.slurm.reconfigure({} if contender == ALONE else settings(self.slurm))
-        terms = f"[terms]\nahead = {10 if contender == AHEAD else 0}\n"
+        terms = f"[terms]\noptimistic_start = {10 if contender == AHEAD else 0}\n"
         self.agent.stop()
         self.agent.config.write_text(self.agent.config.read_text().partition("[terms]")[0] + terms)
         self.agent.start()
@@ -70,7 +75,7 @@ class Place:
         ).done()  # the plug-in has found the agent, and the agent knows what is left
 
     def rate(self, tasks: int) -> float:
-        """Tasks a second."""
+        """Return the tasks per second."""
         begun = time.perf_counter()
         job = self.slurm.submit(USER, f"--array=1-{tasks}", "--time=10")
         wait_until(lambda: not self.slurm.queued(), "the array to be over", seconds=OVER_SECONDS)
@@ -80,7 +85,7 @@ class Place:
         return tasks / taken
 
     def latency(self, sruns: int) -> float:
-        """Milliseconds, at the median."""
+        """Return the median latency, in milliseconds."""
         took = []
         for _ in range(sruns):
             begun = time.perf_counter()
@@ -90,7 +95,9 @@ class Place:
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
-    """Raises tests.slurm.lab.packages.Unobtainable where there can be no Slurm."""
+    """Measure both. Raises tests.slurm.lab.packages.Unobtainable where Slurm cannot be
+    installed.
+    """
     scale = SHORT if short else LONG
     contenders = (ALONE, BESIDE, AHEAD)
     rates: dict[str, list[float]] = {name: [] for name in contenders}
@@ -130,7 +137,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     ]
 
 
-def _slower(what: str, ours: Figure, theirs: Figure) -> Promise:
+def _slower(what: str, ours: Figure, theirs: Figure) -> Target:
     found = [one - other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
     return at_most(what, Figure(what, "ms", tuple(found)), MOST_MS)
 

@@ -1,4 +1,4 @@
-"""What it costs to start the everyday commands, beside a Python that does nothing."""
+"""Start-up cost of the everyday commands, beside a Python that does nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 
 def cpu_ms(command: list[str], environment: Mapping[str, str]) -> float:
-    """Run a command that must succeed; what it took of the processor."""
+    """Run a command that must succeed and return its CPU time, in milliseconds."""
     process = subprocess.Popen(
         command,
         env=dict(environment),

@@ -1,4 +1,6 @@
-"""Fair Tree: ranking a whole cluster's associations, beside the same formula in plain Python."""
+"""Fair Tree: ranking the associations of a whole cluster, beside the same formula in plain
+Python.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,16 @@ from random import Random
 
 import numpy as np
 
-from benchmarks.measure import Curve, Figure, Say, Table, at_most, rates, ratio
+from benchmarks.measure import Curve, Figure, Say, Table, at_most, rate_each, ratio
 from benchmarks.plain_fair_tree import PlainFairTree
 from fairbank.priority.fairshare.columns import Longs
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
 
 REMARK = """
-The tree stands, for both. What is measured is what every tick repeats: levels, order, ties, ranks, and all columns of `sshare` for each
-association. Fairbank computes in long doubles, as slurmctld does, where plain Python has only doubles.
+Both get a finished tree. The measured part is what every tick repeats: levels, order, ties, ranks,
+and all columns of `sshare` for each association. Fairbank computes in long doubles, as slurmctld
+does; plain Python has only doubles.
 """
 
 LEVELS = 21
@@ -33,14 +36,17 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         say(f"{size:,} associations")
         figures |= {
             name: _milliseconds(rate)
-            for name, rate in rates(dict(_contenders(size)), rounds).items()
+            for name, rate in rate_each(dict(_contenders(size)), rounds).items()
         }
     ours, plain = (figures[_name(who, PROMISED)] for who in (FAIRBANK, PLAIN))
     promises = (
         ratio("plain Python / Fairbank", plain, ours, 8),
         at_most(f"{PROMISED:,} associations", ours, 60),
     )
-    about = f"One ranking of all users of a tree of {LEVELS} levels. One association in ten is an account; every other user has used nothing."
+    about = (
+        f"One ranking of all users of a tree of {LEVELS} levels. One association in ten is an "
+        "account; every other user has no usage."
+    )
     curves = (
         Curve(FAIRBANK, tuple((size, _name(FAIRBANK, size)) for size in sizes)),
         Curve(PLAIN, tuple((size, _name(PLAIN, size)) for size in sizes if size <= PLAIN_UP_TO)),
@@ -49,7 +55,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 
 def _contenders(size: int) -> Iterator[tuple[str, Callable[[], int]]]:
-    tree, usage = grown(size)
+    tree, usage = grow_tree(size)
     yield _name(FAIRBANK, size), partial(_ours, tree, usage)
     if size <= PLAIN_UP_TO:
         yield (
@@ -76,8 +82,10 @@ def _milliseconds(rate: Figure) -> Figure:
     return Figure(rate.name, "ms", tuple(1_000 / each for each in rate.rounds))
 
 
-def grown(size: int, levels: int = LEVELS) -> tuple[Tree, Longs]:
-    """A tree of `size` associations in `levels` levels, the root's included, and what its users used. Always the same."""
+def grow_tree(size: int, levels: int = LEVELS) -> tuple[Tree, Longs]:
+    """Return a tree of `size` associations in `levels` levels, the root included, and the users'
+    usage. It is the same for each call.
+    """
     chance = Random(size)
     at_level = [["root"]]
     rows = [ShareAssociation("root")]

@@ -1,4 +1,4 @@
-"""A long history: what a balance, a page of a statement and an audit cost when the journal has millions of entries."""
+"""Long history: the cost of a balance, a statement page and an audit over millions of entries."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import msgspec
 import psycopg
 
 from benchmarks.books import postgres_server, sqlite_folder
-from benchmarks.measure import Figure, Promise, Say, Table, at_least, at_most, percentile, to_stderr
-from benchmarks.past import Past, fill
+from benchmarks.history_data import HistorySize, fill_store
+from benchmarks.measure import Figure, Say, Table, Target, at_least, at_most, percentile, to_stderr
 from fairbank.service.ops.audit_processes import verify
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
@@ -28,16 +28,16 @@ BALANCE_MS, STATEMENT_MS, VERIFIED = 5, 100, 100_000
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """`rounds` of so many `requests` each; so many `audits` of all books."""
+    """Number of `rounds`, of `requests` in each, and of `audits` of all books."""
 
-    past: Past
+    past: HistorySize
     rounds: int
     requests: int
     audits: int
 
 
-LONG = Scale(Past(allocations=10_000, jobs_each=499), rounds=5, requests=1_000, audits=1)
-SHORT = Scale(Past(allocations=1_000, jobs_each=99), rounds=2, requests=200, audits=1)
+LONG = Scale(HistorySize(allocations=10_000, jobs_each=499), rounds=5, requests=1_000, audits=1)
+SHORT = Scale(HistorySize(allocations=1_000, jobs_each=99), rounds=2, requests=200, audits=1)
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
@@ -47,7 +47,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         server, _ = stack.enter_context(postgres_server())
         name = stack.enter_context(server.fresh_database())
         urls = {"SQLite": f"sqlite:///{folder}/past.sqlite", "PostgreSQL": server.url(name)}
-        filled = _filled(urls, scale.past)
+        filled = _fill(urls, scale.past)
         with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
             connection.execute("VACUUM (ANALYZE)")  # as PostgreSQL itself does within minutes
         return [
@@ -60,23 +60,24 @@ def _saying(say: Say, database: str, what: str) -> None:
     say(f"{database}: {what}")
 
 
-# --- filling, both databases at once ---
+# --- filling, both databases in parallel ---
 
 
-def _filled(urls: dict[str, str], past: Past) -> dict[str, float]:
-    """Fill each database; entries a second."""
+def _fill(urls: dict[str, str], past: HistorySize) -> dict[str, float]:
+    """Fill each database and return the entries per second."""
     with ProcessPoolExecutor(len(urls), mp_context=get_context("spawn")) as workers:
         waiting = {
-            database: workers.submit(_fill, database, url, past) for database, url in urls.items()
+            database: workers.submit(_fill_database, database, url, past)
+            for database, url in urls.items()
         }
         return {database: each.result() for database, each in waiting.items()}
 
 
-def _fill(database: str, url: str, past: Past) -> float:
+def _fill_database(database: str, url: str, past: HistorySize) -> float:
     migrate(url)
     store = open_store(url)
     begun = time.perf_counter()
-    fill(store, past, partial(_saying, to_stderr, database))
+    fill_store(store, past, partial(_saying, to_stderr, database))
     store.close()
     return past.entries / (time.perf_counter() - begun)
 
@@ -87,17 +88,17 @@ def _fill(database: str, url: str, past: Past) -> float:
 def _table(database: str, url: str, filled: float, scale: Scale, say: Say) -> Table:
     audit = _audit(url, scale, say)
     with banking(url) as bank, _connected(bank.socket) as connection:
-        balance = _asked(
+        balance = _time_requests(
             "the balance of one account", connection, _balances(scale.past), scale, say
         )
-        statement = _asked(
+        statement = _time_requests(
             f"a page of a statement, {PAGE} entries", connection, _pages(scale.past), scale, say
         )
     past = scale.past
     about = (
-        f"{past.entries:,} entries of {past.allocations:,} allocations, each with {past.jobs_each} jobs in a year. Balances and pages are "
-        "asked for at random places over the socket of `fairbank serve`, one after the other; the audit reads every entry and compares "
-        "every row."
+        f"{past.entries:,} entries of {past.allocations:,} allocations, each with {past.jobs_each} "
+        "jobs in a year. Balances and pages are requested at random places over the socket of "
+        "`fairbank serve`, one after the other; the audit reads every entry and compares every row."
     )
     filling = Figure("filling an empty store, indexes and all", "entries/s", (filled,))
     figures = (audit, *balance, *statement, filling)
@@ -108,7 +109,7 @@ def _table(database: str, url: str, filled: float, scale: Scale, say: Say) -> Ta
 
 def _promises(
     audit: Figure, balance: tuple[Figure, Figure], statement: tuple[Figure, Figure]
-) -> Iterator[Promise]:
+) -> Iterator[Target]:
     yield at_least("audit verify", audit, VERIFIED)
     yield at_most("a balance, 99 of 100", balance[1], BALANCE_MS)
     yield at_most("a page of a statement, 99 of 100", statement[1], STATEMENT_MS)
@@ -128,25 +129,25 @@ def _audit(url: str, scale: Scale, say: Say) -> Figure:
     return Figure("audit verify", "entries/s", tuple(rates))
 
 
-def _balances(past: Past) -> Callable[[random.Random], str]:
+def _balances(past: HistorySize) -> Callable[[random.Random], str]:
     return lambda chance: f"/balance?account=p{chance.randrange(past.allocations)}"
 
 
-def _pages(past: Past) -> Callable[[random.Random], str]:
+def _pages(past: HistorySize) -> Callable[[random.Random], str]:
     last = max(0, 2 * past.jobs_each - PAGE)
     return lambda chance: (
         f"/alloc/{chance.randint(1, past.allocations)}/statement?limit={PAGE}&after={chance.randint(0, last)}"
     )
 
 
-def _asked(
+def _time_requests(
     what: str,
     connection: socket.socket,
     path: Callable[[random.Random], str],
     scale: Scale,
     say: Say,
 ) -> tuple[Figure, Figure]:
-    """How long a request takes: the middle one, and the slowest of a hundred."""
+    """Return the median and the 99th percentile of the time of a request."""
     say(what)
     chance = random.Random(7)
     middle, slow = [], []
@@ -166,7 +167,7 @@ def _connected(path: Path) -> Iterator[socket.socket]:
 
 
 def _exchange(connection: socket.socket, path: str) -> float:
-    """Ask for `path` and read the whole answer; the seconds it took."""
+    """Request `path`, read the whole response, and return the seconds that it took."""
     begun = time.perf_counter()
     connection.sendall(f"GET {path} HTTP/1.1\r\nhost: bank\r\n\r\n".encode("ascii"))
     received = bytearray()

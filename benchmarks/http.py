@@ -1,4 +1,6 @@
-"""The same operations over HTTP: our server, asked for one job at a time and in bulk, beside a bank made HADM's way."""
+"""Operations over HTTP: our server, with one job per request and in bulk, beside a bank as
+HADM's.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ import msgspec
 import psycopg
 
 from benchmarks.books import books, postgres_server, sqlite_folder
-from benchmarks.load import Order, Round, load
+from benchmarks.load import LoadOrder, LoadRound, load
 from benchmarks.measure import Figure, Say, Table, ratio
 from tests.support.account import Account
+from tests.support.conditions import wait_until
 from tests.support.keeper import Kept
 from tests.support.keeper import Order as ToKeep
 from tests.support.postgres import PostgresServer
 from tests.support.server import banking
-from tests.support.waiting import wait_until
 
 ALLOCATIONS = 1_000
 SINGLE, BULK, HADM = (
@@ -32,15 +34,19 @@ CONNECTIONS, BULK_CONNECTIONS, BULK_SIZE = 64, 8, 100
 SLOWER_MS = 1
 
 ABOUT = (
-    "Clients on the Unix socket report the start of a job, wait, report its end, wait, and begin again: "
-    f"{CONNECTIONS} of them with one job in each request, {BULK_CONNECTIONS} with {BULK_SIZE}. The waits are for a whole request. "
-    "Clients, server and database share the machine."
+    "Clients on the Unix socket report the start of a job, wait, report its end, wait, and begin "
+    f"again: {CONNECTIONS} of them with one job per request, {BULK_CONNECTIONS} with {BULK_SIZE}. "
+    "Latency is that of a whole request. Clients, server and database share the machine."
 )
-SLOWER = f" Each flush of the log takes {SLOWER_MS} ms longer here (commit_delay), as on a disk that is reached over a network."
+SLOWER = (
+    f" Each flush of the log takes {SLOWER_MS} ms longer here (commit_delay), as on a disk behind a"
+    " network."
+)
 
 REMARK = """
-What an operation costs in each process, and why 20 times HADM's way is out of reach on a quick disk, stands below, where the time goes.
-HADM's way waits for the disk once an operation and the bank once a batch: the slower the disk, the larger the ratio.
+"CPU time of an operation" below shows what an operation costs in each process, and why 20 times
+HADM's design is out of reach on a fast disk. HADM's design waits for the disk once per operation
+and the bank once per batch: the slower the disk, the larger the ratio.
 """
 
 
@@ -71,14 +77,14 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 @contextmanager
 def contestants(seconds: float) -> Iterator[tuple[PostgresServer, Mapping[str, Client]]]:
-    """Both banks on one PostgreSQL, and the clients whose rounds last so many seconds."""
+    """Yield both banks on one PostgreSQL, with clients whose rounds last `seconds`."""
     with ExitStack() as stack:
         server, _ = stack.enter_context(postgres_server())
         ours, theirs = (stack.enter_context(server.fresh_database()) for _ in range(2))
         with books(server.url(ours), ALLOCATIONS):
             pass
         bank = str(stack.enter_context(banking(server.url(ours))).socket)
-        hadm = stack.enter_context(hadm_way(server.conninfo(theirs)))
+        hadm = stack.enter_context(hadm_bank(server.conninfo(theirs)))
         clients = {
             SINGLE: Client(bank, CONNECTIONS, seconds, first_job=1),
             BULK: Client(bank, BULK_CONNECTIONS, seconds, first_job=1_000_000_000, bulk=BULK_SIZE),
@@ -88,7 +94,9 @@ def contestants(seconds: float) -> Iterator[tuple[PostgresServer, Mapping[str, C
 
 
 def slow_down(server: PostgresServer, milliseconds: int) -> None:
-    """Let every commit wait before it writes the log out, as it would for a slower disk. Commits that come meanwhile go with it."""
+    """Delay every commit before it is flushed, as on a slower disk. Concurrent commits share the
+    flush.
+    """
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as connection:
         connection.execute(f"ALTER SYSTEM SET commit_delay = {milliseconds * 1_000}".encode())
         connection.execute("ALTER SYSTEM SET commit_siblings = 0")
@@ -96,15 +104,15 @@ def slow_down(server: PostgresServer, milliseconds: int) -> None:
 
 
 class Client:
-    """One kind of client, whose rounds never meet a job twice."""
+    """Client of one kind. No two of its rounds use the same job."""
 
     def __init__(
         self, at: str, connections: int, seconds: float, *, first_job: int, bulk: int = 0
     ) -> None:
         self.at = at
-        self._order = Order(at, connections, seconds, first_job, ALLOCATIONS, bulk)
+        self._order = LoadOrder(at, connections, seconds, first_job, ALLOCATIONS, bulk)
 
-    def round(self) -> Round:
+    def round(self) -> LoadRound:
         came = load(self._order)
         self._order = msgspec.structs.replace(
             self._order, first_job=self._order.first_job + came.jobs
@@ -112,8 +120,8 @@ class Client:
         return came
 
 
-def _rounds(clients: Mapping[str, Client], rounds: int, say: Say) -> dict[str, list[Round]]:
-    seen: dict[str, list[Round]] = {name: [] for name in clients}
+def _rounds(clients: Mapping[str, Client], rounds: int, say: Say) -> dict[str, list[LoadRound]]:
+    seen: dict[str, list[LoadRound]] = {name: [] for name in clients}
     for number in range(rounds):
         for name, client in clients.items():
             say(f"{name}, round {number + 1} of {rounds}")
@@ -121,8 +129,8 @@ def _rounds(clients: Mapping[str, Client], rounds: int, say: Say) -> dict[str, l
     return seen
 
 
-def _table(title: str, remark: str, seen: Mapping[str, list[Round]]) -> Table:
-    def figures(what: str, unit: str, of: Callable[[Round], float]) -> dict[str, Figure]:
+def _table(title: str, remark: str, seen: Mapping[str, list[LoadRound]]) -> Table:
+    def figures(what: str, unit: str, of: Callable[[LoadRound], float]) -> dict[str, Figure]:
         return {
             name: Figure(name + what, unit, tuple(map(of, rounds))) for name, rounds in seen.items()
         }
@@ -142,8 +150,8 @@ def _table(title: str, remark: str, seen: Mapping[str, list[Round]]) -> Table:
 
 
 @contextmanager
-def hadm_way(conninfo: str) -> Iterator[str]:
-    """The other bank, on a new database; its socket."""
+def hadm_bank(conninfo: str) -> Iterator[str]:
+    """Start the other bank on a new database and yield its socket."""
     account = Account.ourselves()
     with sqlite_folder() as folder:
         path, log = folder / "hadm.sock", folder / "log"
@@ -152,7 +160,7 @@ def hadm_way(conninfo: str) -> Iterator[str]:
                 command=[
                     sys.executable,
                     "-m",
-                    "benchmarks.hadm_way",
+                    "benchmarks.hadm_bank",
                     conninfo,
                     str(path),
                     str(ALLOCATIONS),

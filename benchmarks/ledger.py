@@ -1,4 +1,4 @@
-"""The ledger: holds and charges a second, beside the same writes by hand and beside pgbench."""
+"""Ledger: holds and charges per second, beside the same writes by hand and beside pgbench."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from benchmarks.books import ACTOR, RESOURCE, Books, books, postgres_server, sqlite_folder
-from benchmarks.loops import (
+from benchmarks.manual_loops import (
     CHARGED,
     HELD,
     STARTS,
@@ -23,7 +23,7 @@ from benchmarks.loops import (
     PostgresLoop,
     SqliteLoop,
 )
-from benchmarks.measure import Figure, Promise, Say, Table, at_least, rates, ratio
+from benchmarks.measure import Figure, Say, Table, Target, at_least, rate_each, ratio
 from benchmarks.pgbench import Pgbench
 from fairbank.bank.wish import Asked, Charge, Hold
 from fairbank.cluster.job import Run
@@ -31,18 +31,19 @@ from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
 REMARK = """
-The loop by hand knows that its wish is granted, and writes. With one allocation it has one row to update a batch, so what the bank does
-for each wish besides (looking for the run and the key, judging, chaining the entry) weighs most there. pgbench writes row by row, also in
-a batch.
+The loop by hand knows that its request is granted, and only writes. With one allocation it updates
+one row per batch, so the bank's other work per request (finding the run and the key, applying the
+rules, linking the entry) weighs most there. pgbench writes row by row, also in a batch.
 """
 ABOUT = (
-    "Holds, then the charges of the same jobs, and so on. Every commit is durable. The jobs are spread over 1,000 allocations, or all "
-    "of them draw on one."
+    "Holds, then the charges of the same jobs, and so on. Every commit is durable. The jobs are "
+    "spread over 1,000 allocations, or all of them use one."
 )
 COPYING = (
-    " The promise is measured by the loop by hand that writes with one statement a table and whole columns as arrays: how batches are "
-    "written with psycopg, and how the bank writes them, so that the ratio tells what the rules cost. COPY, which PostgreSQL has for "
-    "loading tables, is the quickest way by hand that we know: what the bank does beside that is told, and nothing is promised."
+    " The target compares with the loop that writes one statement per table with whole columns as"
+    " arrays: the bank writes in the same way, so the ratio shows the cost of the rules. COPY,"
+    " which PostgreSQL has for loading tables, is the fastest way by hand that we know; it is shown"
+    " for comparison, without a target."
 )
 
 BATCHES = (1, 100, 1_000)
@@ -58,7 +59,7 @@ FIRST = 1_000_000  # where loops begin to number: beyond the entries that opened
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """How many rounds, and how many pairs of hold and charge in each, for each size of a batch."""
+    """Number of rounds, and of pairs of hold and charge per round by batch size."""
 
     rounds: int
     pairs: dict[int, int]
@@ -69,7 +70,9 @@ SHORT = Scale(2, {1: 50, 100: 1_500, 1_000: 3_000})
 
 
 class Contender(NamedTuple):
-    """`work` does so many holds and their charges in batches of such a size, and answers the number of operations."""
+    """Function that does so many pairs in batches of a size and returns the number of
+    operations.
+    """
 
     work: Callable[[int, int], int]
     batches: tuple[int, ...] = BATCHES
@@ -87,7 +90,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                     for name, each in contenders.items()
                     if batch in each.batches
                 }
-                tables.append(_table(database, batch, rates(works, scale.rounds)))
+                tables.append(_table(database, batch, rate_each(works, scale.rounds)))
     return tables
 
 
@@ -102,7 +105,7 @@ def _table(database: str, batch: int, seen: Mapping[str, Figure]) -> Table:
     )
 
 
-def _promises(database: str, batch: int, seen: Mapping[str, Figure]) -> Iterator[Promise]:
+def _promises(database: str, batch: int, seen: Mapping[str, Figure]) -> Iterator[Target]:
     if batch > 1:
         for spread in SPREADS:
             yield ratio(f"{BANK} / {LOOP}{spread}", seen[BANK + spread], seen[LOOP + spread], 0.7)
@@ -174,7 +177,7 @@ def _loop(stack: ExitStack, loop: Loop) -> Contender:
 
 
 class Holder:
-    """The bank, asked as the loops work: so many holds, then their charges."""
+    """Bank, driven as the loops are: a number of holds, then their charges."""
 
     def __init__(self, to: Books) -> None:
         self._bank, self._projects = to.bank, to.projects
@@ -185,15 +188,15 @@ class Holder:
             runs = [
                 Run("loop", next(self._jobs), STARTS, 0) for _ in range(min(batch, pairs - begin))
             ]
-            self._bank.ask(
+            self._bank.apply(
                 [Asked(hold_of(run, self._projects), Instant(STARTS), ACTOR) for run in runs]
             )
-            self._bank.ask([Asked(charge_of(run), Instant(STARTS), ACTOR) for run in runs])
+            self._bank.apply([Asked(charge_of(run), Instant(STARTS), ACTOR) for run in runs])
         return 2 * pairs
 
 
 def hold_of(run: Run, projects: Sequence[int]) -> Hold:
-    """The start of a run of one of the projects."""
+    """Return the hold for the start of a run, in one of the projects."""
     return Hold(
         run=run,
         line=(projects[run.job_id % len(projects)],),
@@ -207,7 +210,7 @@ def hold_of(run: Run, projects: Sequence[int]) -> Hold:
 
 
 def charge_of(run: Run) -> Charge:
-    """Its end."""
+    """Return the charge for the end of a run."""
     return Charge(
         run=run,
         amount=SuMinutes(CHARGED),

@@ -1,7 +1,7 @@
-"""A client that asks as fast as it is answered, in a process of its own (`benchmarks.apart`).
+"""HTTP client that sends the next request when the response arrives, in a process of its own.
 
-Each connection reports the start of a job, waits for the answer, reports its end, waits, and begins with the next job; in bulk,
-with so many jobs at once.
+Each connection reports the start of a job, waits for the response, reports its end, waits, and
+begins with the next job; in bulk mode with `bulk` jobs at once.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from benchmarks.apart import carry_out, obey, p50_and_p99_ms
+from benchmarks.subprocess_round import p50_and_p99_ms, run_round, serve_round
 
 WARM_SECONDS = 0.5
 _LENGTH = b"content-length: "
 STARTED = 1_700_000_000
 
 
-class Order(msgspec.Struct, frozen=True):
-    """Whom to ask, over how many connections, for how long; `bulk` jobs in each request (0: one, by the route for one)."""
+class LoadOrder(msgspec.Struct, frozen=True):
+    """Server, number of connections and duration. `bulk`: jobs per request (0: one, by the route
+    for one).
+    """
 
     socket: str
     connections: int
@@ -32,8 +34,10 @@ class Order(msgspec.Struct, frozen=True):
     bulk: int = 0
 
 
-class Round(msgspec.Struct, frozen=True):
-    """What came of it: operations (a start or an end is one) a second, how long a request took, and the client's own processor time."""
+class LoadRound(msgspec.Struct, frozen=True):
+    """Operations per second (a start or an end is one), latency of requests, CPU time of the
+    client.
+    """
 
     rate: float
     p50_ms: float
@@ -42,12 +46,13 @@ class Round(msgspec.Struct, frozen=True):
     spent_seconds: float
 
 
-def load(order: Order) -> Round:
-    """Run the client and wait for its round."""
-    return carry_out("benchmarks.load", order, Round)
+def load(order: LoadOrder) -> LoadRound:
+    """Run the client and return its round."""
+    return run_round("benchmarks.load", order, LoadRound)
 
 
-# What is sent of a job, by its number and that of its account. Made with little work: the client's time is taken from the server's.
+# Report of a job, by its number and that of its account. It is built cheaply, because the client's
+# CPU time is taken from the server's.
 _FACTS = (
     b'"cluster":"load","job_id":%%d,"submitted":%d,"owner_uid":1000,"account":"p%%d","partition":"cpu","resource":"cpu",'
     b'"start":%d,"time_limit":3600' % (STARTED, STARTED)
@@ -59,7 +64,7 @@ _END = b'{"do":"complete",%b,"amount":30,"end":%d,"elapsed":1800,"state":"COMPLE
 )
 
 
-class _Sent(NamedTuple):
+class _LoadRequest(NamedTuple):
     request: bytes
     operations: int
 
@@ -67,28 +72,30 @@ class _Sent(NamedTuple):
 class _Clients:
     """All connections of one client."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: LoadOrder) -> None:
         self._order = order
         self._jobs = count(order.first_job)
         self.latencies: list[float] = []
         self.operations = 0
         self.failed: bytes | None = None
 
-    def requests(self) -> Iterator[_Sent]:
-        """What one connection sends, without an end."""
+    def requests(self) -> Iterator[_LoadRequest]:
+        """Yield the requests of one connection, without end."""
         size, accounts = self._order.bulk or 1, self._order.accounts
         while True:
             jobs = [(job, job % accounts) for job in islice(self._jobs, size)]
             for body in (_START, _END):
                 bodies = b",".join([body % each for each in jobs])
-                yield _Sent(
-                    _post(b"/job/bulk", b'{"reports":[%b]}' % bodies)
-                    if self._order.bulk
-                    else _post(b"/job", bodies),
+                yield _LoadRequest(
+                    (
+                        _post(b"/job/bulk", b'{"reports":[%b]}' % bodies)
+                        if self._order.bulk
+                        else _post(b"/job", bodies)
+                    ),
                     size,
                 )
 
-    async def run(self) -> Round:
+    async def run(self) -> LoadRound:
         loop, spent = asyncio.get_running_loop(), time.process_time()
         talking = [
             (await loop.create_unix_connection(lambda: _Connection(self), self._order.socket))[1]
@@ -108,13 +115,13 @@ class _Clients:
         if self.failed is not None:
             raise SystemExit(self.failed.decode(errors="replace"))
         jobs = next(self._jobs) - self._order.first_job
-        return Round(
+        return LoadRound(
             operations / seconds, *p50_and_p99_ms(latencies), jobs, time.process_time() - spent
         )
 
 
 class _Connection(asyncio.Protocol):
-    """One request at a time."""
+    """Connection with one request at a time."""
 
     def __init__(self, clients: _Clients) -> None:
         self._clients = clients
@@ -151,7 +158,7 @@ class _Connection(asyncio.Protocol):
             self._ask()
 
     def stop(self) -> None:
-        """After the answer that is due."""
+        """Close after the response that is due."""
         self._stopping = True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -162,16 +169,18 @@ class _Connection(asyncio.Protocol):
 
 def _post(path: bytes, body: bytes) -> bytes:
     return (
-        b"POST %b HTTP/1.1\r\nhost: bank\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
-        % (path, len(body), body)
+        b"POST %b HTTP/1.1\r\nhost: bank\r\ncontent-type: application/json\r\ncontent-length:"
+        b" %d\r\n\r\n%b" % (path, len(body), body)
     )
 
 
 def _length(said: bytes, end: int) -> int:
-    """Of the body, by the head that ends there. uvicorn writes names in lower case."""
+    """Return the length of the body from the header that ends at `end`. uvicorn writes names in
+    lower case.
+    """
     begin = said.index(_LENGTH, 0, end) + len(_LENGTH)
     return int(said[begin : said.index(b"\r", begin)])
 
 
 if __name__ == "__main__":
-    obey(Order, lambda order: _Clients(order).run())
+    serve_round(LoadOrder, lambda order: _Clients(order).run())

@@ -1,4 +1,6 @@
-"""Measuring side by side: rounds in turn, so that a machine whose speed drifts is unfair to nobody."""
+"""Measurements side by side. Rounds alternate, so that a machine whose speed drifts favours
+nobody.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,22 @@ import msgspec
 from benchmarks.schedule import Schedule
 
 Say = Callable[[str], None]
-"""Told what is being done, for whoever waits."""
+"""Function that shows progress."""
 
 
-class Missing(Exception):
-    """What a claim is about is not on this machine; the message says what, and where it is looked for."""
+class NotAvailable(Exception):
+    """The subject of a claim is not on this machine. The message says what is missing and where it
+    is looked for.
+    """
 
 
 def to_stderr(what: str) -> None:
-    """Say it there, with the time of day."""
+    """Print progress with the time of day."""
     print(time.strftime("%H:%M:%S"), what, file=sys.stderr, flush=True)
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One measured thing, with what each round said."""
+    """Measured quantity with the value of each round."""
 
     name: str
     unit: str
@@ -37,53 +41,56 @@ class Figure(msgspec.Struct, frozen=True):
         return statistics.median(self.rounds)
 
 
-class Promise(msgspec.Struct, frozen=True, kw_only=True):
-    """What we claim: a value of at least `target` (at most, where less is better). `low` and `high` are the range of its rounds.
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """Claim: a value of at least `target` (at most, with `at_most`). `low` and `high`: range of the
+    rounds.
 
-    Without a target nothing is promised: the value is told beside one that is, so that nobody takes that for more.
+    Without a target nothing is claimed: the value is shown for comparison only.
     """
 
-    what: str
+    name: str
     unit: str
     value: float
     low: float
     high: float
-    target: float | None
+    bound: float | None
     at_most: bool = False
 
     @property
-    def met(self) -> bool:
-        if self.target is None:
+    def is_met(self) -> bool:
+        if self.bound is None:
             return True
-        return self.value <= self.target if self.at_most else self.value >= self.target
+        return self.value <= self.bound if self.at_most else self.value >= self.bound
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """How long something takes by its size: each size, with the name of the figure that says so."""
+    """Time by size: each size with the name of its figure."""
 
     name: str
     by_size: tuple[tuple[int, str], ...]
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Figures that belong side by side, what we promise about them, and how those grow that were measured in several sizes (of `sizes`,
-    in milliseconds). Or the schedules that were made."""
+    """Figures that belong side by side, the claims about them, and curves by `sizes`
+    (milliseconds); or schedules.
+    """
 
     title: str
     about: str
     figures: tuple[Figure, ...]
-    promises: tuple[Promise, ...] = ()
+    targets: tuple[Target, ...] = ()
     curves: tuple[Curve, ...] = ()
     sizes: str = ""
     schedules: tuple[Schedule, ...] = ()
 
 
-def rates(
+def rate_each(
     contenders: Mapping[str, Callable[[], int]], rounds: int, unit: str = "operations/s"
 ) -> dict[str, Figure]:
-    """What each contender does in a second: a function that does some and says how many. Rounds go in turn; one more goes before, unseen.
+    """Return the rate of each contender, a function that returns the number of its operations.
 
-    Python looks for cycles among its objects as rarely as it does in our server (`fairbank.rest.server.serving`).
+    Rounds alternate, after one that is not counted. Python collects cyclic garbage as rarely as in
+    our server.
     """
     gc.set_threshold(50_000, 10, 10)
     seen: dict[str, list[float]] = {name: [] for name in contenders}
@@ -97,8 +104,10 @@ def rates(
     return {name: Figure(name, unit, tuple(values)) for name, values in seen.items()}
 
 
-def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
-    """What each takes, in milliseconds. Rounds go in turn; one more goes before, unseen."""
+def time_each(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
+    """Return the time of each contender, in milliseconds. Rounds alternate, after one that is not
+    counted.
+    """
     seen: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(-1, rounds):
         for name, work in contenders.items():
@@ -109,35 +118,37 @@ def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[F
     return [Figure(name, "ms", tuple(each)) for name, each in seen.items()]
 
 
-def at_least(what: str, figure: Figure, target: float) -> Promise:
-    """A promise about a figure itself."""
-    return Promise(
-        what=what,
+def at_least(name: str, figure: Figure, bound: float) -> Target:
+    """Return a claim about the figure itself."""
+    return Target(
+        name=name,
         unit=figure.unit,
         value=figure.median,
         low=min(figure.rounds),
         high=max(figure.rounds),
-        target=target,
+        bound=bound,
     )
 
 
-def at_most(what: str, figure: Figure, target: float) -> Promise:
-    return msgspec.structs.replace(at_least(what, figure, target), at_most=True)
+def at_most(name: str, figure: Figure, bound: float) -> Target:
+    return msgspec.structs.replace(at_least(name, figure, bound), at_most=True)
 
 
-def ratio(what: str, ours: Figure, theirs: Figure, target: float | None) -> Promise:
-    """A promise about two figures of one run, or without a target only what they are: each round of ours beside the same of theirs."""
+def ratio(name: str, ours: Figure, theirs: Figure, bound: float | None) -> Target:
+    """Return a claim about the ratio of two figures of one run, round by round. Without a target it
+    is shown only.
+    """
     found = [one / other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
-    return Promise(
-        what=what,
+    return Target(
+        name=name,
         unit="x",
         value=statistics.median(found),
         low=min(found),
         high=max(found),
-        target=target,
+        bound=bound,
     )
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which `share` of the values lie."""
+    """Return the value below which `share` of the values lie."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]

@@ -1,4 +1,4 @@
-"""Sets of ten thousand nodes: as whole numbers, as NumPy's flags, and as NumPy's words of 64 bits."""
+"""Sets of ten thousand nodes: as Python integers, as NumPy flags, as NumPy words of 64 bits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fairbank.scheduling.placement import node_set
 
 NODES = 10_000
 ABOUT = (
-    f"{NODES:,} nodes of which three fifths are in each set; microseconds for one operation. Fairbank's are whole numbers; "
-    "flags are one byte for a node, words have 64 nodes each."
+    f"{NODES:,} nodes, three fifths of them in each set; microseconds per operation. Fairbank uses "
+    "Python integers; flags take one byte per node, a word holds 64 nodes."
 )
 
 
@@ -22,7 +22,7 @@ def tables(rounds: int) -> list[Table]:
     left, right = (random.random(NODES) < 0.6 for _ in range(2))
     numbers = node_set.packed(left), node_set.packed(right)
     words = words_of(left), words_of(right)
-    figures = timed(
+    figures = time_calls(
         {
             "both, whole numbers": lambda: numbers[0] & numbers[1],
             "both, flags": lambda: left & right,
@@ -37,9 +37,9 @@ def tables(rounds: int) -> list[Table]:
             "the first 300, flags": lambda: np.flatnonzero(left)[:300],
             "is there a run of 30, whole numbers": lambda: node_set.has_run(numbers[0], 30),
             "all runs, whole numbers": lambda: node_set.edges(numbers[0]),
-            "all runs, flags": lambda: np.flatnonzero(
-                np.diff(left, prepend=False, append=False)
-            ).reshape(-1, 2),
+            "all runs, flags": (
+                lambda: np.flatnonzero(np.diff(left, prepend=False, append=False)).reshape(-1, 2)
+            ),
         },
         rounds,
     )
@@ -65,10 +65,12 @@ def words_of(flags: np.typing.NDArray[np.bool_]) -> np.typing.NDArray[np.uint64]
     return np.frombuffer(packed.tobytes() + bytes(-len(packed) % 8), np.uint64)
 
 
-def timed(
+def time_calls(
     contenders: Mapping[str, Callable[[], object]], rounds: int, *, times: int = 200
 ) -> list[Figure]:
-    """Microseconds of one call each, in rounds that go in turn; one more goes before, unseen."""
+    """Return the time of one call of each contender, in microseconds. Rounds alternate, after one
+    that is not counted.
+    """
     seen: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(-1, rounds):
         for name, work in contenders.items():

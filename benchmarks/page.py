@@ -1,4 +1,4 @@
-"""docs/performance.md, drawn from what was measured."""
+"""Text of docs/performance.md, written from the results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, floor, log10
 from pathlib import Path
 
-from benchmarks.measure import Figure, Promise, Table
+from benchmarks.measure import Figure, Table, Target
 from benchmarks.results import Claim, Machine
 from benchmarks.schedule import lines
 from fairbank.report.plots.canvas import render
@@ -18,16 +18,17 @@ FIGURES = PAGE.parent / "figures"
 
 HEAD = """# Performance
 
-<!-- Drawn by `make bench`; do not edit. -->
+<!-- Written by `make bench`; do not edit. -->
 
-Every speed that we claim is measured by `make bench`, beside an alternative in the same run. Rounds go in turn, so that a
-machine whose speed drifts is unfair to nobody. Trust the ratios: the absolute figures are those of one small, shared machine.
-A figure is the median of its rounds, with their range; a ratio is the median of each round's ratio.
+Every published speed is measured by `make bench`, beside an alternative in the same run. Rounds
+alternate, so that a machine whose speed drifts favours nobody. Trust the ratios: the absolute
+figures are those of one small, shared machine. A figure is the median of its rounds, with their
+range; a ratio is the median of the ratios of the rounds.
 """
 
 
 def page(claims: Iterable[Claim], remarks: Mapping[str, str]) -> str:
-    """The page. `remarks` say of a claim, by its name, what limits it."""
+    """Return the page. `remarks` says what limits a claim, by its name."""
     told = list(claims)
     return "\n".join(
         [
@@ -39,12 +40,15 @@ def page(claims: Iterable[Claim], remarks: Mapping[str, str]) -> str:
 
 
 def _summary(claims: list[Claim]) -> Iterator[str]:
-    yield "## What we promise\n"
-    yield "| What | Where | Measured | Promised | |\n| --- | --- | ---: | ---: | --- |"
+    yield "## Targets\n"
+    yield "| What | Where | Measured | Target | |\n| --- | --- | ---: | ---: | --- |"
     for claim in claims:
         for table in claim.tables:
-            for promise in table.promises:
-                yield f"| {promise.what} | {table.title} | {amount(promise.value, promise.unit)} | {target(promise)} | {_loud(promise)} |"
+            for target in table.targets:
+                yield (
+                    f"| {target.name} | {table.title} | {amount(target.value, target.unit)} |"
+                    f" {bound_text(target)} | {_emphasised(target)} |"
+                )
     yield ""
 
 
@@ -59,7 +63,9 @@ def drawings(claims: Iterable[Claim]) -> dict[str, bytes]:
 
 
 def drawing(table: Table, claim: Claim) -> LineFigure:
-    """Return the figure of a table with curves. Both axes are logarithmic: linear growth is a straight line."""
+    """Return the figure of a table with curves. Both axes are logarithmic, so that linear growth is a
+    straight line.
+    """
     medians = {figure.name: figure.median for figure in table.figures}
     series = [
         Series(curve.name, [(size, medians[name]) for size, name in curve.by_size], number)
@@ -108,35 +114,44 @@ def _table(table: Table) -> Iterator[str]:
         yield from map(_figure, table.figures)
     yield ""
     if table.curves:
-        yield f"![{table.title}: milliseconds by the number of {table.sizes}](figures/{_file(table)})\n"
-    if table.promises:
-        yield "| | Median | Range | Promised | |\n| --- | ---: | ---: | ---: | --- |"
-        for each in table.promises:
+        yield (
+            f"![{table.title}: milliseconds by the number of"
+            f" {table.sizes}](figures/{_file(table)})\n"
+        )
+    if table.targets:
+        yield "| | Median | Range | Target | |\n| --- | ---: | ---: | ---: | --- |"
+        for each in table.targets:
             reach = _range(each.low, each.high, each.unit)
-            yield f"| {each.what} | {amount(each.value, each.unit)} | {reach} | {target(each)} | {_loud(each)} |"
+            yield (
+                f"| {each.name} | {amount(each.value, each.unit)} | {reach} | {bound_text(each)} |"
+                f" {_emphasised(each)} |"
+            )
         yield ""
 
 
 def _figure(seen: Figure) -> str:
-    return f"| {seen.name} | {amount(seen.median, seen.unit)} | {_range(min(seen.rounds), max(seen.rounds), seen.unit)} |"
+    return (
+        f"| {seen.name} | {amount(seen.median, seen.unit)} |"
+        f" {_range(min(seen.rounds), max(seen.rounds), seen.unit)} |"
+    )
 
 
-def target(promise: Promise) -> str:
-    """What was promised, in words."""
-    if promise.target is None:
-        return "nothing"
-    return f"{'at most' if promise.at_most else 'at least'} {amount(promise.target, promise.unit)}"
+def bound_text(target: Target) -> str:
+    """Return the target in words."""
+    if target.bound is None:
+        return "none"
+    return f"{'at most' if target.at_most else 'at least'} {amount(target.bound, target.unit)}"
 
 
-def met(promise: Promise) -> str:
-    """Whether, in a word; none where nothing was."""
-    if promise.target is None:
+def verdict(target: Target) -> str:
+    """Return whether the target was met, in a word; empty without a target."""
+    if target.bound is None:
         return ""
-    return "kept" if promise.met else "missed"
+    return "met" if target.is_met else "missed"
 
 
-def _loud(promise: Promise) -> str:
-    return met(promise) if promise.met else f"**{met(promise)}**"
+def _emphasised(target: Target) -> str:
+    return verdict(target) if target.is_met else f"**{verdict(target)}**"
 
 
 def _range(low: float, high: float, unit: str) -> str:
@@ -144,7 +159,7 @@ def _range(low: float, high: float, unit: str) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """A number as people read it, with its unit."""
+    """Return a number with its unit, rounded for people."""
     return f"{_number(value, unit)}{'' if unit == 'x' else ' '}{unit}"
 
 
@@ -156,6 +171,7 @@ def _number(value: float, unit: str) -> str:
 
 def _machine(machine: Machine) -> str:
     return (
-        f"{machine.on}: {machine.cores} cores of {machine.processor}, {machine.memory_gib} GiB, {machine.system}, Python {machine.python}, "
-        f"SQLite {machine.sqlite}, PostgreSQL {machine.postgresql}; load {machine.busy} before it began"
+        f"{machine.on}: {machine.cores} cores of {machine.processor}, {machine.memory_gib} GiB,"
+        f" {machine.system}, Python {machine.python}, SQLite {machine.sqlite}, PostgreSQL"
+        f" {machine.postgresql}; load {machine.busy} before the run"
     )

@@ -1,4 +1,4 @@
-"""One live pass over ten thousand waiting jobs and ten thousand nodes, and the sets of nodes that it works with."""
+"""Scheduling pass over ten thousand pending jobs and ten thousand nodes, and its sets of nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from benchmarks import nodesets
-from benchmarks.crowded import NOW, crowded
+from benchmarks.full_cluster import NOW, full_cluster
 from benchmarks.measure import Curve, Figure, Say, Table, at_most
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.slurm.backfill import backfill
@@ -19,18 +19,19 @@ from fairbank.scheduling.slurm.queue_order import queue_entries
 
 NODES = JOBS = 10_000
 ABOUT = (
-    f"{NODES:,} nodes, full with jobs of all sizes but for 200, and {JOBS:,} jobs waiting in three partitions. Parameters are Slurm's own: "
-    "the main pass goes through the whole queue, backfill tests 500 jobs and plans for a day ahead, in steps of a minute. "
-    "Processor time, one thread."
+    f"{NODES:,} nodes, all but 200 of them filled with jobs of all sizes, and {JOBS:,} pending jobs"
+    " in three partitions. Parameters are Slurm's defaults: the main pass goes through the whole"
+    " queue, backfill tests 500 jobs and plans a day ahead, in steps of a minute. CPU time, one"
+    " thread."
 )
-GROWING = "The main pass and backfill together, as above. Processor time, one thread."
+GROWING = "The main pass and backfill together, as above. CPU time, one thread."
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
     rounds = 3 if short else 9
     say(f"{JOBS:,} jobs on {NODES:,} nodes")
-    there, asked = crowded(NODES, JOBS, free=200), SchedulerParameters()
-    figures = timed(
+    there, asked = full_cluster(NODES, JOBS, free=200), SchedulerParameters()
+    figures = cpu_time_each(
         {
             "the order of the queue": partial(_order, there),
             "the main pass": partial(main_pass, there, asked, NOW, full=True),
@@ -56,19 +57,19 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 
 def _growing(what: str, sizes: Mapping[int, tuple[int, int]], rounds: int, say: Say) -> Table:
-    """A pass by the number of nodes or of jobs; each size with both numbers."""
+    """Return the time of a pass by number of nodes or jobs; each size carries both numbers."""
     contenders = dict[str, Callable[[], object]]()
     by_size: list[tuple[int, str]] = []
     for size, (nodes, jobs) in sizes.items():
         say(f"{jobs:,} jobs on {nodes:,} nodes")
         name = f"{jobs:,} jobs, {nodes:,} nodes"
-        contenders[name] = partial(_both, crowded(nodes, jobs, free=nodes // 50))
+        contenders[name] = partial(_both, full_cluster(nodes, jobs, free=nodes // 50))
         by_size.append((size, name))
     curve = Curve("both passes", tuple(by_size))
     return Table(
         f"A pass by the number of {what}",
         GROWING,
-        tuple(timed(contenders, rounds)),
+        tuple(cpu_time_each(contenders, rounds)),
         curves=(curve,),
         sizes=what,
     )
@@ -82,10 +83,11 @@ def _both(there: OnNodes) -> object:
     return run_passes(there, SchedulerParameters(), NOW)
 
 
-def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
-    """Milliseconds of processor time of one call each, in rounds that go in turn; one more goes before, unseen.
+def cpu_time_each(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
+    """Return the CPU time of one call of each contender, in milliseconds.
 
-    Python looks for cycles as rarely as in our server (`fairbank.rest.server.serving`).
+    Rounds alternate, after one that is not counted. Python collects cyclic garbage as rarely as in
+    our server.
     """
     gc.set_threshold(50_000, 10, 10)
     seen: dict[str, list[float]] = {name: [] for name in contenders}

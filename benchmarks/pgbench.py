@@ -1,47 +1,59 @@
-"""pgbench, PostgreSQL's own yardstick: so many holds in one transaction, then their charges in another, without a client that thinks."""
+"""pgbench, PostgreSQL's own benchmark: holds in one transaction, their charges in another."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 
-from benchmarks.loops import ENDED, LINK, STARTED
+from benchmarks.manual_loops import ENDED, LINK, STARTED
 from tests.support.postgres import Installation
 
 LONGER = 4  # than the others work, so that connecting does not count
 
 HOLD = """
-UPDATE allocation SET held = held + 60, seq = seq + 1 WHERE id = :allocation{n} RETURNING deposited, charged, held, seq \\gset
+UPDATE allocation SET held = held + 60, seq = seq + 1 WHERE id = :allocation{n} RETURNING
+    deposited, charged, held, seq \\gset
 INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation{n}, 1000, :charged, :held)
     ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held;
-INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held, charged, written_off,
+INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, owner, partition,
+    state, held, charged, written_off,
                  refunded, start_at, until_at, set_by)
-    VALUES (nextval('entry_id_seq'), 'loop', lastval(), 1700000000, 0, :allocation{n}, :allocation{n}, 1000, 'cpu', 'held', 60, 0, 0, 0,
+    VALUES (nextval('entry_id_seq'), 'loop', lastval(), 1700000000, 0, :allocation{n},
+        :allocation{n}, 1000, 'cpu', 'held', 60, 0, 0, 0,
             1700000000, 1700090000, lastval())
     RETURNING id AS run{n} \\gset
-INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun,
+INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held,
+    credit_limit, overrun,
                      details, link)
-    VALUES (:run{n}, :allocation{n}, :seq, 1700000000, 'hold', 60, :run{n}, 1000, 0, :deposited, :charged, :held, 0, 0,
+    VALUES (:run{n}, :allocation{n}, :seq, 1700000000, 'hold', 60, :run{n}, 1000, 0, :deposited,
+        :charged, :held, 0, 0,
             '{started}', decode('{link}', 'hex'));
 """
 CHARGE = """
-UPDATE allocation SET held = held - 60, charged = charged + 30, seq = seq + 1 WHERE id = :allocation{n}
+UPDATE allocation SET held = held - 60, charged = charged + 30, seq = seq + 1 WHERE id =
+    :allocation{n}
     RETURNING deposited, charged, held, seq \\gset
 INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation{n}, 1000, :charged, :held)
     ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held;
-UPDATE run SET state = 'charged', held = 0, charged = 30, ended_at = 1700001800, outcome = 'COMPLETED', elapsed_seconds = 1800,
+UPDATE run SET state = 'charged', held = 0, charged = 30, ended_at = 1700001800, outcome =
+    'COMPLETED', elapsed_seconds = 1800,
     set_by = nextval('entry_id_seq')
     WHERE id = :run{n};
-INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun,
+INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held,
+    credit_limit, overrun,
                      details, link)
-    VALUES (lastval(), :allocation{n}, :seq, 1700000000, 'charge', 30, :run{n}, 1000, 0, :deposited, :charged, :held, 0, 0,
+    VALUES (lastval(), :allocation{n}, :seq, 1700000000, 'charge', 30, :run{n}, 1000, 0,
+        :deposited, :charged, :held, 0, 0,
             '{ended}', decode('{link}', 'hex'));
 """
 
 
 class Pgbench:
-    """The program on one database, with so many clients at once. Several must not have batches: theirs would wait for each other in
-    circles, for each takes the allocations of a batch in an order of its own."""
+    """pgbench on one database, with a number of clients.
+
+    Several clients must not use batches: each locks the allocations of a batch in its own order, so
+    they would deadlock.
+    """
 
     def __init__(
         self, installation: Installation, conninfo: str, allocations: int, clients: int
@@ -54,7 +66,7 @@ class Pgbench:
         return (installation.home / "bin" / "pgbench").exists()
 
     def work(self, pairs: int, batch: int = 1) -> int:
-        """Do holds and their charges, `batch` at a time; returns the number of operations."""
+        """Do holds and their charges, `batch` at a time. Return the number of operations."""
         each = max(1, (LONGER if batch == 1 else 1) * pairs // self._clients // batch)
         told = subprocess.run(
             [
@@ -81,7 +93,9 @@ class Pgbench:
 
 
 def _script(allocations: int, batch: int) -> str:
-    """Seq and sums come from the row that was just updated, so that any number of clients may work at once."""
+    """Return the script. Number and sums come from the updated row, so that any number of clients
+    can work at once.
+    """
     some = range(batch)
     drawn = "".join(f"\\set allocation{n} random(1, {allocations})\n" for n in some)
     holds = "".join(HOLD.format(n=n, started=_spaced(STARTED), link=LINK.hex()) for n in some)
@@ -90,5 +104,5 @@ def _script(allocations: int, batch: int) -> str:
 
 
 def _spaced(details: str) -> str:
-    """What follows a colon at once is a variable to pgbench."""
+    """Insert a space after each colon: pgbench reads a colon before a name as a variable."""
     return details.replace(":", ": ")

@@ -1,7 +1,7 @@
-"""What the simulator is measured against: EASY as one plain loop in Python over a list of waiting jobs, for whoever needs no more.
+"""EASY as one plain loop in Python over a list of pending jobs: the baseline of the simulator.
 
-Nothing is checked, counted or shown. The rules are those of the howto page on simulation, so the mean wait is the same to the last
-digit.
+It checks, counts and shows nothing. The rules are those of the how-to page on simulation, so the
+mean wait agrees to the last digit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def read(path: Path, processors: int | None) -> tuple[list[tuple[int, int, int, int]], int]:
-    """Submit, run, size and estimate of each job, and how many processors the machine has."""
+    """Return submit time, run time, size and estimate of each job, and the number of processors."""
     jobs = []
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         for line in lines:
@@ -33,7 +33,7 @@ def read(path: Path, processors: int | None) -> tuple[list[tuple[int, int, int, 
 
 
 def easy(jobs: list[tuple[int, int, int, int]], free: int) -> list[int]:
-    """When each job starts."""
+    """Return the start of each job."""
     starts = [0] * len(jobs)
     ends: list[tuple[int, int]] = []
     expected: list[tuple[int, int, int]] = []
@@ -83,7 +83,7 @@ def easy(jobs: list[tuple[int, int, int, int]], free: int) -> list[int]:
 
 
 def main() -> None:
-    """`python -m benchmarks.plain_easy TRACE [PROCS]`: the mean wait in seconds."""
+    """`python -m benchmarks.plain_easy TRACE [PROCS]`: print the mean wait in seconds."""
     jobs, processors = read(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None)
     starts = easy(jobs, processors)
     print(sum(start - job[0] for start, job in zip(starts, jobs, strict=True)) / len(jobs))

@@ -1,4 +1,6 @@
-"""Fair Tree the plain way: objects, recursion, doubles. What `fairbank.priority.fairshare.fair_tree` is measured beside."""
+"""Fair Tree in plain Python: objects, recursion, doubles. Baseline of
+`priority.fairshare.fair_tree`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from fairbank.priority.fairshare.tree import Tree
 
 
 class Node:
-    """An association with those that share with each other below it, and the columns of sshare."""
+    """Association with its children and its columns of sshare."""
 
     __slots__ = (
         "below",
@@ -34,7 +36,7 @@ class Node:
 
 
 class PlainFairTree:
-    """A tree of nodes, made once; `rank` works out the columns for what was used."""
+    """Tree of nodes, built once; `rank` computes the columns from usage."""
 
     def __init__(self, tree: Tree) -> None:
         self.nodes = [
@@ -50,7 +52,7 @@ class PlainFairTree:
         self.users = sum(node.is_user for node in self.nodes)
 
     def rank(self, usage: list[float]) -> list[float]:
-        """The factor of each node; the other columns are in the nodes."""
+        """Return the fair-share factor of each node; the nodes keep the other columns."""
         for node, used in zip(self.nodes, usage, strict=True):
             node.usage = used
         self._taken = self._turn = self.users

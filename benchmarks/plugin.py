@@ -1,7 +1,8 @@
-"""slurmctld's plug-in, simulated, in a process of its own (`benchmarks.apart`).
+"""Simulated plug-in of slurmctld, in a process of its own.
 
-Each job asks, waits for its verdict, is told to have ended, and the next begins as soon as that is noted: as many at once as the
-order says, or, with `every`, one after so many seconds whatever became of those before.
+Each job sends its prolog request, waits for the answer, sends its epilog event, and the next job
+begins as soon as that is acknowledged: `at_once` at a time, or, with `every`, one job per interval
+whatever the state of the others.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from typing import cast
 
 import msgspec
 
-from benchmarks.apart import carry_out, obey, p50_and_p99_ms
-from fairbank.slurm.frames import HEAD, encode
-from fairbank.slurm.records import VERSION, Greeting
+from benchmarks.subprocess_round import p50_and_p99_ms, run_round, serve_round
+from fairbank.agent.protocol import HEADER, encode
+from fairbank.agent.protocol.messages import VERSION, Greeting
 
 WARM_SECONDS = 1.0
 BEGAN = 1_700_000_000
 
 
-class Order(msgspec.Struct, frozen=True):
-    """Whom to tell, how many jobs at once, for how long; `every`: a job each so many seconds; `jobs`: not longer than for so many."""
+class PluginOrder(msgspec.Struct, frozen=True):
+    """Socket, jobs at once, duration. `every`: a job per so many seconds; `jobs`: end after so
+    many.
+    """
 
     socket: str
     at_once: int
@@ -32,8 +35,8 @@ class Order(msgspec.Struct, frozen=True):
     jobs: int = 0
 
 
-class Round(msgspec.Struct, frozen=True):
-    """What came of it: frames answered a second, how long verdicts took, how many jobs there were, how many were refused."""
+class PluginRound(msgspec.Struct, frozen=True):
+    """Frames answered per second, latency of answers, number of jobs and of refused jobs."""
 
     rate: float
     p50_ms: float
@@ -42,9 +45,9 @@ class Round(msgspec.Struct, frozen=True):
     refused: int
 
 
-def run(order: Order) -> Round:
-    """Run the plug-in and wait for its round."""
-    return carry_out("benchmarks.plugin", order, Round)
+def run(order: PluginOrder) -> PluginRound:
+    """Run the plug-in and return its round."""
+    return run_round("benchmarks.plugin", order, PluginRound)
 
 
 _FACTS = (
@@ -58,11 +61,11 @@ _END = (
     + _FACTS
     + b"end=%d\nelapsed=1800\nsuspended=0\nstate=COMPLETED\nexit=0\nbegun=1\n" % (BEGAN + 1_800)
 )
-_VERDICT, _RUN = b"verdict\n", b"\nsay=run\n"
+_VERDICT, _RUN = b"verdict\n", b"\naction=run\n"
 
 
 class _Plugin(asyncio.Protocol):
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: PluginOrder) -> None:
         self._order = order
         self._job = order.first_job
         self._asked: dict[int, tuple[int, float]] = {}
@@ -94,7 +97,7 @@ class _Plugin(asyncio.Protocol):
 
     def _put(self, frame: bytes, job: int) -> None:
         body = frame % (self._number, job, job % self._order.accounts)
-        self._sending.append(len(body).to_bytes(HEAD, "big") + body)
+        self._sending.append(len(body).to_bytes(HEADER, "big") + body)
 
     def _flush(self) -> None:
         self._transport.write(b"".join(self._sending))
@@ -103,12 +106,12 @@ class _Plugin(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         received, begin = self._rest + data, 0
         more, now = 0, time.perf_counter()
-        while len(received) - begin >= HEAD:
-            length = int.from_bytes(received[begin : begin + HEAD], "big")
-            if len(received) - begin < HEAD + length:
+        while len(received) - begin >= HEADER:
+            length = int.from_bytes(received[begin : begin + HEADER], "big")
+            if len(received) - begin < HEADER + length:
                 break
-            more += self._heard(received[begin + HEAD : begin + HEAD + length], now)
-            begin += HEAD + length
+            more += self._handle(received[begin + HEADER : begin + HEADER + length], now)
+            begin += HEADER + length
         self._rest = received[begin:]
         if (
             more
@@ -122,9 +125,9 @@ class _Plugin(asyncio.Protocol):
         if not self._asked and not self._ended:
             self.idle.set()
 
-    def _heard(self, body: bytes, now: float) -> int:
-        """How many jobs may begin."""
-        if not body.startswith((_VERDICT, b"noted\n")):
+    def _handle(self, body: bytes, now: float) -> int:
+        """Handle one message and return the number of jobs that may begin."""
+        if not body.startswith((_VERDICT, b"ack\n")):
             return 0
         self.answers += 1
         number = int(body.split(b"number=", 1)[1].split(b"\n", 1)[0])
@@ -144,7 +147,7 @@ class _Plugin(asyncio.Protocol):
         return self._job - self._order.first_job
 
 
-async def _round(order: Order) -> Round:
+async def _round(order: PluginOrder) -> PluginRound:
     loop = asyncio.get_running_loop()
     _, plugin = await loop.create_unix_connection(lambda: _Plugin(order), order.socket)
     pacing = loop.create_task(_paced(plugin, order.every)) if order.every else None
@@ -163,7 +166,7 @@ async def _round(order: Order) -> Round:
         pacing.cancel()
     async with asyncio.timeout(60):
         await plugin.idle.wait()
-    return Round(answers / seconds, *p50_and_p99_ms(latencies), plugin.jobs, plugin.refused)
+    return PluginRound(answers / seconds, *p50_and_p99_ms(latencies), plugin.jobs, plugin.refused)
 
 
 async def _paced(plugin: _Plugin, every: float) -> None:
@@ -177,4 +180,4 @@ async def _paced(plugin: _Plugin, every: float) -> None:
 
 
 if __name__ == "__main__":
-    obey(Order, _round)
+    serve_round(PluginOrder, _round)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, timed
+from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, time_each
 from fairbank.priority.multifactor.combination import priorities
 from fairbank.priority.multifactor.pending_jobs import (
     NO_QOS,
@@ -38,8 +38,9 @@ REMARK = """
 Jobs are computed in blocks, so that intermediate values stay in the processor's cache.
 """
 ABOUT = (
-    "Age, association, fair share, job size, partition, QOS, three TRES, site and nice, each job in one of four partitions; one thread. "
-    "Plain Python works the same formula out job by job, over fewer jobs; its time is told for as many."
+    "Age, association, fair share, job size, partition, QOS, three TRES, site and nice, each job in"
+    " one of four partitions; one thread. Plain Python works the same formula out job by job, over"
+    " fewer jobs; its time is told for as many."
 )
 
 
@@ -48,7 +49,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     say(f"the priorities of {MILLION:,} jobs")
     jobs, to = queue(MILLION), cluster()
     rows, plainer = plain_rows(jobs.rows(slice(PLAINLY))), plain_scale(to, SETTINGS)
-    ours, plainly = timed(
+    ours, plainly = time_each(
         {
             "Fairbank": lambda: priorities(jobs, to, SETTINGS, NOW),
             "plain Python": lambda: [plain(row, plainer, SETTINGS, NOW) for row in rows],
@@ -59,7 +60,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         plainly.name, plainly.unit, tuple(each * MILLION / PLAINLY for each in plainly.rounds)
     )
     queues = {size: f"{size:,} jobs" for size in SIZES}
-    grown = timed(
+    grown = time_each(
         {
             name: partial(priorities, jobs.rows(slice(size)), to, SETTINGS, NOW)
             for size, name in queues.items()
@@ -160,7 +161,7 @@ def plain_scale(to: FactorScale, settings: MultifactorSettings) -> Plain:
 
 
 def plain(row: Row, to: Plain, settings: MultifactorSettings, now: int) -> int:
-    """The priority of one job as section 4 of the facts words it, for large jobs and normalised factors."""
+    """Return the priority of one job (slurm-rules.md, "Job priority"), large jobs favoured."""
     accrued, association, fairshare, nodes, cpus, _, nice, site, partition, qos, counts = row
     weights = settings.weights
     age = min(max(now - accrued, 0) / settings.max_age_seconds, 1.0) if accrued else 0.0

@@ -1,4 +1,4 @@
-"""What a whole process takes, from its start to its end."""
+"""Resources of a whole process, from start to end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Taken(NamedTuple):
-    """Seconds of processors, user and system together, and MiB at the most."""
+class ProcessCost(NamedTuple):
+    """CPU seconds, user and system together, and peak memory in MiB."""
 
     seconds: float
     memory: float
@@ -26,17 +26,18 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 """
 
 
-def taken(
+def run_process(
     command: Sequence[str], *, folder: Path | None = None, told: Path = Path(os.devnull)
-) -> Taken:
-    """Run a command that must succeed, from a small process: Linux counts the memory of whoever starts a command as the command's. What it
-    says is in the file `told`.
+) -> ProcessCost:
+    """Run a command that must succeed; its output goes to the file `output`.
 
-    Its modules are compiled once, as they are where it is installed, whatever PYTHONDONTWRITEBYTECODE says here.
+    A small helper process starts it, because Linux counts the memory of the parent at fork as the
+    child's. Modules are compiled beforehand, as in an installation, whatever
+    PYTHONDONTWRITEBYTECODE is.
     """
     watching = [sys.executable, "-c", _WATCHED, str(told.absolute()), *command]
     known = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     said = subprocess.run(
         watching, check=True, capture_output=True, text=True, cwd=folder, env=known
     ).stdout
-    return Taken(*map(float, said.split()))
+    return ProcessCost(*map(float, said.split()))

@@ -1,4 +1,6 @@
-"""A hundred thousand runs compared with accounting: the bank behind its socket, and sacct's answers already on disk."""
+"""Comparison of a hundred thousand runs with accounting: bank behind its socket, sacct output on
+disk.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ import msgspec
 import psycopg
 
 from benchmarks.books import postgres_server, sqlite_folder
+from benchmarks.history_data import BEGIN, CLUSTER, PARTITION, HistorySize, fill_store
 from benchmarks.measure import Figure, Say, Table, at_most
-from benchmarks.past import BEGIN, CLUSTER, PARTITION, Past, fill
 from fairbank.core.time import DAY, iso
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
@@ -21,26 +23,27 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.reconciler import Reconciler, ReconcileResult
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
-from tests.support.recorded import Recorded, line
+from tests.support.recorded_slurm import Recorded, line
 from tests.support.server import FairbankServer, made
 
 SECONDS = 60
 TRES = "billing=1,cpu=1,mem=1000M,node=1"
 
 REMARK = """
-About a third of the time is the bank's, which finds, writes and sends the runs in pages of a thousand. The rest goes into starting a
-command for each day, reading its lines and the bank's JSON, and comparing. What slurmdbd takes comes on top of it.
+About a third of the time is the bank's, which finds, serialises and sends the runs in pages of a
+thousand. The rest is to start a command for each day, read its lines and the bank's JSON, and
+compare. The time of slurmdbd comes on top of it.
 """
 
 
 class Scale(msgspec.Struct, frozen=True):
-    past: Past
+    past: HistorySize
     rounds: int
 
 
 LONG, SHORT = (
-    Scale(Past(allocations=1_000, jobs_each=100), rounds=5),
-    Scale(Past(allocations=100, jobs_each=100), rounds=2),
+    Scale(HistorySize(allocations=1_000, jobs_each=100), rounds=5),
+    Scale(HistorySize(allocations=100, jobs_each=100), rounds=2),
 )
 
 
@@ -67,18 +70,21 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                 seen = []
                 for number in range(scale.rounds):
                     say(f"{database}: round {number + 1} of {scale.rounds}")
-                    seen.append(_reconciled(bank, recorded, runs))
+                    seen.append(_reconcile(bank, recorded, runs))
             figures.append(Figure(f"{runs:,} runs, {database}", "s", tuple(seen)))
-    about = f"{runs:,} runs of {scale.past.allocations:,} projects in a year, a day at a time, all of them compared with the books."
+    about = (
+        f"{runs:,} runs of {scale.past.allocations:,} projects in a year, a day at a time, all of"
+        " them compared with the bank."
+    )
     promises = () if short else tuple(at_most(figure.name, figure, SECONDS) for figure in figures)
     return [Table("Reconciling with accounting", about, tuple(figures), promises)]
 
 
-def _prepare(url: str, recorded: Recorded, past: Past, say: Say) -> None:
-    """Fill the books, and write what accounting has of the same runs: a file a day."""
+def _prepare(url: str, recorded: Recorded, past: HistorySize, say: Say) -> None:
+    """Fill the bank and write the accounting records of the same runs, one file per day."""
     migrate(url)
     store = open_store(url)
-    fill(store, past, say)
+    fill_store(store, past, say)
     days: dict[str, list[str]] = defaultdict(list)
     with store.reading() as reader:
         accounts = {each.id: each.account for each in reader.scan_projects()}
@@ -112,21 +118,24 @@ def _prepare(url: str, recorded: Recorded, past: Past, say: Say) -> None:
 
 
 def _day(at: int) -> str:
-    """The day's slice that the instant falls into: slices begin with the period."""
+    """Return the day's slice of a time. Slices begin with the period."""
     return iso(at - (at - BEGIN) % DAY)[:10]
 
 
 @contextmanager
 def _bank(url: str) -> Iterator[FairbankServer]:
     with made(url) as server:
-        prices = f'\n[clusters.{CLUSTER}.partitions."{PARTITION}"]\nresource = "cpu"\nweights = "CPU=1.0"\n'
+        prices = (
+            f'\n[clusters.{CLUSTER}.partitions."{PARTITION}"]\nresource = "cpu"\nweights ='
+            ' "CPU=1.0"\n'
+        )
         server.config.write_text(server.config.read_text() + prices)
         server.start()
         yield server
 
 
-def _reconciled(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
-    """Seconds."""
+def _reconcile(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
+    """Reconcile and return the seconds that it took."""
     slurm = SlurmCommands({**os.environ, **recorded.environment})
     reconciler = Reconciler(slurm, BankClient(Client(parse_address(f"unix:{bank.socket}"))))
     begun = time.perf_counter()
@@ -139,5 +148,6 @@ def _reconciled(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
 def _check(came: ReconcileResult, runs: int) -> None:
     if (came.comparison.matched, came.clean) != (runs, True):
         raise RuntimeError(
-            f"{came.comparison.matched} of {runs} runs agree; the first that does not: {came.outcomes[:1]}"
+            f"{came.comparison.matched} of {runs} runs agree; the first that does not:"
+            f" {came.outcomes[:1]}"
         )

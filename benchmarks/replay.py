@@ -1,4 +1,6 @@
-"""The main job: a synthetic month of jobs, and the recorded workloads that are there, run through a bank on each store."""
+"""Main job: a synthetic month of jobs, and the recorded workloads, run through a bank on each
+store.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ ROUNDS = 5
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
-    """The recorded workloads take long, and are left out in short."""
+    """Measure. The recorded workloads take long and are skipped in the short form."""
     with ExitStack() as stack:
         folder = stack.enter_context(sqlite_folder())
         server, _ = stack.enter_context(postgres_server())
@@ -47,14 +49,17 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 
 def _is_there(name: str, file: Path, say: Say) -> bool:
-    """The recorded workloads are not ours to ship."""
+    """Return whether a recorded workload is available. They are not part of the repository."""
     if not file.exists():
         say(f"{name} is left out: there is no {file}")
     return file.exists()
 
 
 def _table(name: str, trace: Path, urls: _Urls, rounds: int, say: Say) -> Table:
-    """Raises RuntimeError where an invariant is broken, or a store comes to other balances than another."""
+    """Return the table of a workload.
+
+    Raises RuntimeError if an invariant is broken or two stores end with different balances.
+    """
     seen: dict[str, list[ReplayResult]] = {"memory": [], "SQLite": [], "PostgreSQL": []}
     for number in range(rounds):
         for store, came in seen.items():
@@ -68,8 +73,9 @@ def _table(name: str, trace: Path, urls: _Urls, rounds: int, say: Say) -> Table:
         )
     one = seen["memory"][0]
     about = (
-        f"{one.demand.jobs:,} jobs: each start a hold, each end a charge or a release, {sum(one.refusals.values()):,} refusals. At the end "
-        f"every invariant held, and the balances of all three stores have the fingerprint {fingerprints.pop()}."
+        f"{one.demand.jobs:,} jobs: each start a hold, each end a charge or a release,"
+        f" {sum(one.refusals.values()):,} refusals. At the end every invariant held, and the"
+        f" balances of all three stores have the fingerprint {fingerprints.pop()}."
     )
     figures = (
         Figure(store, "operations/s", tuple(each.operations / each.seconds for each in came))
@@ -79,7 +85,7 @@ def _table(name: str, trace: Path, urls: _Urls, rounds: int, say: Say) -> Table:
 
 
 class _Urls:
-    """New books, one after the other."""
+    """Database URLs, one new store each."""
 
     def __init__(self, folder: Path, server: PostgresServer) -> None:
         self._folder, self._server = folder, server
@@ -107,7 +113,7 @@ def _replayed(url: str, trace: Path) -> ReplayResult:
         )
     finally:
         store.close()
-    wrong = [check.what for check in came.checks if not check.held]
+    wrong = [check.what for check in came.checks if not check.holds_true]
     if wrong:
         raise RuntimeError(f"the replay broke a rule: {wrong[0]}")
     return came

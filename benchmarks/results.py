@@ -1,4 +1,4 @@
-"""What was measured, kept as JSON: one file a claim, with the machine it was seen on."""
+"""Results as JSON: one file per claim, with the machine that measured it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHORT = RESULTS / "short"
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """Where and when. `busy` is how many processes wanted a processor when the measuring began."""
+    """Machine and date. `busy`: number of runnable processes when the measurement began."""
 
     on: str
     processor: str
@@ -33,23 +33,23 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """The tables of one claim."""
+    """Tables of one claim."""
 
     name: str
     machine: Machine
     tables: list[Table]
 
 
-def keep(claim: Claim, folder: Path) -> Path:
-    """Write a claim, in place of an older one."""
+def save_claim(claim: Claim, folder: Path) -> Path:
+    """Write the results of a claim, replacing older ones."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{claim.name}.json"
     path.write_bytes(msgspec.json.format(msgspec.json.encode(claim), indent=1) + b"\n")
     return path
 
 
-def kept(name: str, folder: Path) -> Claim | None:
-    """The claim as it was last written; None if it never was."""
+def load_claim(name: str, folder: Path) -> Claim | None:
+    """Return the last results of a claim, or None."""
     path = folder / f"{name}.json"
     return msgspec.json.decode(path.read_bytes(), type=Claim) if path.exists() else None
 

@@ -1,4 +1,4 @@
-"""A schedule that was made of a recorded workload: its figures, and by what it is known again."""
+"""Schedule of a recorded workload: its figures and its fingerprint."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 DIGITS = 12
-"""So many of a fingerprint are shown."""
+"""Number of digits of a fingerprint that are shown."""
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a trace under a policy. Waits are seconds, utilisation is from 0 to 1; `took` seconds of processor time for the whole
-    process; `starts` begins the fingerprint of all starts."""
+    """Figures of a trace under a policy: waits in seconds, utilisation from 0 to 1, `took` in
+    seconds of CPU time of the whole process. `starts` is the beginning of the fingerprint of all
+    starts.
+    """
 
     trace: str
     policy: str
@@ -25,9 +27,15 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lines(schedules: Iterable[Schedule]) -> Iterator[str]:
-    """A table of them for the page."""
-    yield "| Trace | Policy | Jobs | Mean wait, s | Mean bounded slowdown | Utilisation | Starts | Took |"
+    """Yield the schedules as a Markdown table."""
+    yield (
+        "| Trace | Policy | Jobs | Mean wait, s | Mean bounded slowdown | Utilisation | Starts |"
+        " Took |"
+    )
     yield "| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |"
     for each in schedules:
         figures = f"{each.mean_wait:,.3f} | {each.mean_slowdown:,.4f} | {each.utilisation:.5f}"
-        yield f"| {each.trace} | {each.policy} | {each.jobs:,} | {figures} | `{each.starts}` | {each.took:,.2f} s |"
+        yield (
+            f"| {each.trace} | {each.policy} | {each.jobs:,} | {figures} | `{each.starts}` |"
+            f" {each.took:,.2f} s |"
+        )

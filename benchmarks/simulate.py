@@ -1,4 +1,6 @@
-"""Simulating EASY and Slurm's passes, beside a plain loop in Python and AccaSim: whole processes, reading the file included."""
+"""Simulation of EASY and of Slurm's passes, beside a plain loop in Python and AccaSim: whole
+processes, reading the file included.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import NamedTuple
 from benchmarks import accasim, year
 from benchmarks.books import sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_least, at_most, ratio
-from benchmarks.process import Taken, taken
+from benchmarks.process import ProcessCost, run_process
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
 from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
@@ -30,17 +32,20 @@ YEARS = SyntheticSite(
 SHARED = Path(os.environ.get("FAIRBANK_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 MEMORY_MIB = 110
 FIRST = 10_000
-"""So many jobs are enough for AccaSim, which takes a millisecond for each."""
+"""Number of jobs for AccaSim, which takes a millisecond per job."""
 
-REMARK = """Processor time of the whole process counts: other work on the machine changes it less than the time on the clock. The plain
-loop (`benchmarks/plain_easy.py`) checks, counts and shows nothing, and keeps its queue in a list; both give the same mean wait. The
-recorded traces are not shipped: those that are missing (`FAIRBANK_SHARED` names their folder) are left out, and this is said.
+REMARK = """CPU time of the whole process is measured: other work on the machine changes it less than
+elapsed time. The plain loop (`benchmarks/plain_easy.py`) checks, counts and shows nothing,
+and keeps its queue in a list; both give the same mean wait. The recorded traces are not
+part of the repository (`FAIRBANK_SHARED` names their directory); the benchmark says which
+ones are missing.
 
-Of the simulators that we looked for, `pip` finds AccaSim; neither Batsim nor pysimgrid."""
+`pip` finds AccaSim among the simulators that we looked for, but neither Batsim nor
+pysimgrid."""
 
 
 class Trace(NamedTuple):
-    """A file, how many jobs it has, and how many of them a second are promised under EASY."""
+    """Trace file, its number of jobs, and the claimed jobs per second under EASY."""
 
     name: str
     file: Path
@@ -76,19 +81,22 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 
 def _is_there(trace: Trace, say: Say) -> bool:
-    """The recorded traces are not ours to ship. One that is missing is told: its promises are not measured then."""
+    """Return whether a recorded trace is available, or say that it is missing. They are not part of
+    the repository.
+    """
     if not trace.file.exists():
         say(
-            f"{trace.name} is left out: there is no {trace.file}; FAIRBANK_SHARED says in which folder data/swf is"
+            f"{trace.name} is left out: there is no {trace.file}; FAIRBANK_SHARED says in which"
+            " folder data/swf is"
         )
     return trace.file.exists()
 
 
-def _simulated(trace: Trace, policy: str) -> Taken:
-    return taken([FAIRBANK, "simulate", str(trace.file), "--policy", policy])
+def _simulated(trace: Trace, policy: str) -> ProcessCost:
+    return run_process([FAIRBANK, "simulate", str(trace.file), "--policy", policy])
 
 
-def _rate(name: str, jobs: int, rounds: Iterable[Taken]) -> Figure:
+def _rate(name: str, jobs: int, rounds: Iterable[ProcessCost]) -> Figure:
     return Figure(name, "jobs/s", tuple(jobs / each.seconds for each in rounds))
 
 
@@ -97,13 +105,16 @@ def _easy(trace: Trace, rounds: int, say: Say) -> Table:
     for number in range(rounds):
         say(f"{trace.name}, round {number + 1} of {rounds}")
         ours.append(_simulated(trace, "easy"))
-        theirs.append(taken([sys.executable, "-m", "benchmarks.plain_easy", str(trace.file)]))
+        theirs.append(run_process([sys.executable, "-m", "benchmarks.plain_easy", str(trace.file)]))
     rate = _rate("fairbank simulate --policy easy", trace.jobs, ours)
     plain = _rate("a plain loop", trace.jobs, theirs)
     memory = Figure(
         "memory of fairbank simulate, at the most", "MiB", tuple(each.memory for each in ours)
     )
-    about = f"{trace.jobs:,} jobs, whole process."
+    about = (
+        f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s, "
+        "priorities again every 5 minutes."
+    )
     promises = (
         at_least("EASY", rate, trace.promised),
         ratio("beside a plain loop", rate, plain, 0.25),
@@ -119,7 +130,10 @@ def _slurm(trace: Trace, rounds: int, say: Say) -> Table:
         trace.jobs,
         [_simulated(trace, "slurm") for _ in range(rounds)],
     )
-    about = f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s, priorities anew every 5 minutes."
+    about = (
+        f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s,"
+        " priorities anew every 5 minutes."
+    )
     return Table(
         f"Simulating Slurm: {trace.name}",
         about,
@@ -131,11 +145,11 @@ def _slurm(trace: Trace, rounds: int, say: Say) -> Table:
 def _beside_accasim(trace: Trace, folder: Path, say: Say) -> list[Table]:
     say("AccaSim is installed")
     try:
-        other = accasim.installed(folder)
+        other = accasim.install(folder)
     except accasim.Unavailable as why:
         about = f"AccaSim could not be installed where this was measured: {why}"
         return [Table(f"Beside AccaSim: {trace.name}", about, ())]
-    ready, jobs = other.ready(trace.file, FIRST)
+    ready, jobs = other.prepare(trace.file, FIRST)
     say(f"{jobs:,} jobs of {trace.name} by AccaSim")
     theirs = _rate("AccaSim, EASY", jobs, [other.simulate(ready, 100)])
     ours = _rate(

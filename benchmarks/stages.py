@@ -1,4 +1,4 @@
-"""Where the processors' time of a batch of 100 on PostgreSQL goes: step by step, in the bank and in the database."""
+"""CPU time of a batch of 100 on PostgreSQL: step by step, in the bank and in the database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 
 from benchmarks.books import ACTOR, Books
 from benchmarks.ledger import charge_of, hold_of
-from benchmarks.loops import STARTS
+from benchmarks.manual_loops import STARTS
 from benchmarks.measure import Figure, Say, Table
 from fairbank.bank.ledger import judge
 from fairbank.bank.needs import needs_of
@@ -19,40 +19,47 @@ from fairbank.core.time import Instant
 BATCH = 100
 STEPS = ("what it needs", "lock and read", "judge", "write", "commit")
 WHERE = {"the bank": STEPS, "PostgreSQL": ("lock and read", "commit")}
-"""Which steps are told: in the others the database is asked nothing, and what its processes spend meanwhile is none of ours."""
+"""Steps that are shown. In the others the bank sends nothing to the database, so its time there is
+not the bank's.
+"""
 ABOUT = (
-    "The same batches without HTTP, in one thread: holds and then their charges, 100 in a transaction, over 1,000 allocations. "
-    "Processor time, user and system together, divided by the operations; of the database that of the processes that serve our "
-    "connections. The last statement that writes goes with the commit. What the server spends beyond this, above, is to read reports, "
-    "to price them and to answer."
+    "The same batches without HTTP, in one thread: holds and then their charges, 100 per "
+    "transaction, over 1,000 allocations. CPU time, user and system together, divided by the "
+    "operations; for the database, of the processes that serve our connections. The last statement "
+    "that writes is sent with the commit. The server's other work, above, is to read reports, to "
+    "price them and to answer."
 )
 
-Spent = dict[str, float]
-"""Seconds, by where they were spent and in which step."""
+StepSeconds = dict[str, float]
+"""CPU seconds by place and step."""
 
 
 def stages(
     books: Books, of_database: Callable[[], float], scale: tuple[int, int], say: Say
 ) -> Table:
-    """So many rounds of so many pairs of batches; `of_database` is what the database has spent so far, in seconds."""
+    """Measure rounds of pairs of batches. `of_database` returns the CPU seconds of the database so
+    far.
+    """
     rounds, batches = scale
     jobs = count(1)
-    seen: list[Spent] = []
+    seen: list[StepSeconds] = []
     for number in range(rounds):
         say(f"a batch step by step, round {number + 1} of {rounds}")
-        spent: Spent = {}
+        spent: StepSeconds = {}
         for _ in range(batches):
             runs = [Run("steps", next(jobs), STARTS) for _ in range(BATCH)]
             for wish in (lambda run: hold_of(run, books.projects), charge_of):
-                _asked(books, [wish(run) for run in runs], _Laps(spent, of_database))
+                _apply_batch(books, [wish(run) for run in runs], _StepTimer(spent, of_database))
         seen.append({where: seconds / (2 * batches * BATCH) for where, seconds in spent.items()})
-    return Table("Where the time of a batch of 100 goes", ABOUT, tuple(_figures(seen)), ())
+    return Table("CPU time of a batch of 100", ABOUT, tuple(_figures(seen)), ())
 
 
-class _Laps:
-    """What was spent since the last step, in this thread and in the database, is added to the step that ends now."""
+class _StepTimer:
+    """CPU time since the last step, of this thread and of the database, added to the step that
+    ends.
+    """
 
-    def __init__(self, spent: Spent, of_database: Callable[[], float]) -> None:
+    def __init__(self, spent: StepSeconds, of_database: Callable[[], float]) -> None:
         self._spent, self._of_database = spent, of_database
         self._before = self._now()
 
@@ -67,8 +74,8 @@ class _Laps:
         return time.thread_time(), self._of_database()
 
 
-def _asked(books: Books, wishes: Sequence[Hold | Charge], laps: _Laps) -> None:
-    """What `Bank.ask` does with a batch that nobody is in the way of."""
+def _apply_batch(books: Books, wishes: Sequence[Hold | Charge], laps: _StepTimer) -> None:
+    """Do what `Bank.ask` does with a batch when nobody else holds a lock."""
     batch = [Asked(wish, Instant(STARTS), ACTOR) for wish in wishes]
     with books.bank.store.transaction() as transaction:
         needs = needs_of(batch)
@@ -83,7 +90,7 @@ def _asked(books: Books, wishes: Sequence[Hold | Charge], laps: _Laps) -> None:
     laps.end("commit")
 
 
-def _figures(seen: Sequence[Spent]) -> Iterator[Figure]:
+def _figures(seen: Sequence[StepSeconds]) -> Iterator[Figure]:
     for where, steps in WHERE.items():
         for step in steps:
             yield Figure(

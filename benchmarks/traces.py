@@ -1,4 +1,6 @@
-"""Every recorded workload that is there under every policy: the figures of each schedule, its fingerprint, and what it took."""
+"""Recorded workloads under every policy: figures of each schedule, its fingerprint, and its
+cost.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.books import sqlite_folder
-from benchmarks.measure import Missing, Say, Table
-from benchmarks.process import taken
+from benchmarks.measure import NotAvailable, Say, Table
+from benchmarks.process import run_process
 from benchmarks.schedule import DIGITS, Schedule
 from benchmarks.simulate import SHARED
 from tests.support.server import FAIRBANK
@@ -18,21 +20,23 @@ TRACES = {"KTH-SP2": KTH, "Lublin-256": LUBLIN, "MetaCentrum": METACENTRUM, "UB 
 POLICIES = ("fcfs", "fifo", "easy", "conservative", "slurm")
 QUICK = ("fcfs", "easy")
 
-ABOUT = """`fairbank simulate TRACE --policy POLICY --json` of the four recorded workloads. Starts: the first twelve digits of its
-`fingerprint`, the SHA-256 of what `--starts FILE` writes, a line for each job. They are the same elsewhere
-([how far](howto/simulate.md#what-is-the-same-everywhere)); what the process took is this machine's."""
+ABOUT = """`fairbank simulate TRACE --policy POLICY --json` of the four recorded workloads. Starts: the
+first twelve digits of its `fingerprint`, the SHA-256 of what `--starts FILE` writes, one
+line per job. They are the same on other machines ([how
+far](howto/simulate.md#what-is-the-same-everywhere)); the CPU time is this machine's."""
 
-REMARK = """Conservative backfill plans anew for everybody who waits whenever something happens: in the UB CCR week, where thousands
-wait, that takes minutes. `tests/simulator/test_shared_schedules.py` compares first come first served and EASY with the figures that are
-told beside the traces, and quick schedules with this table. Where the traces are not (`FAIRBANK_SHARED` names their folder), nothing of
-this is measured."""
+REMARK = """Conservative backfill plans again for every pending job at every event: in the UB CCR week,
+where thousands wait, that takes minutes. `tests/simulator/test_shared_schedules.py`
+compares first come first served and EASY with the published figures of the traces, and fast
+schedules with this table. Without the traces (`FAIRBANK_SHARED` names their directory)
+nothing of this is measured."""
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
-    """One round: schedules come out the same each time. In short only the quick policies."""
+    """Measure one round: schedules are deterministic. The short form has the fast policies only."""
     found = {name: trace_file(SHARED, stem) for name, stem in TRACES.items()}
     if not any(file.exists() for file in found.values()):
-        raise Missing(
+        raise NotAvailable(
             f"there is no trace in {SHARED}; FAIRBANK_SHARED says in which folder data/swf is"
         )
     schedules: list[Schedule] = []
@@ -48,9 +52,11 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 
 def schedule(name: str, file: Path, policy: str, folder: Path) -> Schedule:
-    """What the command makes of the trace in a process of its own; `folder` is for what it tells."""
+    """Return the schedule that the command makes of the trace, in a process of its own. Its output
+    goes to `folder`.
+    """
     told = folder / "told.json"
-    took = taken([FAIRBANK, "simulate", str(file), "--policy", policy, "--json"], told=told)
+    took = run_process([FAIRBANK, "simulate", str(file), "--policy", policy, "--json"], told=told)
     row: dict[str, Any] = json.loads(told.read_bytes())["data"][0]
     return Schedule(
         trace=name,

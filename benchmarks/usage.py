@@ -1,4 +1,6 @@
-"""A tick over everybody's usage: it fades, and what the running jobs used is added, up to the root; beside the same in plain Python."""
+"""Tick over all usage: it decays, and the usage of running jobs is added, up to the root; beside
+plain Python.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, timed
+from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, time_each
 from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.usage_ticks import ChargedRows, Rules, UsageLedger, ticked, unused
@@ -21,13 +23,14 @@ MILLISECONDS, TIMES = 20, 8
 TICKED, FADED, PLAINLY = "a tick", "fading", "fading in plain Python"
 
 REMARK = """
-Usage is kept in C's long double, as Slurm does, so that it comes out to the last bit: that takes sixteen bytes a figure and no vector
-instructions. What is added for a job goes up its line to the root one figure at a time, in the order of the jobs.
+Usage is kept in C's long double, as in Slurm, so that it agrees to the last bit: sixteen bytes per
+figure and no vector instructions. The usage of a job is added to each association up to the root,
+in the order of the jobs.
 """
 
 
 class Scale(NamedTuple):
-    """So many associations, in a tree of LEVELS; so many running jobs."""
+    """Number of associations, in a tree of LEVELS levels, and of running jobs."""
 
     associations: int
     jobs: int
@@ -61,10 +64,13 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         )
         for what in (TICKED, FADED, PLAINLY)
     )
-    about = f"{TRES} TRES each, in a tree of {LEVELS} levels; one job runs for each hundred of them, and none where it says fading."
+    about = (
+        f"{TRES} TRES each, in a tree of {LEVELS} levels; one running job per hundred associations,"
+        " and none in the row for decay alone."
+    )
     return [
         Table(
-            "A tick over everybody's usage",
+            "A tick over all usage",
             about,
             tuple(figures.values()),
             promises,
@@ -82,7 +88,8 @@ def _figures(scale: Scale, rounds: int) -> list[Figure]:
     payers, jobs = cluster(scale)
     none = jobs.only(np.zeros(scale.jobs, bool))
     books = tick(unused(payers, TRES), jobs, payers)
-    # The lists hold doubles: less work than the long doubles that Slurm and we keep, so the ratio is too modest.
+    # The lists hold doubles, less work than the long doubles of Slurm and Fairbank, so the
+    # ratio is too modest.
     plain = [
         books.associations.tres.astype(float).tolist(),
         books.associations.raw.tolist(),
@@ -93,16 +100,18 @@ def _figures(scale: Scale, rounds: int) -> list[Figure]:
         FADED: lambda: tick(books, none, payers),
     }
     if scale.associations <= PROMISED.associations:
-        contenders[PLAINLY] = lambda: plainly(*plain)
-    return timed({f"{what}, {_named(scale)}": work for what, work in contenders.items()}, rounds)
+        contenders[PLAINLY] = lambda: decay_in_python(*plain)
+    return time_each(
+        {f"{what}, {_named(scale)}": work for what, work in contenders.items()}, rounds
+    )
 
 
 def tick(books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows) -> UsageLedger:
     return ticked(books, jobs, payers, RULES, last=NOON, now=NOON + TICK)
 
 
-def plainly(tres: list[list[float]], raw: list[float], wall: list[float]) -> Plain:
-    """The same fading with lists, as short as Python says it."""
+def decay_in_python(tres: list[list[float]], raw: list[float], wall: list[float]) -> Plain:
+    """Do the same decay with lists, in the shortest Python."""
     left = (1 - 0.693 / RULES.decay.half_life) ** TICK
     return (
         [[each * left for each in row] for row in tres],

@@ -1,4 +1,6 @@
-"""A year of a million jobs, and how a simulation grows from ten thousand jobs on: whole processes."""
+"""Year of a million jobs, and the growth of a simulation from ten thousand jobs on: whole
+processes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.measure import Curve, Figure, Say, Table, at_most
-from benchmarks.process import Taken, taken
+from benchmarks.process import ProcessCost, run_process
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
 from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
@@ -20,24 +22,27 @@ POOLS = tuple(
     for pool in (SitePartition(f"cpu{number}", 768), SitePartition(f"gpu{number}", 192, unit=8))
 )
 OURS, PLAIN = "fairbank simulate --policy easy", "a plain loop"
-ABOUT = f"""A synthetic centre of {sum(pool.processors for pool in POOLS):,} processors, 87 % of them at work, that is sent
-{MILLION:,} jobs in a year: its first days, and the year. Processor time of the whole process, EASY, the file not packed."""
+ABOUT = f"""A synthetic site of {sum(pool.processors for pool in POOLS):,} processors, 87 % of them
+busy, that receives {MILLION:,} jobs in a year: its first days, and the year. CPU time of the whole
+process, EASY, the file not compressed."""
 SECONDS, MEMORY_MIB = 120, 256
 
 
 def tables(folder: Path, *, rounds: int, short: bool, say: Say) -> list[Table]:
-    """Of the million jobs there is one round."""
+    """Measure. The million jobs have one round."""
     sizes = (1_000, 10_000) if short else (10_000, 100_000, MILLION)
     figures: list[Figure] = []
-    last: list[Taken] = []
+    last: list[ProcessCost] = []
     for size in sizes:
         say(f"{size:,} jobs")
         trace = _made(folder, size)
         last, plain = [], []
         for _ in range(1 if size == MILLION else rounds):
-            last.append(taken([FAIRBANK, "simulate", str(trace), "--policy", "easy"]))
+            last.append(run_process([FAIRBANK, "simulate", str(trace), "--policy", "easy"]))
             if size != MILLION:  # the plain loop would take as long as all the rest
-                plain.append(taken([sys.executable, "-m", "benchmarks.plain_easy", str(trace)]))
+                plain.append(
+                    run_process([sys.executable, "-m", "benchmarks.plain_easy", str(trace)])
+                )
         figures += [
             _milliseconds(_name(who, size), rounds)
             for who, rounds in ((OURS, last), (PLAIN, plain))
@@ -51,15 +56,18 @@ def tables(folder: Path, *, rounds: int, short: bool, say: Say) -> list[Table]:
         for who in (OURS, PLAIN)
     )
     grown = Table(
-        "Simulating more and more jobs", ABOUT, tuple(figures), curves=curves, sizes="jobs"
+        "Simulation by number of jobs", ABOUT, tuple(figures), curves=curves, sizes="jobs"
     )
     return [grown] if short else [grown, _year(last)]
 
 
-def _year(rounds: list[Taken]) -> Table:
+def _year(rounds: list[ProcessCost]) -> Table:
     seconds = Figure("fairbank simulate --policy easy", "s", tuple(each.seconds for each in rounds))
     memory = Figure("its memory, at the most", "MiB", tuple(each.memory for each in rounds))
-    about = f"{MILLION:,} jobs, as above. Of each job its start and its wait are kept, for the fingerprint and the medians."
+    about = (
+        f"{MILLION:,} jobs, as above. The start and the wait of each job are kept, for the"
+        " fingerprint and the medians."
+    )
     return Table(
         "A year of a million jobs",
         about,
@@ -82,5 +90,5 @@ def _name(who: str, size: int) -> str:
     return f"{who}, {size:,} jobs"
 
 
-def _milliseconds(name: str, rounds: list[Taken]) -> Figure:
+def _milliseconds(name: str, rounds: list[ProcessCost]) -> Figure:
     return Figure(name, "ms", tuple(each.seconds * 1_000 for each in rounds))

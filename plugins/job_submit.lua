@@ -1,103 +1,131 @@
--- Fairbank in slurmctld (JobSubmitPlugins=lua). Beside slurm.conf; the rules are in the folder `fairbank` next to it.
--- How to install it, also beside a job_submit.lua of your own: docs/howto/submission-policy.md.
+-- Fairbank in slurmctld (JobSubmitPlugins=lua). This file is beside slurm.conf, and the rules are
+-- in the directory `fairbank` next to it. docs/howto/submission-policy.md tells how to install it,
+-- also next to a job_submit.lua of your own.
 
-local WHEN_UNREADABLE = "admit" -- or "refuse": every job, as long as there is no policy to judge by
+local WHEN_UNREADABLE = "admit" -- or "refuse": for all jobs while there is no policy
 local FOLDER = (debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "/etc/slurm") .. "/fairbank"
 
-local NONE_16, NONE_32 = 65534, 4294967294 -- what Slurm writes where nothing was given; all above is nothing too, or no end
-local NO_END = 4294967295
-local CODES = { -- of slurm_errno.h: what the commands print after our own lines
-  account = 2045, partition = 2000, qos = 2066, gres = 2072, limit = 2051, price = 2050, reservation = 2052,
+-- Slurm's values for a field that was not given; larger values mean that too, or no limit.
+local NONE_16, NONE_32 = 65534, 4294967294
+local NO_LIMIT = 4294967295
+local CODES = { -- of slurm_errno.h: the commands print their texts after our lines
+  account = 2045, partition = 2000, qos = 2066, gres = 2072, limit = 2051, price = 2050,
+  reservation = 2052,
 }
 
--- Operators and coordinators of an account may change others' jobs, by Slurm, which does not tell us which of the two somebody is.
-local STAFF = "who looks after the cluster changes it as root, or is named by uid among `exempt` in slurm.toml"
+-- Operators and coordinators of an account may change jobs of others. Slurm does not tell us that a
+-- user is one of them.
+local STAFF_HINT =
+  "administrators change it as root, or are listed by uid in `exempt` of slurm.toml"
 
-local there, plugin = pcall(function() return assert(loadfile(FOLDER .. "/plugin.lua"))(FOLDER) end)
+local is_loaded, plugin = pcall(function()
+  return assert(loadfile(FOLDER .. "/plugin.lua"))(FOLDER)
+end)
 
+-- Return the number, or nil for one that means "not given".
 local function given(number, none)
   return type(number) == "number" and number < none and number or nil
 end
 
-local function minutes(number)
-  if number == NO_END then return math.huge end
-  return given(number, NONE_32)
+local function minutes_of(limit)
+  if limit == NO_LIMIT then return math.huge end
+  return given(limit, NONE_32)
 end
 
 local function memory_of(desc)
-  local per_gpu = plugin.request.mebibytes((desc.mem_per_tres or ""):match("gpu:(%d+)"))
   if desc.min_mem_per_cpu then return { per = "cpu", mib = desc.min_mem_per_cpu } end
   if desc.min_mem_per_node then return { per = "node", mib = desc.min_mem_per_node } end
+  local per_gpu = plugin.request.mebibytes((desc.mem_per_tres or ""):match("gpu:(%d+)"))
   return per_gpu and { per = "gpu", mib = per_gpu } or nil
 end
 
 local function gpus_of(desc)
-  local found = {}
-  for _, each in ipairs({ "tres_per_job job", "tres_per_node node", "tres_per_task task", "tres_per_socket job" }) do
-    local field, per = each:match("(%S+) (%S+)")
-    plugin.request.gpus(desc[field], per, found)
-  end
-  return found
+  local gpus = {}
+  plugin.request.add_gpus(gpus, desc.tres_per_job, "job")
+  plugin.request.add_gpus(gpus, desc.tres_per_node, "node")
+  plugin.request.add_gpus(gpus, desc.tres_per_task, "task")
+  return plugin.request.add_gpus(gpus, desc.tres_per_socket, "job")
 end
 
--- --gres and --gpus-per-node arrive alike; sbatch alone says, in the environment of the job, which it was.
-local function by_gres(desc)
+-- Return true for --gres=gpu. --gpus-per-node sets the same field; only the job's environment,
+-- which sbatch passes, shows which option it was.
+local function is_by_gres(desc)
   local environment = desc.script and desc.environment
-  return (desc.tres_per_node or ""):find("gpu", 1, true) ~= nil and environment ~= nil and environment.SLURM_GPUS_PER_NODE == nil
+  local has_gpu = (desc.tres_per_node or ""):find("gpu", 1, true) ~= nil
+  return has_gpu and environment ~= nil and environment.SLURM_GPUS_PER_NODE == nil
 end
 
 local function new_job(desc, uid)
   return {
-    uid = uid, gid = desc.group_id, account = desc.account, partition = desc.partition, qos = desc.qos, reservation = desc.reservation,
-    minutes = minutes(desc.time_limit), cpus = given(desc.min_cpus, NONE_32), nodes = given(desc.min_nodes, NONE_32),
-    tasks = given(desc.num_tasks, NONE_32), memory = memory_of(desc), gpus = gpus_of(desc), by_gres = by_gres(desc),
-    cpus_per_gpu = tonumber((desc.cpus_per_tres or ""):match("gpu:(%d+)")), whole_nodes = desc.shared == 0,
+    uid = uid, gid = desc.group_id, account = desc.account, partition = desc.partition,
+    qos = desc.qos, reservation = desc.reservation, minutes = minutes_of(desc.time_limit),
+    cpus = given(desc.min_cpus, NONE_32), nodes = given(desc.min_nodes, NONE_32),
+    tasks = given(desc.num_tasks, NONE_32), memory = memory_of(desc), gpus = gpus_of(desc),
+    by_gres = is_by_gres(desc), whole_nodes = desc.shared == 0,
+    cpus_per_gpu = tonumber((desc.cpus_per_tres or ""):match("gpu:(%d+)")),
   }
 end
 
-local function job_of_record(record)
+local function recorded_job(record)
   return {
-    uid = record.user_id, gid = record.group_id, account = record.account, partition = record.partition, qos = record.qos,
-    reservation = record.resv_name, minutes = minutes(record.time_limit), cpus = given(record.min_cpus, NONE_32),
+    uid = record.user_id, gid = record.group_id, account = record.account,
+    partition = record.partition, qos = record.qos, reservation = record.resv_name,
+    minutes = minutes_of(record.time_limit), cpus = given(record.min_cpus, NONE_32),
     nodes = given(record.min_nodes, NONE_32), memory = memory_of(record), gpus = gpus_of(record),
     cpus_per_gpu = tonumber((record.cpus_per_tres or ""):match("gpu:(%d+)")),
   }
 end
 
--- The job as its owner wants it, with what they change.
+local CHANGEABLE = {
+  "account", "partition", "qos", "reservation", "minutes", "cpus", "nodes", "memory",
+}
+
+-- Return the recorded job with the changes applied; `changes` has the names of changed fields.
 local function changed_job(desc, record)
-  local job, wish, changes = job_of_record(record), new_job(desc, record.user_id), {}
-  for _, what in ipairs({ "account", "partition", "qos", "reservation", "minutes", "cpus", "nodes", "memory" }) do
-    if wish[what] ~= nil and wish[what] ~= job[what] then job[what], changes[what] = wish[what], true end
+  local job, request, changes = recorded_job(record), new_job(desc, record.user_id), {}
+  for _, field in ipairs(CHANGEABLE) do
+    if request[field] ~= nil and request[field] ~= job[field] then
+      job[field], changes[field] = request[field], true
+    end
   end
-  if wish.tasks then job.cpus, job.tasks = math.max(job.cpus or 1, wish.tasks * (given(desc.cpus_per_task, NONE_16) or 1)), wish.tasks end
-  if #wish.gpus > 0 then job.gpus, changes.gpus = wish.gpus, true end
+  if request.tasks then
+    local cpus_per_task = given(desc.cpus_per_task, NONE_16) or 1
+    job.cpus = math.max(job.cpus or 1, request.tasks * cpus_per_task)
+    job.tasks = request.tasks
+  end
+  if #request.gpus > 0 then job.gpus, changes.gpus = request.gpus, true end
   job.changes = changes
   return job
 end
 
-local function say(verdict)
-  for _, text in ipairs(verdict.errors) do slurm.log_user("%s", text) end
-  for _, text in ipairs(verdict.notes) do slurm.log_user("%s", text) end
+local function show(verdict)
+  for _, message in ipairs(verdict.errors) do slurm.log_user("%s", message) end
+  for _, message in ipairs(verdict.notes) do slurm.log_user("%s", message) end
 end
 
-local function unreadable()
+local function result_without_policy()
   if WHEN_UNREADABLE ~= "refuse" then return slurm.SUCCESS end
-  slurm.log_user("jobs cannot be checked at present, so none is taken: please try again later, or tell the staff")
+  slurm.log_user("%s",
+    "jobs cannot be checked now, so none is accepted: try again later, or tell the staff")
   return slurm.ERROR
 end
+
+local FIELDS = { -- of a verdict, and of a job description
+  account = "account", partition = "partition", reservation = "reservation", qos = "qos",
+  minutes = "time_limit", memory_per_cpu = "min_mem_per_cpu",
+}
 
 local function submit(desc, uid)
   local policy = plugin.policy(slurm.log_error, os.time())
   if uid == 0 then return slurm.SUCCESS end
-  if not policy then return unreadable() end
-  local verdict = plugin.rules.judge(policy, new_job(desc, uid), os.time())
-  say(verdict)
+  if not policy then return result_without_policy() end
+  local verdict = plugin.rules.check(policy, new_job(desc, uid), os.time())
+  show(verdict)
   if verdict.code then return CODES[verdict.code] end
-  for what, value in pairs({ account = "account", partition = "partition", reservation = "reservation", qos = "qos",
-    minutes = "time_limit", memory_per_cpu = "min_mem_per_cpu" }) do
-    if verdict.set[what] then desc[value] = verdict.set[what] end
+  for field, desc_field in pairs(FIELDS) do
+    if verdict.set[field] then desc[desc_field] = verdict.set[field] end
   end
+  -- Without --time-min a job must not end before its limit.
   if verdict.minutes and not given(desc.time_min, NONE_32) then desc.time_min = verdict.minutes end
   return slurm.SUCCESS
 end
@@ -105,35 +133,42 @@ end
 local function modify(desc, record, uid)
   local policy = plugin.policy(slurm.log_error, os.time())
   if uid == 0 then return slurm.SUCCESS end
-  if not policy then return unreadable() end
-  if policy.exempt[uid] or uid == plugin.own("Uid") then return slurm.SUCCESS end -- slurmctld's own user is Slurm's
-  local job, before = changed_job(desc, record), job_of_record(record)
+  if not policy then return result_without_policy() end
+  -- Changes by slurmctld's own user are Slurm's.
+  if policy.exempt[uid] or uid == plugin.own_id("Uid") then return slurm.SUCCESS end
+  local job, before = changed_job(desc, record), recorded_job(record)
   job.paid = plugin.rules.amount(policy, before)
-  local verdict = plugin.rules.judge(policy, job, os.time())
-  say(verdict)
+  local verdict = plugin.rules.check(policy, job, os.time())
+  show(verdict)
   if verdict.code then
-    if uid ~= record.user_id then slurm.log_user("%s", STAFF) end
-    slurm.log_info("Fairbank: job %.0f not changed for uid %.0f: %s", record.job_id, uid, verdict.errors[1])
+    if uid ~= record.user_id then slurm.log_user("%s", STAFF_HINT) end
+    slurm.log_info("Fairbank: job %.0f not changed for uid %.0f: %s", record.job_id, uid,
+      verdict.errors[1])
     return CODES[verdict.code]
   end
-  -- Our own time_min is the limit; it follows, or Slurm would refuse a shorter limit.
-  if job.changes.minutes and record.time_min == record.time_limit and not given(desc.time_min, NONE_32) then
+  -- A time_min that we have set equals the limit and must follow it: Slurm refuses a shorter limit.
+  local is_ours = record.time_min == record.time_limit
+  if job.changes.minutes and is_ours and not given(desc.time_min, NONE_32) then
     desc.time_min = desc.time_limit
   end
   return slurm.SUCCESS
 end
 
--- Whatever goes wrong in here, slurmctld goes on.
-local function guarded(action, ...)
-  local fine, code = false, plugin
-  if there then fine, code = pcall(action, ...) end
-  if fine then return code end
+-- Call a function so that no error of ours stops slurmctld.
+local function call(action, ...)
+  local is_ok, code = false, plugin
+  if is_loaded then is_ok, code = pcall(action, ...) end
+  if is_ok then return code end
   slurm.log_error("Fairbank: submission rules in %s failed: %s", FOLDER, tostring(code))
-  return unreadable()
+  return result_without_policy()
 end
 
-function slurm_job_submit(job_desc, part_list, submit_uid) return guarded(submit, job_desc, submit_uid) end
+function slurm_job_submit(job_desc, part_list, submit_uid)
+  return call(submit, job_desc, submit_uid)
+end
 
-function slurm_job_modify(job_desc, job_rec, part_list, modify_uid) return guarded(modify, job_desc, job_rec, modify_uid) end
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+  return call(modify, job_desc, job_rec, modify_uid)
+end
 
 return slurm.SUCCESS

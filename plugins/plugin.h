@@ -1,5 +1,5 @@
-/* What both plug-ins do alike, each for itself: they name themselves to Slurm, write into its log, and read their settings.
- * To be included once by the file that Slurm calls, after Slurm's own headers.
+/* Code that both plug-ins share: their names for Slurm, its log, and their settings.
+ * Included once, after Slurm's own headers, by the file that Slurm calls.
  * SPDX-License-Identifier: GPL-2.0-or-later */
 #ifndef FAIRBANK_PLUGIN_H
 #define FAIRBANK_PLUGIN_H
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The three words by which Slurm knows a plug-in. */
+/* The three symbols that Slurm reads from a plug-in. */
 #define FAIRBANK_PLUGIN(type, about) \
 	const char plugin_name[] = "Fairbank: " about; \
 	const char plugin_type[] = type; \
@@ -16,7 +16,7 @@
 
 extern const char plugin_type[];
 
-static void note(bool is_error, const char *text)
+static void write_log(bool is_error, const char *text)
 {
 	if (is_error)
 		error("%s: %s", plugin_type, text);
@@ -24,33 +24,37 @@ static void note(bool is_error, const char *text)
 		info("%s: %s", plugin_type, text);
 }
 
-/* A whole number from 1 to `most`, and nothing behind it. */
-static bool read_number(const char *value, unsigned long most, unsigned *number)
+/* Read a whole number from 1 to `max`; return false for anything else. */
+static bool read_number(const char *value, unsigned long max, unsigned *number)
 {
 	char *end;
-	unsigned long found = strtoul(value, &end, 10);
+	unsigned long parsed = strtoul(value, &end, 10);
 
-	*number = (unsigned) found;
-	return *value >= '0' && *value <= '9' && !*end && found >= 1 && found <= most;
+	*number = (unsigned) parsed;
+	return *value >= '0' && *value <= '9' && !*end && parsed >= 1 && parsed <= max;
 }
 
-/* Takes one setting; false for what is not understood. */
-typedef bool (*setting_t)(const char *name, const char *value, void *settings);
+/* Reads one setting; returns false for an unknown name or a bad value. */
+typedef bool (*read_setting_t)(const char *name, const char *value, void *settings);
 
-/* Reads what begins with fairbank_ among NAME=VALUE,... of Slurm's `option`; false, and told, for the first that is not understood. */
-static bool read_params(const char *params, const char *option, setting_t take, void *settings)
+/* Read all settings NAME=VALUE,... of Slurm's `option` that begin with fairbank_. Log the first bad
+ * one and return false. */
+static bool read_params(const char *params, const char *option, read_setting_t read_setting,
+			void *settings)
 {
 	char *copy = xstrdup(params), *rest = NULL;
 	bool good = true;
 
-	for (char *each = copy ? strtok_r(copy, ",", &rest) : NULL; each && good; each = strtok_r(NULL, ",", &rest)) {
-		char *value = strchr(each, '=');
-		if (strncmp(each, "fairbank_", strlen("fairbank_")))
+	for (char *name = copy ? strtok_r(copy, ",", &rest) : NULL; name && good;
+	     name = strtok_r(NULL, ",", &rest)) {
+		char *value = strchr(name, '=');
+		if (strncmp(name, "fairbank_", strlen("fairbank_")))
 			continue;
 		if (value)
 			*value++ = '\0';
-		if (!(good = value && take(each, value, settings)))
-			error("%s: %s: %s=%s is not understood; see plugins/%.*s/README.md", plugin_type, option, each, value ? value : "",
+		if (!(good = value && read_setting(name, value, settings)))
+			error("%s: %s: %s=%s is not understood; see plugins/%.*s/README.md",
+			      plugin_type, option, name, value ? value : "",
 			      (int) strcspn(plugin_type, "/"), plugin_type);
 	}
 	xfree(copy);

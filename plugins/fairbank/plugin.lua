@@ -1,46 +1,52 @@
--- What both plug-ins do alike: load the rules, keep the policy in memory, and let no error of ours through to Slurm.
+-- Shared by both plug-ins: load the rules, and keep the policy in memory.
 
 local folder = ...
 
-local loaded = {}
+local modules = {}
 
 local function use(name)
-  if not loaded[name] then loaded[name] = assert(loadfile(folder .. "/" .. name .. ".lua"))(use) end
-  return loaded[name]
+  if not modules[name] then
+    modules[name] = assert(loadfile(folder .. "/" .. name .. ".lua"))(use)
+  end
+  return modules[name]
 end
 
 local M = { request = use("request"), rules = use("rules") }
 local policy_file = use("policy_file")
 local PATH = folder .. "/policy"
 
-local known, told
+local cached_policy, last_logged
 
--- Uid or Gid of this process: of who typed a command, whatever --uid and --gid say, or of slurmctld.
-function M.own(which)
+-- Return the "Uid" or "Gid" of this process: that of the user who typed a command, whatever --uid
+-- and --gid say, or that of slurmctld.
+function M.own_id(kind)
   local file = io.open("/proc/self/status", "r")
   if not file then return nil end
-  local id = file:read("*a"):match(which .. ":%s*(%d+)")
+  local id = file:read("*a"):match(kind .. ":%s*(%d+)")
   file:close()
   return tonumber(id)
 end
 
--- Something for the log, once as long as it stays the same.
-local function tell_once(tell, text)
-  if text and text ~= told then tell("%s", text) end
-  told = text
+-- Log a text unless it is the last one again.
+local function log_once(log, text)
+  if text and text ~= last_logged then log("%s", text) end
+  last_logged = text
 end
 
--- The policy, read again when the file has changed. When the file cannot be read, the one read before; or nil. `tell` says what is wrong.
-function M.policy(tell, now)
-  local policy, why = policy_file.read(PATH, known)
+-- Return the policy, and read the file if it has changed. If it cannot be read, return the last
+-- good policy or nil, and log the problem.
+function M.policy(log, now)
+  local policy, problem = policy_file.read(PATH, cached_policy)
   if not policy then
-    tell_once(tell, "Fairbank: policy file " .. PATH .. ": " .. why .. (known and "; the policy read before stays in force" or "") ..
+    log_once(log, "Fairbank: policy file " .. PATH .. ": " .. problem ..
+      (cached_policy and "; the policy read before stays in force" or "") ..
       "; write it again with: fairbank slurm sync")
-    return known
+    return cached_policy
   end
-  known = policy
-  tell_once(tell, M.rules.is_stale(policy, now) and policy.balances == "told" and "Fairbank: policy file " .. PATH ..
-    " is too old, so no price is checked; is `fairbank slurm sync` still running?" or nil)
+  cached_policy = policy
+  local is_stale = M.rules.is_stale(policy, now) and policy.balances == "included"
+  log_once(log, is_stale and "Fairbank: policy file " .. PATH .. " is too old, so no price is " ..
+    "checked; is `fairbank slurm sync` still running?" or nil)
   return policy
 end
 

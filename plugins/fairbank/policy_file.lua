@@ -1,11 +1,12 @@
--- The submission policy, read strictly from its file: data only, never executed. src/fairbank/slurm/policy_file.py writes it;
--- docs/decisions/0011-submission-policy-file.md says what is in it. For Lua 5.1 to 5.5, with no library.
+-- Reader of the submission policy's file. The file is data and never executed, and any error in it
+-- is reported. src/fairbank/slurm/policy_file.py writes it, and
+-- docs/decisions/0011-submission-policy-file.md has its format. For Lua 5.1 to 5.5, no libraries.
 
 local M = { VERSION = 1, SIZE_MAX = 4 * 1024 * 1024 }
 
-local function matching(pattern, longest)
+local function pattern_reader(pattern, max_length)
   return function(text)
-    return #text <= longest and text:find(pattern) and text or nil
+    return #text <= max_length and text:find(pattern) and text or nil
   end
 end
 
@@ -15,26 +16,26 @@ local function one_of(...)
   return function(text) return allowed[text] and text or nil end
 end
 
-local function whole(text)
+local function integer(text)
   return #text <= 17 and text:find("^%-?[0-9]+$") and tonumber(text) or nil
 end
 
-local name = matching("^[A-Za-z_][A-Za-z0-9_.-]*$", 64)
-local kind = matching("^[a-z][a-z0-9_-]*$", 32)
-local tres = matching("^[a-z][!-~]*$", 64)
-local answer = one_of("refuse", "warn", "ignore")
+local name = pattern_reader("^[A-Za-z_][A-Za-z0-9_.-]*$", 64)
+local resource = pattern_reader("^[a-z][a-z0-9_-]*$", 32)
+local tres = pattern_reader("^[a-z][!-~]*$", 64)
+local action = one_of("refuse", "warn", "ignore")
 
 local function count(text)
-  local number = whole(text)
+  local number = integer(text)
   return number and number >= 0 and number or nil
 end
 
 local function positive(text)
-  local number = whole(text)
+  local number = integer(text)
   return number and number >= 1 and number <= 2 ^ 40 and number or nil
 end
 
--- Kept as they are, " 60601 60602 ": hardly anybody ever asks who they are.
+-- Kept as text, " 60601 60602 ": a search is fast enough, and a table would cost time at each load.
 local function uids(text) return text:find("^ [0-9 ]*$") and text or nil end
 
 local function optional(text)
@@ -42,77 +43,85 @@ local function optional(text)
   return name(text)
 end
 
--- What the fields of each kind of line are.
-local COLUMNS = {
-  cluster = { name }, price = { answer }, gres = { answer }, unlisted = { answer }, qos = { optional }, stale = { count },
-  scale = { positive }, factor = { name, count }, exempt = { count },
-  partition = { name, kind, one_of("sum", "max_tres", "max_tres_gres"), positive, count, count, count, count },
+-- Reader of each field, by kind of line.
+local FIELDS = {
+  cluster = { name }, price = { action }, gres = { action }, unlisted = { action },
+  qos = { optional }, stale = { count }, scale = { positive }, factor = { name, count },
+  exempt = { count },
+  partition = {
+    name, resource, one_of("sum", "max_tres", "max_tres_gres"), positive,
+    count, count, count, count,
+  },
   gpu = { name, name }, weight = { name, tres, count },
   project = { name, count, name, optional, optional, optional, uids },
-  balances = { one_of("told", "untold") }, balance = { name, kind, whole },
+  balances = { one_of("included", "omitted") }, balance = { name, resource, integer },
 }
 
-local NEEDED = { "cluster", "price", "gres", "unlisted", "qos", "stale", "scale", "balances" }
+local REQUIRED = { "cluster", "price", "gres", "unlisted", "qos", "stale", "scale", "balances" }
 
-local function given(text) return text ~= "" and text or nil end
+local function nonempty(text) return text ~= "" and text or nil end
 
--- Where the values of a line go. Each returns a complaint, or nothing.
-local INTO = {}
+-- Functions that add the values of a line to the policy. Each returns an error text, or nothing.
+local ADD = {}
 
-for _, word in ipairs(NEEDED) do
-  INTO[word] = function(policy, value)
-    if policy[word] ~= nil then return "stands twice" end
+for _, word in ipairs(REQUIRED) do
+  ADD[word] = function(policy, value)
+    if policy[word] ~= nil then return "is repeated" end
     policy[word] = value
   end
 end
 
-function INTO.factor(policy, qos, number)
-  if policy.factors[qos] then return "stands twice" end
+function ADD.factor(policy, qos, number)
+  if policy.factors[qos] then return "is repeated" end
   policy.factors[qos] = number
 end
 
-function INTO.exempt(policy, uid) policy.exempt[uid] = true end
+function ADD.exempt(policy, uid) policy.exempt[uid] = true end
 
-function INTO.partition(policy, partition, resource, adding, denominator, memory, minutes, cpus, node_memory)
-  if policy.places[partition] then return "stands twice" end
-  local place = {
-    name = partition, resource = resource, adding = adding, denominator = denominator, memory_per_cpu = memory,
-    default_minutes = minutes, node_cpus = cpus, node_memory = node_memory, gpus = {}, weights = {},
+function ADD.partition(
+  policy, partition, billed, adding, denominator, memory, minutes, cpus, node_memory
+)
+  if policy.partitions[partition] then return "is repeated" end
+  policy.partitions[partition] = {
+    name = partition, resource = billed, adding = adding, denominator = denominator,
+    memory_per_cpu = memory, default_minutes = minutes, node_cpus = cpus,
+    node_memory = node_memory, gpus = {}, weights = {},
   }
-  policy.places[partition] = place
-  table.insert(policy.partitions, partition)
+  table.insert(policy.partition_names, partition)
 end
 
-function INTO.gpu(policy, partition, type)
-  if not policy.places[partition] then return "names no partition from above" end
-  table.insert(policy.places[partition].gpus, type)
+function ADD.gpu(policy, partition, type)
+  if not policy.partitions[partition] then return "names no partition from above" end
+  table.insert(policy.partitions[partition].gpus, type)
 end
 
-function INTO.weight(policy, partition, what, number)
-  local place = policy.places[partition]
-  if not place then return "names no partition from above" end
-  table.insert(place.weights, { name = what, number = number })
+function ADD.weight(policy, partition, tres_name, number)
+  if not policy.partitions[partition] then return "names no partition from above" end
+  table.insert(policy.partitions[partition].weights, { name = tres_name, number = number })
 end
 
-function INTO.project(policy, group, gid, account, qos, partition, reservation, members)
-  if policy.by_gid[gid] or policy.by_account[account] then return "stands twice" end
-  if partition ~= "" and not policy.places[partition] then return "names no partition from above" end
+function ADD.project(policy, group, gid, account, qos, partition, reservation, members)
+  if policy.by_gid[gid] or policy.by_account[account] then return "is repeated" end
+  if partition ~= "" and not policy.partitions[partition] then
+    return "names no partition from above"
+  end
   local project = {
-    group = group, gid = gid, account = account, qos = given(qos), partition = given(partition), reservation = given(reservation),
-    members = members, left = {},
+    group = group, gid = gid, account = account, qos = nonempty(qos),
+    partition = nonempty(partition), reservation = nonempty(reservation), members = members,
+    available = {},
   }
   policy.by_gid[gid], policy.by_account[account] = project, project
   table.insert(policy.projects, project)
 end
 
-function INTO.balance(policy, account, resource, available)
+function ADD.balance(policy, account, billed, available)
   local project = policy.by_account[account]
   if not project then return "names no account from above" end
-  if project.left[resource] then return "stands twice" end
-  project.left[resource] = available
+  if project.available[billed] then return "is repeated" end
+  project.available[billed] = available
 end
 
-local function fields_of(line)
+local function split(line)
   local fields, from = {}, 1
   while true do
     local tab = line:find("\t", from, true)
@@ -122,75 +131,80 @@ local function fields_of(line)
   end
 end
 
--- The head identifies the content: when it is the same, so is the rest.
-local function head_of(text)
-  local head = text:match("^[^\n]*\n") or ""
-  local version, written, digest = head:match("^fairbank%-policy\t([0-9]+)\t([0-9]+)\t([0-9a-f]+)\n$")
+-- The header has a digest of the content: if the header is the same, so is the rest.
+local function read_header(text)
+  local line = text:match("^[^\n]*\n") or ""
+  local version, written, digest =
+    line:match("^fairbank%-policy\t([0-9]+)\t([0-9]+)\t([0-9a-f]+)\n$")
   if not version then return nil, "it does not begin as a policy file does" end
   if tonumber(version) ~= M.VERSION then
-    return nil, "it has version " .. version .. ", these plug-ins read version " .. M.VERSION .. ": install those of the same release"
+    return nil, "it has version " .. version .. ", these plug-ins read version " .. M.VERSION ..
+      ": install those of the same release"
   end
-  return { line = head, written = tonumber(written), digest = digest }
+  return { line = line, written = tonumber(written), digest = digest }
 end
 
-local function take(policy, line)
-  local fields = fields_of(line)
-  local verb = table.remove(fields, 1)
-  local columns = COLUMNS[verb]
-  if not columns then return "is of no known kind" end
-  if #fields ~= #columns then return "has " .. #fields .. " fields, not " .. #columns end
+local function read_line(policy, line)
+  local fields = split(line)
+  local kind = table.remove(fields, 1)
+  local readers = FIELDS[kind]
+  if not readers then return "is of no known kind" end
+  if #fields ~= #readers then return "has " .. #fields .. " fields, not " .. #readers end
   local values = {}
-  for place, read in ipairs(columns) do
-    values[place] = read(fields[place])
-    if values[place] == nil then return "has a wrong field " .. place end
+  for i, read in ipairs(readers) do
+    values[i] = read(fields[i])
+    if values[i] == nil then return "has a wrong field " .. i end
   end
-  return INTO[verb](policy, (table.unpack or unpack)(values, 1, #columns))
+  return ADD[kind](policy, (table.unpack or unpack)(values, 1, #readers))
 end
 
--- Whether the user belongs to the project, as far as the policy tells.
+-- Return true if the policy lists the user as a member of the project.
 function M.has_member(project, uid)
   return uid ~= nil and project.members:find(string.format(" %.0f ", uid), 1, true) ~= nil
 end
 
--- The policy in the text; or nil and what is wrong with it.
+-- Return the policy in the text, or nil and the error.
 function M.parse(text)
-  local head, wrong = head_of(text)
-  if not head then return nil, wrong end
+  local header, problem = read_header(text)
+  if not header then return nil, problem end
   local policy = {
-    written = head.written, digest = head.digest, head = head.line, factors = {}, exempt = {}, places = {}, partitions = {},
-    by_gid = {}, by_account = {}, projects = {},
+    written = header.written, digest = header.digest, header = header.line, factors = {},
+    exempt = {}, partitions = {}, partition_names = {}, by_gid = {}, by_account = {}, projects = {},
   }
-  local from, lines, ended = #head.line + 1, 0, false
+  local from, lines, has_end = #header.line + 1, 0, false
   while from <= #text do
     local stop = text:find("\n", from, true)
     if not stop then return nil, "its last line is cut off" end
-    if ended then return nil, "something follows its end" end
+    if has_end then return nil, "something follows its end" end
     local line = text:sub(from, stop - 1)
     if line:find("^end\t") then
       if line ~= "end\t" .. string.format("%d", lines) then return nil, "lines are missing" end
-      ended = true
+      has_end = true
     else
       lines = lines + 1
-      local complaint = take(policy, line)
-      if complaint then return nil, "its line " .. string.format("%d", lines + 1) .. " " .. complaint end
+      problem = read_line(policy, line)
+      if problem then
+        return nil, "its line " .. string.format("%d", lines + 1) .. " " .. problem
+      end
     end
     from = stop + 1
   end
-  if not ended then return nil, "its end is missing" end
-  for _, word in ipairs(NEEDED) do
+  if not has_end then return nil, "its end is missing" end
+  for _, word in ipairs(REQUIRED) do
     if policy[word] == nil then return nil, "it has no line " .. word end
   end
   return policy
 end
 
--- The policy in the file: `known`, when that is what it still holds. Or nil and what is wrong.
-function M.read(path, known)
-  local file, why = io.open(path, "rb")
-  if not file then return nil, "cannot open it: " .. tostring(why) end
-  local head = known and file:read(#known.head)
-  if known and head == known.head then
+-- Return the policy in the file, or nil and the error. If the file still has the content of
+-- `cached`, that is returned without parsing.
+function M.read(path, cached)
+  local file, problem = io.open(path, "rb")
+  if not file then return nil, "cannot open it: " .. tostring(problem) end
+  local header = cached and file:read(#cached.header)
+  if cached and header == cached.header then
     file:close()
-    return known
+    return cached
   end
   file:seek("set", 0)
   local text = file:read(M.SIZE_MAX + 1)

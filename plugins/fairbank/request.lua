@@ -1,10 +1,11 @@
--- What somebody asks for, in Slurm's many spellings, and what the job would hold at least: the counts that are priced.
+-- Resource requests in Slurm's notations, and the TRES that a job holds at least.
 
 local M = {}
 
-local FOREVER = 1e6 * 1440 -- a longer time limit in minutes is Slurm's way to say that none was given
+local NO_LIMIT = 1e6 * 1440 -- minutes; Slurm passes a larger value if no time limit was given
 
--- Minutes of "30", "30:00", "2:00:00", "1-12", "1-12:30", "1-12:30:00"; math.huge for no limit; nil when none is given.
+-- Return the minutes of "30", "30:00", "2:00:00", "1-12", "1-12:30" or "1-12:30:00", with seconds
+-- rounded up; math.huge for no limit, nil if none is given.
 function M.minutes(text)
   if text == nil then return nil end
   if text == "UNLIMITED" or text == "INFINITE" or text == "-1" then return math.huge end
@@ -20,12 +21,12 @@ function M.minutes(text)
   else
     minutes = a + (b > 0 and 1 or 0)
   end
-  if minutes > FOREVER then return nil end
+  if minutes > NO_LIMIT then return nil end
   return minutes
 end
 
--- As `--time` takes it.
-function M.limit(minutes)
+-- Return minutes as the value of --time.
+function M.time_option(minutes)
   local rest = math.fmod(minutes, 1440)
   local hours = math.floor(rest / 60)
   local days = (minutes - rest) / 1440
@@ -33,59 +34,66 @@ function M.limit(minutes)
   return days > 0 and string.format("%.0f-", days) .. clock or (clock:gsub("^0", ""))
 end
 
-local SCALE = { K = 1 / 1024, M = 1, G = 1024, T = 1024 * 1024 }
+local MIB = { K = 1 / 1024, M = 1, G = 1024, T = 1024 * 1024 }
 
--- MiB of "4G"; nil when none is given.
+-- Return the MiB of "4G", rounded up; nil if none is given.
 function M.mebibytes(text)
   local number, suffix = (text or ""):match("^(%d+)([KMGT]?)")
-  return number and math.ceil(tonumber(number) * SCALE[suffix == "" and "M" or suffix]) or nil
+  return number and math.ceil(tonumber(number) * MIB[suffix == "" and "M" or suffix]) or nil
 end
 
--- The GPUs in "gpu:a100:2", "gres:gpu:2", "gres/gpu=2" or, of an option for GPUs alone, "a100:2"; added to `found`.
-function M.gpus(text, per, found, alone)
+-- Add the GPUs in "gpu:a100:2", "gres:gpu:2" or "gres/gpu=2" to the list; with `gpus_only` in
+-- "a100:2", the value of an option for GPUs. `per` is the unit of the count.
+function M.add_gpus(list, text, per, gpus_only)
   for part in (text or ""):gmatch("[^,]+") do
-    local words = {}
-    for word in part:gsub("%(.*$", ""):gsub("^gres[:/]", ""):gmatch("[^:=]+") do table.insert(words, word) end
-    if alone or table.remove(words, 1) == "gpu" then
+    local name, words = part:gsub("%(.*$", ""):gsub("^gres[:/]", ""), {}
+    for word in name:gmatch("[^:=]+") do table.insert(words, word) end
+    if gpus_only or table.remove(words, 1) == "gpu" then
       local last = words[#words]
       local count = last and last:match("^(%d+)[kKmM]?$") and tonumber(last:match("^%d+"))
       if count then table.remove(words) end
-      if count ~= 0 then table.insert(found, { type = words[1], count = count or 1, per = per }) end
+      if count ~= 0 then
+        table.insert(list, { type = words[1], count = count or 1, per = per })
+      end
     end
   end
-  return found
+  return list
 end
 
-local function all_gpus(job, nodes)
+local function gpu_counts(job, nodes)
   local sum, by_type = 0, {}
-  for _, each in ipairs(job.gpus) do
-    local count = each.count * (each.per == "node" and nodes or each.per == "task" and math.max(job.tasks or 1, 1) or 1)
+  for _, gpu in ipairs(job.gpus) do
+    local factor = gpu.per == "node" and nodes or gpu.per == "task" and math.max(job.tasks or 1, 1)
+      or 1
+    local count = gpu.count * factor
     sum = sum + count
-    if each.type then by_type[each.type] = (by_type[each.type] or 0) + count end
+    if gpu.type then by_type[gpu.type] = (by_type[gpu.type] or 0) + count end
   end
   return sum, by_type
 end
 
-local function memory(job, place, cpus, nodes, gpus)
-  local asked = job.memory
-  if not asked then return cpus * place.memory_per_cpu end
-  if asked.mib == 0 then return nodes * place.node_memory end
-  return asked.mib * (asked.per == "cpu" and cpus or asked.per == "gpu" and gpus or nodes)
+local function memory(job, partition, cpus, nodes, gpus)
+  local requested = job.memory
+  if not requested then return cpus * partition.memory_per_cpu end
+  if requested.mib == 0 then return nodes * partition.node_memory end
+  local units = requested.per == "cpu" and cpus or requested.per == "gpu" and gpus or nodes
+  return requested.mib * units
 end
 
--- How much of each TRES the job holds at least, as far as its submission tells. Memory in MiB.
-function M.counts(job, place)
+-- Return the smallest count of each TRES that the job can hold. Memory is in MiB.
+function M.counts(job, partition)
   local nodes = math.max(job.nodes or 1, 1)
   local cpus = math.max(job.cpus or 1, nodes)
-  if place.node_cpus > 0 then nodes = math.max(nodes, math.ceil(cpus / place.node_cpus)) end
-  local gpus, by_type = all_gpus(job, nodes)
+  if partition.node_cpus > 0 then
+    nodes = math.max(nodes, math.ceil(cpus / partition.node_cpus))
+  end
+  local gpus, by_type = gpu_counts(job, nodes)
   cpus = math.max(cpus, (job.cpus_per_gpu or 0) * gpus)
-  local held = cpus
-  if job.whole_nodes and place.node_cpus > 0 then held = nodes * place.node_cpus end
-  local counts = { cpu = held, node = nodes, mem = memory(job, place, held, nodes, gpus) }
+  if job.whole_nodes and partition.node_cpus > 0 then cpus = nodes * partition.node_cpus end
+  local counts = { cpu = cpus, node = nodes, mem = memory(job, partition, cpus, nodes, gpus) }
   if gpus > 0 then
     counts["gres/gpu"] = gpus
-    if next(by_type) == nil and #place.gpus == 1 then by_type[place.gpus[1]] = gpus end
+    if next(by_type) == nil and #partition.gpus == 1 then by_type[partition.gpus[1]] = gpus end
     for type, count in pairs(by_type) do counts["gres/gpu:" .. type] = count end
   end
   return counts

@@ -1,190 +1,224 @@
--- The rules of submission, for both plug-ins: what is wrong with a job, what is changed in it, and what its owner should type instead.
--- Pure: a policy, a job and the time of day in, a verdict out. What the rules are for is in docs/reference/submission.md.
+-- Rules of submission for both plug-ins: errors of a job, values to set in it, and what its owner
+-- should type instead. No input or output: a policy, a job and a time give a verdict.
+-- docs/reference/submission.md explains the rules.
 
 local use = ...
-local words, price, request, paying = use("words"), use("price"), use("request"), use("paying")
-local joined, options, has_member = words.joined, words.options, use("policy_file").has_member
+local text, price, request, credit = use("text"), use("price"), use("request"), use("credit")
+local has_member = use("policy_file").has_member
 
 local M = {}
 
--- The verdict that rules write into. `code` is the kind of the first error.
+-- `code` is the kind of the first error.
 local function new_verdict() return { errors = {}, notes = {}, set = {} } end
 
--- One line, whatever users put into their options: it also goes to the log.
-local function line(text) return (text:sub(1, 400):gsub("%c", "?")) end
+-- Return one line of visible characters: users choose parts of it, and it also goes to the log.
+local function one_line(message) return (message:sub(1, 400):gsub("%c", "?")) end
 
-local function refuse(verdict, code, text)
+local function refuse(verdict, code, message)
   verdict.code = verdict.code or code
-  table.insert(verdict.errors, line(text))
+  table.insert(verdict.errors, one_line(message))
 end
 
-local function answer(verdict, how, code, text)
-  if how == "refuse" then
-    refuse(verdict, code, text)
-  elseif how == "warn" then
-    table.insert(verdict.notes, line(text))
+-- Apply an action of the policy: "refuse", "warn" or "ignore".
+local function apply(verdict, action, code, message)
+  if action == "refuse" then
+    refuse(verdict, code, message)
+  elseif action == "warn" then
+    table.insert(verdict.notes, one_line(message))
   end
 end
 
--- A job is new, or an owner changes some of it; only what is new or changed is judged.
-local function asked(job, what) return not job.changes or job.changes[what] end
+-- Return true for all fields of a new job, and for the fields that a change of a job changes.
+local function is_new(job, field) return not job.changes or job.changes[field] end
 
-local function groups_of(policy, uid)
+local function newgrp_hint(policy, uid)
   local groups = {}
   for _, project in ipairs(policy.projects) do
     if has_member(project, uid) then table.insert(groups, project.group) end
   end
-  return groups
-end
-
-local function change_group(policy, uid)
-  local groups = groups_of(policy, uid)
   if #groups == 0 then return "change to your project's group first, with: newgrp GROUP" end
-  return "first type: " .. options("newgrp ", groups)
+  return "first type: " .. text.options("newgrp ", groups)
 end
 
-local function judge_account(policy, job, verdict)
+local function check_account(policy, job, verdict)
   local project = policy.by_gid[job.gid]
-  if not project and not asked(job, "account") then return nil end
+  if not project and not is_new(job, "account") then return nil end
   if not project then
-    answer(verdict, policy.unlisted, "account",
-      string.format("your current group (number %.0f) is no project: ", job.gid) .. change_group(policy, job.uid))
+    apply(verdict, policy.unlisted, "account",
+      string.format("your current group (number %.0f) is no project: ", job.gid) ..
+        newgrp_hint(policy, job.uid))
     return nil
   end
   if not job.account then
     verdict.set.account = project.account
-  elseif job.account ~= project.account and asked(job, "account") then
+  elseif job.account ~= project.account and is_new(job, "account") then
     local other = policy.by_account[job.account]
-    local hint = other and has_member(other, job.uid) and ", or first type: newgrp " .. other.group or ""
-    local way = job.changes and "the account stays that of the group" or "leave out --account"
-    local named = project.account ~= project.group and ", which is " .. project.account or ""
-    refuse(verdict, "account", "account " .. job.account .. " is not that of your group " .. project.group .. named .. ": " .. way .. hint)
+    local is_member = other and has_member(other, job.uid)
+    local hint = is_member and ", or first type: newgrp " .. other.group or ""
+    local remedy = job.changes and "the account stays that of the group" or "leave out --account"
+    local name = project.account ~= project.group and ", which is " .. project.account or ""
+    refuse(verdict, "account", "account " .. job.account .. " is not that of your group " ..
+      project.group .. name .. ": " .. remedy .. hint)
   end
   return project
 end
 
--- Where jobs of a short-term allocation go, whatever they say.
-local function force(job, verdict, what, wanted, project)
-  if job[what] == wanted then return end
-  if job.changes and asked(job, what) then
-    refuse(verdict, what, "jobs of " .. project.group .. " have the " .. what .. " " .. wanted .. ": it cannot be changed")
+-- Set a field that all jobs of a project with its own partition or reservation have.
+local function force(job, verdict, field, value, project)
+  if job[field] == value then return end
+  if job.changes and is_new(job, field) then
+    refuse(verdict, field, "jobs of " .. project.group .. " have the " .. field .. " " .. value ..
+      ": it cannot be changed")
   elseif not job.changes then
-    verdict.set[what] = wanted
-    if job[what] then
-      answer(verdict, "warn", what, what .. " " .. job[what] .. " replaced by " .. wanted .. ", where all jobs of " .. project.group ..
-        " run: leave out --" .. what)
+    verdict.set[field] = value
+    if job[field] then
+      apply(verdict, "warn", field, field .. " " .. job[field] .. " replaced by " .. value ..
+        ", where all jobs of " .. project.group .. " run: leave out --" .. field)
     end
   end
 end
 
-local function judge_partition(policy, job, project, verdict)
-  if project and project.reservation then force(job, verdict, "reservation", project.reservation, project) end
+-- Return the partition of the job, or nil.
+local function check_partition(policy, job, project, verdict)
+  if project and project.reservation then
+    force(job, verdict, "reservation", project.reservation, project)
+  end
   if project and project.partition then
     force(job, verdict, "partition", project.partition, project)
-    return policy.places[project.partition]
+    return policy.partitions[project.partition]
   end
-  if not asked(job, "partition") then return policy.places[job.partition or ""] end
-  local choice = "write " .. options("--partition=", policy.partitions)
+  if not is_new(job, "partition") then return policy.partitions[job.partition or ""] end
+  local remedy = "write " .. text.options("--partition=", policy.partition_names)
   if not job.partition or job.partition == "" then
-    refuse(verdict, "partition", "no partition is named: " .. choice)
+    refuse(verdict, "partition", "no partition is named: " .. remedy)
   elseif job.partition:find(",", 1, true) then
-    refuse(verdict, "partition", "a job runs in one partition, not in " .. job.partition .. ": " .. choice)
-  elseif not policy.places[job.partition] then
-    answer(verdict, policy.unlisted, "partition", "there is no partition " .. job.partition .. " to submit to: " .. choice)
+    refuse(verdict, "partition",
+      "a job runs in one partition, not in " .. job.partition .. ": " .. remedy)
+  elseif not policy.partitions[job.partition] then
+    apply(verdict, policy.unlisted, "partition",
+      "there is no partition " .. job.partition .. " to submit to: " .. remedy)
   end
-  return policy.places[job.partition]
+  return policy.partitions[job.partition]
 end
 
-local function has_type(place, type)
-  for _, each in ipairs(place.gpus) do
-    if each == type or each == "any" then return true end
+local function has_gpu_type(partition, type)
+  for _, gpu_type in ipairs(partition.gpus) do
+    if gpu_type == type or gpu_type == "any" then return true end
   end
   return false
 end
 
-local function with_gpus(policy, type)
-  local found = {}
-  for _, name in ipairs(policy.partitions) do
-    local place = policy.places[name]
-    if #place.gpus > 0 and (not type or has_type(place, type)) then table.insert(found, name) end
+local function gpu_partitions(policy, type)
+  local names = {}
+  for _, name in ipairs(policy.partition_names) do
+    local partition = policy.partitions[name]
+    if #partition.gpus > 0 and (not type or has_gpu_type(partition, type)) then
+      table.insert(names, name)
+    end
   end
-  return found
+  return names
 end
 
-local function judge_gpus(policy, job, place, verdict)
-  if #job.gpus == 0 or not (asked(job, "gpus") or asked(job, "partition")) then return end
+local function check_gpu_type(policy, partition, gpu, verdict)
+  if not gpu.type or has_gpu_type(partition, gpu.type) then return true end
+  local others = gpu_partitions(policy, gpu.type)
+  local elsewhere = #others > 0
+    and ", or " .. text.options("--partition=", others) .. " for " .. gpu.type or ""
+  local options = {}
+  for i, type in ipairs(partition.gpus) do
+    options[i] = "--gpus=" .. type .. string.format(":%.0f", gpu.count)
+  end
+  refuse(verdict, "gres", "partition " .. partition.name .. " has GPUs of type " ..
+    text.join(partition.gpus, " and ") .. ", not " .. gpu.type .. ": write " ..
+    text.join(options, " or ") .. elsewhere)
+  return false
+end
+
+local function check_gpus(policy, job, partition, verdict)
+  if #job.gpus == 0 or not (is_new(job, "gpus") or is_new(job, "partition")) then return end
   local first = job.gpus[1]
   if job.by_gres then
     local count = first.count * math.max(job.nodes or 1, 1)
-    answer(verdict, policy.gres, "gres", "--gres=gpu counts GPUs of each node: write --gpus=" .. (first.type and first.type .. ":" or "") ..
-      string.format("%.0f", count) .. " for the GPUs of the whole job")
+    apply(verdict, policy.gres, "gres", "--gres=gpu counts GPUs of each node: write --gpus=" ..
+      (first.type and first.type .. ":" or "") .. string.format("%.0f", count) ..
+      " for the GPUs of the whole job")
   end
-  if not place then return end
-  if #place.gpus == 0 then
-    local others = with_gpus(policy, first.type)
-    local way = #others > 0 and "write " .. options("--partition=", others) .. ", or ask for no GPU" or "ask for no GPU"
-    return refuse(verdict, "gres", "partition " .. place.name .. " has no GPUs: " .. way)
+  if not partition then return end
+  if #partition.gpus == 0 then
+    local others = gpu_partitions(policy, first.type)
+    local remedy = #others > 0
+      and "write " .. text.options("--partition=", others) .. ", or ask for no GPU"
+      or "ask for no GPU"
+    return refuse(verdict, "gres", "partition " .. partition.name .. " has no GPUs: " .. remedy)
   end
-  for _, each in ipairs(job.gpus) do
-    if each.type and not has_type(place, each.type) then
-      local others = with_gpus(policy, each.type)
-      local elsewhere = #others > 0 and ", or " .. options("--partition=", others) .. " for " .. each.type or ""
-      local typed = {}
-      for at, type in ipairs(place.gpus) do typed[at] = "--gpus=" .. type .. string.format(":%.0f", each.count) end
-      return refuse(verdict, "gres", "partition " .. place.name .. " has GPUs of type " .. joined(place.gpus, " and ") .. ", not " ..
-        each.type .. ": write " .. joined(typed, " or ") .. elsewhere)
-    end
+  for _, gpu in ipairs(job.gpus) do
+    if not check_gpu_type(policy, partition, gpu, verdict) then return end
   end
 end
 
-local function judge_qos(policy, job, project, verdict)
-  local wanted = project and project.qos or policy.qos
-  if wanted == nil or wanted == "" or wanted == job.qos then return job.qos end
+-- Return the QOS that the job will have.
+local function check_qos(policy, job, project, verdict)
+  local required = project and project.qos or policy.qos
+  if required == nil or required == "" or required == job.qos then return job.qos end
   if job.changes then
-    if job.changes.qos then refuse(verdict, "qos", "jobs have QOS " .. wanted .. " here: it cannot be changed") end
+    if job.changes.qos then
+      refuse(verdict, "qos", "jobs have QOS " .. required .. " here: it cannot be changed")
+    end
     return job.qos
   end
-  verdict.set.qos = wanted
-  if job.qos then answer(verdict, "warn", "qos", "QOS " .. job.qos .. " replaced by " .. wanted .. ": leave out --qos") end
-  return wanted
+  verdict.set.qos = required
+  if job.qos then
+    apply(verdict, "warn", "qos",
+      "QOS " .. job.qos .. " replaced by " .. required .. ": leave out --qos")
+  end
+  return required
 end
 
-local function judge_limit(job, place, verdict)
+-- Return the time limit that the job will have, or nil.
+local function check_limit(job, partition, verdict)
   local minutes = job.minutes
-  if minutes == nil and place and place.default_minutes > 0 then
-    minutes = place.default_minutes
+  if minutes == nil and partition and partition.default_minutes > 0 then
+    minutes = partition.default_minutes
     verdict.set.minutes = minutes
   end
-  if (minutes == nil or minutes == math.huge) and asked(job, "minutes") then
-    local what = minutes and "a job without an end is not taken" or "no time limit is given"
-    refuse(verdict, "limit", what .. ": say how long it takes at most, for example --time=2:00:00")
+  if (minutes == nil or minutes == math.huge) and is_new(job, "minutes") then
+    local problem = minutes and "a job without a time limit is not accepted"
+      or "no time limit is given"
+    refuse(verdict, "limit",
+      problem .. ": say how long it takes at most, for example --time=2:00:00")
   end
   return minutes ~= math.huge and minutes or nil
 end
 
 function M.is_stale(policy, now) return now - policy.written > policy.stale end
 
--- The price of a job as it is, in SU-minutes; nil when it has none here.
+-- Return the price of a job in SU-minutes; nil without a known partition or a finite limit.
 function M.amount(policy, job)
-  local place = policy.places[job.partition or ""]
-  if not place or not job.minutes or job.minutes == math.huge then return nil end
-  return price.amount(policy, place, request.counts(job, place), job.qos, job.minutes)
+  local partition = policy.partitions[job.partition or ""]
+  if not partition or not job.minutes or job.minutes == math.huge then return nil end
+  return price.amount(policy, partition, request.counts(job, partition), job.qos, job.minutes)
 end
 
-function M.judge(policy, job, now)
+-- Return the verdict on a new or changed job.
+function M.check(policy, job, now)
   local verdict = new_verdict()
   if policy.exempt[job.uid] or job.uid == 0 then return verdict end
-  local project = judge_account(policy, job, verdict)
-  local place = judge_partition(policy, job, project, verdict)
-  judge_gpus(policy, job, place, verdict)
-  local qos = judge_qos(policy, job, project, verdict)
-  local minutes = judge_limit(job, place, verdict)
+  local project = check_account(policy, job, verdict)
+  local partition = check_partition(policy, job, project, verdict)
+  check_gpus(policy, job, partition, verdict)
+  local qos = check_qos(policy, job, project, verdict)
+  local minutes = check_limit(job, partition, verdict)
   verdict.minutes = minutes
-  if place and not job.memory and place.memory_per_cpu > 0 and not job.changes then verdict.set.memory_per_cpu = place.memory_per_cpu end
-  local may_price = project and place and minutes and #verdict.errors == 0
-  if may_price and policy.balances == "told" and policy.price ~= "ignore" and not M.is_stale(policy, now) then
-    for _, text in ipairs(paying.judge(policy, job, project, place, { qos = qos, minutes = minutes })) do
-      answer(verdict, policy.price, "price", text)
+  if partition and not job.memory and partition.memory_per_cpu > 0 and not job.changes then
+    verdict.set.memory_per_cpu = partition.memory_per_cpu
+  end
+  -- Last, and only for a job without errors: the price of a wrong request would mislead.
+  local has_price = project and partition and minutes and #verdict.errors == 0
+  local is_checked = policy.balances == "included" and policy.price ~= "ignore"
+  if has_price and is_checked and not M.is_stale(policy, now) then
+    local bill = { qos = qos, minutes = minutes }
+    for _, message in ipairs(credit.check(policy, job, project, partition, bill)) do
+      apply(verdict, policy.price, "price", message)
     end
   end
   return verdict

@@ -1,4 +1,4 @@
-/* For tests: reads answers as the plug-in would and says what it understood, or writes a frame of what it is given.
+/* Test program: read answers as the plug-in does and print them, or write a frame.
  * SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,10 +6,11 @@
 
 #include "frame.h"
 
-/* Bodies with their heads, one after the other, from the standard input; a line for each. The copy has no byte to spare. */
+/* Read frames from standard input and print a line for each. The copy of a body has exactly its
+ * length, so that the sanitizer finds each read beyond it. */
 static int check_answers(void)
 {
-	static const char *const says[] = { "run", "hold", "cancel" };
+	static const char *const actions[] = { "run", "hold", "cancel" };
 	char head[FRAME_HEAD];
 	answer_t answer;
 
@@ -22,17 +23,19 @@ static int check_answers(void)
 			printf("refused\n");
 		else if (answer.kind == ANSWER_HELLO)
 			printf("hello %u\n", answer.version);
-		else if (answer.kind == ANSWER_NOTED)
-			printf("noted %llu\n", (unsigned long long) answer.number);
+		else if (answer.kind == ANSWER_ACK)
+			printf("ack %llu\n", (unsigned long long) answer.number);
 		else
-			printf("verdict %llu %s [%s] [%s]\n", (unsigned long long) answer.number, says[answer.verdict.say],
-			       answer.verdict.reason, answer.verdict.text);
+			printf("verdict %llu %s [%s] [%s]\n", (unsigned long long) answer.number,
+			       actions[answer.verdict.action], answer.verdict.reason,
+			       answer.verdict.text);
 		free(body);
 	}
 	return 0;
 }
 
-/* check KIND KEY VALUE ...: a frame of texts; a KEY that begins with # takes a number, with ~ a double, with @ a free text. */
+/* check KIND KEY VALUE ...: write a frame of texts. A KEY that begins with # takes a number,
+ * with ~ a double, with @ a free text. */
 static int write_frame(int count, char **words)
 {
 	frame_t *frame = malloc(sizeof(*frame));

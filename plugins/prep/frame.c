@@ -37,7 +37,7 @@ extern void frame_begin(frame_t *frame, const char *kind)
 	put(frame, "\n", 1);
 }
 
-/* A missing text is not written. */
+/* NULL is left out. */
 extern void frame_text(frame_t *frame, const char *key, const char *value)
 {
 	char escaped[4];
@@ -65,7 +65,7 @@ extern void frame_number(frame_t *frame, const char *key, int64_t value)
 	put_line(frame, key, digits);
 }
 
-/* The shortest decimal that reads back as the same double. */
+/* Write the shortest decimal that reads back as the same double. */
 extern void frame_double(frame_t *frame, const char *key, double value)
 {
 	char digits[40];
@@ -100,7 +100,7 @@ extern size_t frame_length(const char *head)
 
 /* ---------------------------------------------------------------- reading */
 
-/* Up to the next line feed; NULL when there is none. The line is a C string afterwards, cut out of the body. */
+/* Return the next line as a C string, in place; NULL if no line feed ends it. */
 static char *next_line(char **rest, char *end)
 {
 	char *line = *rest, *feed = memchr(line, '\n', (size_t) (end - line));
@@ -134,14 +134,19 @@ static int hexadecimal(char c)
 	return -1;
 }
 
-/* Whether it may go into a database: the bytes that follow a leading one are as many as it says, and no form is longer than it must be. */
+/* Return true for valid UTF-8: each leading byte has its following bytes, and no code point is
+ * written longer than necessary. */
 static bool is_utf8(const char *text)
 {
 	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
 
 	while (*text) {
 		unsigned char lead = (unsigned char) *text++;
-		int more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : -1;
+		int more = lead < 0x80 ? 0
+			: lead >> 5 == 6 ? 1
+			: lead >> 4 == 14 ? 2
+			: lead >> 3 == 30 ? 3
+			: -1;
 		uint32_t code = more > 0 ? lead & (0x3fu >> more) : lead;
 
 		if (more < 0)
@@ -157,8 +162,8 @@ static bool is_utf8(const char *text)
 	return true;
 }
 
-/* What users may write as they like: cut at a character, and with ? for each byte beyond ASCII where it is no UTF-8, for that would be
- * garbage to the agent. */
+/* Write a text that the user chooses: cut at a character. If it is not UTF-8, each byte beyond
+ * ASCII becomes ?, because the agent could not decode the frame. */
 extern void frame_free_text(frame_t *frame, const char *key, const char *value)
 {
 	char copy[FREE_MAX + 1];
@@ -179,8 +184,8 @@ extern void frame_free_text(frame_t *frame, const char *key, const char *value)
 	frame_text(frame, key, copy);
 }
 
-/* Text for people: %XX undone, no control character, and not longer than there is room. */
-static bool read_text(const char *text, char *into, size_t room)
+/* Decode a text with %XX escapes. Return false for control characters, and if it does not fit. */
+static bool read_text(const char *text, char *into, size_t size)
 {
 	size_t used = 0;
 
@@ -193,7 +198,7 @@ static bool read_text(const char *text, char *into, size_t room)
 			c = high << 4 | low;
 			text += 2;
 		}
-		if (is_control((unsigned char) c) || used + 1 >= room)
+		if (is_control((unsigned char) c) || used + 1 >= size)
 			return false;
 		into[used++] = (char) c;
 	}
@@ -201,32 +206,36 @@ static bool read_text(const char *text, char *into, size_t room)
 	return is_utf8(into);
 }
 
-static bool read_word(const char *text, char *into, size_t room)
+static bool read_word(const char *text, char *into, size_t size)
 {
-	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-:.";
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-:.";
 
-	return strspn(text, letters) == strlen(text) && read_text(text, into, room);
+	return strspn(text, allowed) == strlen(text) && read_text(text, into, size);
 }
 
-static bool read_say(const char *text, say_t *say)
+static bool read_action(const char *text, action_t *action)
 {
-	static const char *const words[] = { [SAY_RUN] = "run", [SAY_HOLD] = "hold", [SAY_CANCEL] = "cancel" };
+	static const char *const words[] = {
+		[ACTION_RUN] = "run", [ACTION_HOLD] = "hold", [ACTION_CANCEL] = "cancel",
+	};
 
-	for (say_t each = SAY_RUN; each <= SAY_CANCEL; each++) {
-		if (!strcmp(text, words[each])) {
-			*say = each;
+	for (action_t i = ACTION_RUN; i <= ACTION_CANCEL; i++) {
+		if (!strcmp(text, words[i])) {
+			*action = i;
 			return true;
 		}
 	}
 	return false;
 }
 
-enum { HAS_VERSION = 1, HAS_NUMBER = 2, HAS_SAY = 4, HAS_REASON = 8, HAS_TEXT = 16 };
+enum { HAS_VERSION = 1, HAS_NUMBER = 2, HAS_ACTION = 4, HAS_REASON = 8, HAS_TEXT = 16 };
 
-/* One `key=value` of an answer; 0 when it is none, otherwise which one it was. */
+/* Read one `key=value` line of an answer. Return the bit of its key, 0 for anything else. */
 static int read_field(char *line, answer_t *answer)
 {
 	char *value = strchr(line, '=');
+	verdict_t *verdict = &answer->verdict;
 	uint64_t version;
 
 	if (!value)
@@ -238,27 +247,28 @@ static int read_field(char *line, answer_t *answer)
 	}
 	if (!strcmp(line, "number") && read_number(value, &answer->number))
 		return HAS_NUMBER;
-	if (!strcmp(line, "say") && read_say(value, &answer->verdict.say))
-		return HAS_SAY;
-	if (!strcmp(line, "reason") && read_word(value, answer->verdict.reason, sizeof(answer->verdict.reason)))
+	if (!strcmp(line, "action") && read_action(value, &verdict->action))
+		return HAS_ACTION;
+	if (!strcmp(line, "reason") && read_word(value, verdict->reason, sizeof(verdict->reason)))
 		return HAS_REASON;
-	if (!strcmp(line, "text") && read_text(value, answer->verdict.text, sizeof(answer->verdict.text)))
+	if (!strcmp(line, "text") && read_text(value, verdict->text, sizeof(verdict->text)))
 		return HAS_TEXT;
 	return 0;
 }
 
-static bool is_whole(const char *kind, int fields, answer_t *answer)
+static bool is_complete(const char *kind, int fields, answer_t *answer)
 {
 	if (!strcmp(kind, "hello")) {
 		answer->kind = ANSWER_HELLO;
 		return fields == HAS_VERSION;
 	}
-	if (!strcmp(kind, "noted")) {
-		answer->kind = ANSWER_NOTED;
+	if (!strcmp(kind, "ack")) {
+		answer->kind = ANSWER_ACK;
 		return fields == HAS_NUMBER;
 	}
 	answer->kind = ANSWER_VERDICT;
-	return !strcmp(kind, "verdict") && (fields & ~(HAS_REASON | HAS_TEXT)) == (HAS_NUMBER | HAS_SAY);
+	return !strcmp(kind, "verdict")
+		&& (fields & ~(HAS_REASON | HAS_TEXT)) == (HAS_NUMBER | HAS_ACTION);
 }
 
 extern bool answer_read(const char *body, size_t length, answer_t *answer)
@@ -274,9 +284,10 @@ extern bool answer_read(const char *body, size_t length, answer_t *answer)
 		return false;
 	while (rest < copy + length) {
 		int field;
-		if (!(line = next_line(&rest, copy + length)) || !(field = read_field(line, answer)) || fields & field)
+		if (!(line = next_line(&rest, copy + length))
+		    || !(field = read_field(line, answer)) || fields & field)
 			return false;
 		fields |= field;
 	}
-	return is_whole(kind, fields, answer);
+	return is_complete(kind, fields, answer);
 }

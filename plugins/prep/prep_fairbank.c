@@ -1,7 +1,8 @@
-/* prep/fairbank: asks the agent before a job starts, and tells it of ends and changed limits.
+/* prep/fairbank: asks the agent before a job starts, and reports ends and changed time limits.
  *
- * Slurm calls prep_p_* with its job and node locks held: a frame is written and handed to the courier, nothing more.
- * settle() and look() run in the courier's clerk, with no lock held, and take Slurm's locks as Slurm's own threads do.
+ * Slurm calls prep_p_* with its job and node locks held, so they only write a frame and queue
+ * it. apply_verdict() and scan_jobs() run in the worker thread with no lock held, and take
+ * Slurm's locks as Slurm's own threads do.
  * SPDX-License-Identifier: GPL-2.0-or-later */
 #include "src/common/slurm_xlator.h"
 
@@ -18,21 +19,21 @@
 #include "src/slurmctld/slurmctld.h"
 
 #include "../plugin.h"
-#include "courier.h"
-#include "seen.h"
+#include "agent_client.h"
+#include "job_cache.h"
 #include "versions.h"
 
 FAIRBANK_PLUGIN("prep/fairbank", "asks the allocation bank before a job starts");
 
-#define MARK "Fairbank: "	/* what our admin comments begin with */
+#define COMMENT_PREFIX "Fairbank: "	/* of our admin comments */
 
-/* slurmd loads this, too, and has no such variables. */
+/* Weak, because slurmd loads this library too and does not have these variables. */
 extern list_t *job_list __attribute__((weak));
 extern time_t last_job_update __attribute__((weak));
 
 static prep_callbacks_t callbacks;
 
-/* ---------------------------------------------------------------- what is said of a job */
+/* ---------------------------------------------------------------- reports of a job */
 
 static void write_qos(frame_t *frame, const job_record_t *job)
 {
@@ -54,7 +55,8 @@ static void write_job(frame_t *frame, const job_record_t *job, const run_t *run,
 	frame_number(frame, "uid", job->user_id);
 	frame_number(frame, "gid", job->group_id);
 	frame_text(frame, "account", job->account);
-	frame_text(frame, "partition", job->part_ptr ? job->part_ptr->name : job->partition);
+	frame_text(frame, "partition",
+		   job->part_ptr ? job->part_ptr->name : job->partition);
 	write_qos(frame, job);
 	frame_text(frame, "tres", job->tres_fmt_alloc_str);
 	frame_free_text(frame, "name", job->name);
@@ -73,8 +75,9 @@ static void write_job(frame_t *frame, const job_record_t *job, const run_t *run,
 	}
 }
 
-/* What it ran, without the time in which it was suspended; also where its end came while it was. */
-static int64_t elapsed(const job_record_t *job)
+/* Return the seconds that a job ran without those in which it was suspended, also for a job that
+ * ended while it was suspended. */
+static int64_t elapsed_seconds(const job_record_t *job)
 {
 	int64_t seconds = job->end_time - job->start_time;
 
@@ -83,49 +86,56 @@ static int64_t elapsed(const job_record_t *job)
 	return seconds > 0 && job->start_time ? seconds : 0;
 }
 
-static void tell(const job_record_t *job, const run_t *run, letter_kind_t kind, const char *word)
+static void report(const job_record_t *job, const run_t *run, message_kind_t kind,
+		   const char *word)
 {
-	uint64_t number = courier_number();
+	uint64_t number = client_next_number();
 	frame_t frame;
 
 	frame_begin(&frame, word);
 	write_job(&frame, job, run, number);
 	frame_end(&frame);
-	courier_send(kind, run, number, &frame);
+	client_send(kind, run, number, &frame);
 }
 
-/* What accounting is told of it. A job that its node did not take in time, and that may be started again, is a node failure there; but
- * slurmctld puts it back into the queue before it calls us. */
-static const char *outcome(const job_record_t *job)
+/* Return the state as accounting records it. A job that its node did not launch in time, and
+ * that may start again, is NODE_FAIL there; but slurmctld puts it back into the queue before it
+ * calls us. */
+static const char *final_state(const job_record_t *job)
 {
 	if (job->job_state & JOB_REQUEUE)
 		return "REQUEUED";
 	return IS_JOB_PENDING(job) ? "NODE_FAIL" : job_state_string(job->job_state & JOB_STATE_BASE);
 }
 
-static void tell_end(const job_record_t *job, const run_t *run, bool begun)
+static void report_end(const job_record_t *job, const run_t *run, bool begun)
 {
-	uint64_t number = courier_number();
+	uint64_t number = client_next_number();
 	frame_t frame;
 
 	frame_begin(&frame, "epilog");
 	write_job(&frame, job, run, number);
 	frame_number(&frame, "end", job->end_time);
-	frame_number(&frame, "elapsed", elapsed(job));
+	frame_number(&frame, "elapsed", elapsed_seconds(job));
 	frame_number(&frame, "suspended", job->tot_sus_time);
-	frame_text(&frame, "state", outcome(job));
+	frame_text(&frame, "state", final_state(job));
 	frame_number(&frame, "exit", job->exit_code);
 	frame_number(&frame, "begun", begun ? 1 : 0);
 	frame_end(&frame);
-	courier_send(LETTER_END, run, number, &frame);
+	client_send(MESSAGE_EPILOG, run, number, &frame);
 }
 
 static run_t run_of(const job_record_t *job)
 {
-	return (run_t) { .job_id = job->job_id, .submitted = job->details ? job->details->submit_time : 0, .restart = job->restart_cnt };
+	return (run_t) {
+		.job_id = job->job_id,
+		.submitted = job->details ? job->details->submit_time : 0,
+		.restart = job->restart_cnt,
+	};
 }
 
-/* For an end of which we know no beginning, such as after a restart of slurmctld. Some requeues count before they call the epilog. */
+/* Return the run of an end without a cached start, such as after a restart of slurmctld. Some
+ * requeues increment the restart count before they call the epilog. */
 static run_t ended_run_of(const job_record_t *job)
 {
 	run_t run = run_of(job);
@@ -137,49 +147,54 @@ static run_t ended_run_of(const job_record_t *job)
 
 static bool is_refused(const job_record_t *job)
 {
-	return !xstrncmp(job->admin_comment, MARK, strlen(MARK));
+	return !xstrncmp(job->admin_comment, COMMENT_PREFIX, strlen(COMMENT_PREFIX));
 }
 
-/* ---------------------------------------------------------------- Slurm asks */
+/* ---------------------------------------------------------------- calls of Slurm */
 
 extern int prep_p_prolog_slurmctld(job_record_t *job, bool *async)
 {
-	seen_t *seen = seen_put(run_of(job));
+	cached_job_t *cached = job_cache_put(run_of(job));
 
-	seen->limit = job->time_limit;
-	seen->begun = false;
+	cached->limit = job->time_limit;
+	cached->begun = false;
 	*async = true;
-	tell(job, &seen->run, LETTER_QUESTION, "prolog");
+	report(job, &cached->run, MESSAGE_PROLOG, "prolog");
 	return SLURM_SUCCESS;
 }
 
-/* Nobody waits for this one: the end of a job is a fact, and is told until somebody has noted it. */
+/* Not asynchronous: the end of a job is a fact, and its report is repeated until it is
+ * acknowledged. */
 extern int prep_p_epilog_slurmctld(job_record_t *job, bool *async)
 {
-	seen_t *seen = seen_get(job->job_id);
-	run_t run = seen ? seen->run : ended_run_of(job);
+	cached_job_t *cached = job_cache_get(job->job_id);
+	run_t run = cached ? cached->run : ended_run_of(job);
 
 	*async = false;
-	courier_withdraw(&run);
-	tell_end(job, &run, seen ? seen->begun : !is_refused(job));
-	seen_drop(job->job_id);
+	client_withdraw(&run);
+	report_end(job, &run, cached ? cached->begun : !is_refused(job));
+	job_cache_remove(job->job_id);
 	return SLURM_SUCCESS;
 }
 
-/* ---------------------------------------------------------------- the agent has answered */
+/* ---------------------------------------------------------------- verdicts of the agent */
 
-static void comment_on(job_record_t *job, const verdict_t *verdict)
+static void set_comment(job_record_t *job, const verdict_t *verdict)
 {
+	const char *text = "the allocation bank refuses this job";
+
+	if (*verdict->text)
+		text = verdict->text;
 	xfree(job->admin_comment);
-	job->admin_comment = xstrdup_printf(MARK "%s", *verdict->text ? verdict->text : "the allocation bank refuses this job");
+	job->admin_comment = xstrdup_printf(COMMENT_PREFIX "%s", text);
 }
 
 static void let_run(job_record_t *job)
 {
-	seen_t *seen = seen_get(job->job_id);
+	cached_job_t *cached = job_cache_get(job->job_id);
 
-	if (seen)
-		seen->begun = true;
+	if (cached)
+		cached->begun = true;
 	if (is_refused(job))
 		xfree(job->admin_comment);
 }
@@ -188,7 +203,7 @@ static void cancel(job_record_t *job, const verdict_t *verdict)
 {
 	job_record_t *leader = job->het_job_id ? find_job_record(job->het_job_id) : NULL;
 
-	comment_on(job, verdict);
+	set_comment(job, verdict);
 	srun_user_message(job, job->admin_comment);
 	if (leader && leader->het_job_list)
 		het_job_signal(leader, SIGKILL, 0, 0, false);
@@ -196,9 +211,9 @@ static void cancel(job_record_t *job, const verdict_t *verdict)
 		job_signal(job, SIGKILL, 0, 0, false);
 }
 
-static void write_reason(job_record_t *job, const verdict_t *verdict)
+static void set_reason(job_record_t *job, const verdict_t *verdict)
 {
-	job->state_reason = WAIT_HELD;	/* so that only an operator may release it */
+	job->state_reason = WAIT_HELD;	/* only an operator may release it */
 	xfree(job->state_desc);
 	job->state_desc = xstrdup(*verdict->reason ? verdict->reason : "Refused_by_Fairbank");
 }
@@ -206,43 +221,44 @@ static void write_reason(job_record_t *job, const verdict_t *verdict)
 typedef struct {
 	const verdict_t *verdict;
 	bool held;
-} holding_t;
+} hold_t;
 
-static int prepare_hold(void *each, void *of)
+static int prepare_hold(void *record, void *argument)
 {
-	job_record_t *job = each;
-	holding_t *holding = of;
+	job_record_t *job = record;
+	hold_t *hold = argument;
 
-	comment_on(job, holding->verdict);
-	job->details->requeue |= 2;	/* for a moment, also with --no-requeue */
+	set_comment(job, hold->verdict);
+	job->details->requeue |= 2;	/* until finish_hold(), so that --no-requeue does not matter */
 	return 0;
 }
 
-static int finish_hold(void *each, void *of)
+static int finish_hold(void *record, void *argument)
 {
-	job_record_t *job = each;
-	holding_t *holding = of;
+	job_record_t *job = record;
+	hold_t *hold = argument;
 
 	job->details->requeue &= ~2;
-	if (!holding->held)
+	if (!hold->held)
 		return 0;
 	job->priority = 0;
-	write_reason(job, holding->verdict);
+	set_reason(job, hold->verdict);
 	return 0;
 }
 
-/* Until the callback a held job still has a prolog running. A scheduler that passes by before takes that for cleaning up, which wipes our
- * reason out: nobody could read then what the job waits for, and we would not know it among those to release. */
-static int repeat_reason(void *each, void *of)
+/* Until the callback a held job still has a running prolog. A scheduling pass in between takes
+ * the job for one that is cleaning up and removes our reason: then squeue would not show it, and
+ * the scan could not find the job to release it. */
+static int repeat_reason(void *record, void *argument)
 {
-	job_record_t *job = each;
+	job_record_t *job = record;
 
 	if (IS_JOB_PENDING(job) && !job->priority && !job->state_desc && is_refused(job))
-		write_reason(job, of);
+		set_reason(job, argument);
 	return 0;
 }
 
-static void hold_to_reason(const run_t *run, const verdict_t *verdict)
+static void restore_reason(const run_t *run, const verdict_t *verdict)
 {
 	slurmctld_lock_t locks = { .conf = READ_LOCK, .job = WRITE_LOCK };
 	job_record_t *job, *leader;
@@ -259,78 +275,85 @@ static void hold_to_reason(const run_t *run, const verdict_t *verdict)
 	unlock_slurmctld(locks);
 }
 
-/* Back into the queue, held, under one lock: nothing can start it in between. False for what cannot wait in a queue. */
-static bool hold(job_record_t *job, const verdict_t *verdict)
+/* Requeue the job and hold it under one lock, so that it cannot start in between. Return false
+ * for an interactive job, which cannot wait in a queue. */
+static bool hold_job(job_record_t *job, const verdict_t *verdict)
 {
 	job_record_t *leader = job->het_job_id ? find_job_record(job->het_job_id) : NULL;
 	list_t *parts = leader ? leader->het_job_list : NULL;
-	holding_t holding = { .verdict = verdict };
+	hold_t hold = { .verdict = verdict };
 
 	if (!job->batch_flag)
 		return false;
 	if (parts)
-		list_for_each(parts, prepare_hold, &holding);
+		list_for_each(parts, prepare_hold, &hold);
 	else
-		prepare_hold(job, &holding);
-	holding.held = job_requeue(0, parts ? leader->job_id : job->job_id, NULL, false, JOB_REQUEUE_HOLD) == SLURM_SUCCESS;
+		prepare_hold(job, &hold);
+	hold.held = job_requeue(0, parts ? leader->job_id : job->job_id, NULL, false,
+				JOB_REQUEUE_HOLD) == SLURM_SUCCESS;
 	if (parts)
-		list_for_each(parts, finish_hold, &holding);
+		list_for_each(parts, finish_hold, &hold);
 	else
-		finish_hold(job, &holding);
-	return holding.held;
+		finish_hold(job, &hold);
+	return hold.held;
 }
 
-static bool is_same(const job_record_t *job, const run_t *run)
+static bool is_same_run(const job_record_t *job, const run_t *run)
 {
-	return job->details && job->details->submit_time == run->submitted && job->restart_cnt == run->restart;
+	return job->details && job->details->submit_time == run->submitted
+		&& job->restart_cnt == run->restart;
 }
 
-static void settle(const run_t *run, const verdict_t *verdict)
+static void apply_verdict(const run_t *run, const verdict_t *verdict)
 {
-	slurmctld_lock_t locks = { .conf = READ_LOCK, .job = WRITE_LOCK, .node = WRITE_LOCK, .part = READ_LOCK, .fed = READ_LOCK };
+	slurmctld_lock_t locks = {
+		.conf = READ_LOCK, .job = WRITE_LOCK, .node = WRITE_LOCK,
+		.part = READ_LOCK, .fed = READ_LOCK,
+	};
 	job_record_t *job;
 	bool held = false;
 
 	lock_slurmctld(locks);
 	job = find_job_record(run->job_id);
-	if (job && is_same(job, run) && IS_JOB_CONFIGURING(job)) {
-		if (verdict->say == SAY_RUN)
+	if (job && is_same_run(job, run) && IS_JOB_CONFIGURING(job)) {
+		if (verdict->action == ACTION_RUN)
 			let_run(job);
-		else if (verdict->say == SAY_CANCEL || !(held = hold(job, verdict)))
+		else if (verdict->action == ACTION_CANCEL || !(held = hold_job(job, verdict)))
 			cancel(job, verdict);
 		last_job_update = time(NULL);
 	}
 	unlock_slurmctld(locks);
+	/* Each prolog needs this exactly once, in whatever state the job is now. */
 	if (job)
-		callbacks.prolog_slurmctld(0, run->job_id, false);	/* each prolog wants this once, whatever became of the job */
+		callbacks.prolog_slurmctld(0, run->job_id, false);
 	if (held)
-		hold_to_reason(run, verdict);
+		restore_reason(run, verdict);
 }
 
-/* ---------------------------------------------------------------- a look at all jobs */
+/* ---------------------------------------------------------------- scan of all jobs */
 
 typedef struct {
-	bool afresh, ends;
-} looking_t;
+	bool resend, ends;
+} scan_t;
 
-/* A limit is told when it has changed, and where we cannot know whether it has. */
-static void watch(const job_record_t *job, bool afresh)
+/* Report the limit if it has changed, or if we cannot know that. */
+static void check_limit(const job_record_t *job, bool resend)
 {
-	seen_t *seen = seen_get(job->job_id);
-	bool news = afresh || !seen || seen->limit != job->time_limit;
+	cached_job_t *cached = job_cache_get(job->job_id);
+	bool is_new = resend || !cached || cached->limit != job->time_limit;
 
-	if (!seen) {
-		seen = seen_put(run_of(job));
-		seen->begun = true;
+	if (!cached) {
+		cached = job_cache_put(run_of(job));
+		cached->begun = true;
 	}
-	seen_mark(seen);
-	if (news && seen->begun) {
-		seen->limit = job->time_limit;
-		tell(job, &seen->run, LETTER_LIMIT, "limit");
+	job_cache_mark(cached);
+	if (is_new && cached->begun) {
+		cached->limit = job->time_limit;
+		report(job, &cached->run, MESSAGE_LIMIT, "limit");
 	}
 }
 
-/* What was held because nobody answered goes on when somebody does. */
+/* Release a job that was held because the agent did not answer. */
 static void release(job_record_t *job)
 {
 	job->direct_set_prio = 0;
@@ -343,60 +366,65 @@ static void release(job_record_t *job)
 	info("%s: %pJ is released: the agent is back", plugin_type, job);
 }
 
-static int look_at(void *each, void *of)
+static int scan_job(void *record, void *argument)
 {
-	job_record_t *job = each;
-	looking_t *looking = of;
+	job_record_t *job = record;
+	scan_t *scan = argument;
 	run_t run;
 
 	if (IS_JOB_CONFIGURING(job) || IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) {
 		if (!IS_JOB_CONFIGURING(job))
-			watch(job, looking->afresh);
-		else if (seen_get(job->job_id))
-			seen_mark(seen_get(job->job_id));
-	} else if (looking->afresh && IS_JOB_PENDING(job) && !job->priority && !xstrcmp(job->state_desc, REASON_SILENCE)) {
+			check_limit(job, scan->resend);
+		else if (job_cache_get(job->job_id))
+			job_cache_mark(job_cache_get(job->job_id));
+	} else if (scan->resend && IS_JOB_PENDING(job) && !job->priority
+		   && !xstrcmp(job->state_desc, REASON_BANK_DOWN)) {
 		release(job);
-	} else if (looking->ends && IS_JOB_FINISHED(job) && job->nodes) {
+	} else if (scan->ends && IS_JOB_FINISHED(job) && job->nodes) {
 		run = run_of(job);
-		tell_end(job, &run, !is_refused(job));
+		report_end(job, &run, !is_refused(job));
 	}
 	return 0;
 }
 
-static bool look(bool afresh, bool ends)
+static bool scan_jobs(bool resend, bool ends)
 {
-	slurmctld_lock_t reading = { .conf = READ_LOCK, .job = READ_LOCK, .part = READ_LOCK };
-	slurmctld_lock_t writing = { .conf = READ_LOCK, .job = WRITE_LOCK, .node = READ_LOCK, .part = READ_LOCK };
-	looking_t looking = { .afresh = afresh, .ends = ends };
-	bool there;
+	slurmctld_lock_t read = { .conf = READ_LOCK, .job = READ_LOCK, .part = READ_LOCK };
+	slurmctld_lock_t write = {
+		.conf = READ_LOCK, .job = WRITE_LOCK, .node = READ_LOCK, .part = READ_LOCK,
+	};
+	slurmctld_lock_t locks = resend ? write : read;	/* only a resend releases jobs */
+	scan_t scan = { .resend = resend, .ends = ends };
+	bool is_ready;
 
-	lock_slurmctld(afresh ? writing : reading);
-	if ((there = job_list != NULL)) {
-		seen_begin_round();
-		list_for_each(job_list, look_at, &looking);
-		seen_sweep();
+	lock_slurmctld(locks);
+	if ((is_ready = job_list != NULL)) {
+		job_cache_start_scan();
+		list_for_each(job_list, scan_job, &scan);
+		job_cache_end_scan();
 	}
-	unlock_slurmctld(afresh ? writing : reading);
-	return there;
+	unlock_slurmctld(locks);
+	return is_ready;
 }
 
-/* ---------------------------------------------------------------- life */
+/* ---------------------------------------------------------------- settings, start and stop */
 
-static bool read_setting(const char *name, const char *value, void *read)
+static bool read_setting(const char *name, const char *value, void *result)
 {
-	courier_settings_t *settings = read;
+	client_settings_t *settings = result;
 
-	if (!strcmp(name, "fairbank_socket") && *value == '/' && strlen(value) < sizeof(settings->socket)) {
+	if (!strcmp(name, "fairbank_socket") && *value == '/'
+	    && strlen(value) < sizeof(settings->socket)) {
 		strcpy(settings->socket, value);
 		return true;
 	}
 	if (!strcmp(name, "fairbank_patience"))
 		return read_number(value, 10000000, &settings->patience);
-	if (!strcmp(name, "fairbank_watch"))
-		return read_number(value, 10000000, &settings->watch);
-	if (!strcmp(name, "fairbank_letters"))
-		return read_number(value, 10000000, &settings->most);
-	if (!strcmp(name, "fairbank_silence")) {
+	if (!strcmp(name, "fairbank_poll_interval"))
+		return read_number(value, 10000000, &settings->poll_interval);
+	if (!strcmp(name, "fairbank_max_messages"))
+		return read_number(value, 10000000, &settings->max_messages);
+	if (!strcmp(name, "fairbank_outage_policy")) {
 		settings->open = !strcmp(value, "open");
 		return settings->open || !strcmp(value, "closed");
 	}
@@ -405,8 +433,15 @@ static bool read_setting(const char *name, const char *value, void *read)
 
 static bool start(void)
 {
-	courier_settings_t settings = { .socket = "/run/fairbank-agent/prep.sock", .patience = 30, .watch = 5, .most = 20000 };
-	courier_hooks_t hooks = { .settle = settle, .look = look, .log = note };
+	client_settings_t settings = {
+		.socket = "/run/fairbank-agent/prep.sock",
+		.patience = 30,
+		.poll_interval = 5,
+		.max_messages = 20000,
+	};
+	client_callbacks_t our_callbacks = {
+		.apply_verdict = apply_verdict, .scan_jobs = scan_jobs, .log = write_log,
+	};
 	frame_t hello;
 
 	if (!read_params(slurm_conf.prep_params, "PrEpParameters", read_setting, &settings))
@@ -415,10 +450,11 @@ static bool start(void)
 	frame_number(&hello, "version", WIRE_VERSION);
 	frame_text(&hello, "slurm", SLURM_VERSION_STRING);
 	frame_text(&hello, "cluster", slurm_conf.cluster_name);
-	return frame_end(&hello) && courier_start(&settings, &hooks, &hello);
+	return frame_end(&hello) && client_start(&settings, &our_callbacks, &hello);
 }
 
-/* Slurm gives the callbacks once; after a reconfiguration that unloads and loads plug-ins only this is called. */
+/* Slurm registers its callbacks once. After a reconfiguration that loads the plug-ins again it only
+ * calls init(). */
 extern int init(void)
 {
 	if (callbacks.prolog_slurmctld && !start())
@@ -428,7 +464,7 @@ extern int init(void)
 
 extern void fini(void)
 {
-	courier_stop();
+	client_stop();
 }
 
 extern void prep_p_register_callbacks(prep_callbacks_t *given)
@@ -442,7 +478,8 @@ extern void prep_p_register_callbacks(prep_callbacks_t *given)
 
 extern void prep_p_required(prep_call_type_t type, bool *required)
 {
-	*required = callbacks.prolog_slurmctld && (type == PREP_PROLOG_SLURMCTLD || type == PREP_EPILOG_SLURMCTLD);
+	*required = callbacks.prolog_slurmctld
+		&& (type == PREP_PROLOG_SLURMCTLD || type == PREP_EPILOG_SLURMCTLD);
 }
 
 extern int prep_p_prolog(job_env_t *job_env, slurm_cred_t *cred)

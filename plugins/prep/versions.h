@@ -1,5 +1,6 @@
-/* Where Slurm's releases differ in what the PrEp plug-in uses of them: all of it, and nowhere else. (The site factor one uses nothing that has changed.)
- * A release is known, and named in plugins/build, when `make test-slurm` has been run with it.
+/* All differences between Slurm's releases that matter to the PrEp plug-in. (The site factor
+ * plug-in uses nothing that has changed.) A release is in the list of plugins/build once `make
+ * test-slurm` has passed with it.
  * SPDX-License-Identifier: GPL-2.0-or-later */
 #ifndef FAIRBANK_PREP_VERSIONS_H
 #define FAIRBANK_PREP_VERSIONS_H

@@ -1,5 +1,6 @@
-/* For tests: `check FILE NOW` checks a table and answers each "account partition" of the standard input with its value at that instant, or
- * tells what is wrong. `check keep FILE` does the same through the keeper, and tells what it logs.
+/* Test program. `check FILE NOW` checks a table, and prints the value at that time for each
+ * "account partition" of standard input, or the problem. `check reload FILE` does the same
+ * through table_reload.c, and prints its log.
  * SPDX-License-Identifier: GPL-2.0-or-later */
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,71 +9,73 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "keeper.h"
+#include "table_reload.h"
 
-static bool question(char *account, char *partition)
+static bool read_question(char *account, char *partition)
 {
 	return scanf("%199s %199s", account, partition) == 2;
 }
 
-static void answer(const table_t *table)
+static void print_values(const table_t *table)
 {
 	char account[200], partition[200];
 
-	while (question(account, partition))
+	while (read_question(account, partition))
 		printf("%d\n", table ? table_value(table, account, partition) : 0);
 }
 
-/* The copy has no byte to spare, so that the compiler's guards see each that is read beyond it. */
+/* The copy has exactly the length of the file, so that the sanitizer finds each read beyond it. */
 static int check_file(const char *path, int64_t now)
 {
 	FILE *file = fopen(path, "r");
 	char *bytes = malloc(TABLE_MAX + 1);
 	size_t length = file ? fread(bytes, 1, TABLE_MAX + 1, file) : 0;
 	char *exact = malloc(length ? length : 1);
-	const char *wrong;
+	const char *problem;
 	table_t table;
 
 	memcpy(exact, bytes, length);
 	free(bytes);
-	wrong = table_check(exact, length, &table);
-	if (wrong)
-		printf("%s\n", wrong);
+	problem = table_check(exact, length, &table);
+	if (problem)
+		printf("%s\n", problem);
 	else
-		answer(table_is_fresh(&table, now) ? &table : NULL);
+		print_values(table_is_fresh(&table, now) ? &table : NULL);
 	free(exact);
 	return !file || fclose(file);
 }
 
-static void note(bool is_error, const char *text)
+static void write_log(bool is_error, const char *text)
 {
 	printf("%s %s\n", is_error ? "error" : "info", text);
 	fflush(stdout);
 }
 
-static int check_keeper(const char *path)
+static int check_reload(const char *path)
 {
-	keeper_settings_t settings = { .look = 20 };
+	reload_settings_t settings = { .interval_ms = 20 };
 	char account[200], partition[200];
 
 	snprintf(settings.path, sizeof(settings.path), "%s", path);
-	if (!keeper_start(&settings, note))
+	if (!table_reload_start(&settings, write_log))
 		return 1;
-	while (question(account, partition)) {
-		const table_t *table = keeper_take();
+	while (read_question(account, partition)) {
+		const table_t *table = table_acquire();
 		int32_t value = table ? table_value(table, account, partition) : 0;
 
-		keeper_give();
+		table_release();
 		printf("%d\n", value);
 		fflush(stdout);
 	}
-	keeper_stop();
+	table_reload_stop();
 	return 0;
 }
 
-int main(int count, char **words)
+int main(int count, char **arguments)
 {
 	if (count != 3)
 		return 2;
-	return strcmp(words[1], "keep") ? check_file(words[1], strtoll(words[2], NULL, 10)) : check_keeper(words[2]);
+	if (!strcmp(arguments[1], "reload"))
+		return check_reload(arguments[2]);
+	return check_file(arguments[1], strtoll(arguments[2], NULL, 10));
 }

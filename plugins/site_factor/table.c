@@ -5,36 +5,37 @@
 #include <string.h>
 
 #define VERSION 1
-#define VALUE_MAX 2147483645	/* Slurm's */
+#define VALUE_MAX 2147483645	/* largest site factor of Slurm */
 
 static const char magic[8] = "FBSITEF\n";
 
-typedef struct {		/* little-endian, as is a row */
+typedef struct {		/* little-endian, as in a row */
 	char magic[8];
-	uint32_t version, sum;
-	uint64_t written;	/* from here on it is summed */
-	uint32_t stale, partitions, entries, nothing;
+	uint32_t version, checksum;
+	uint64_t written;	/* first field that the checksum covers */
+	uint32_t stale, partitions, entries, unused;
 } head_t;
 
 struct table_row {
 	char name[72];		/* an account, or a partition */
 	char resource[40];
-	uint32_t value, nothing;
+	uint32_t value, unused;
 };
 
-_Static_assert(sizeof(head_t) == 40 && sizeof(table_row_t) == 120, "the form of the file");
+_Static_assert(sizeof(head_t) == 40 && sizeof(table_row_t) == 120, "format of the file");
 
-/* CRC-32, bit by bit: a table is summed when it changes, and by a thread that has time. */
-static uint32_t sum_of(const unsigned char *bytes, size_t length)
+/* CRC-32, bit by bit: it runs only when the table has changed, in a thread that nothing waits
+ * for. */
+static uint32_t checksum(const unsigned char *bytes, size_t length)
 {
-	uint32_t sum = UINT32_MAX;
+	uint32_t crc = UINT32_MAX;
 
 	for (size_t i = 0; i < length; i++) {
-		sum ^= bytes[i];
+		crc ^= bytes[i];
 		for (int bit = 0; bit < 8; bit++)
-			sum = sum >> 1 ^ (sum & 1 ? 0xedb88320 : 0);
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
 	}
-	return ~sum;
+	return ~crc;
 }
 
 static int32_t value_of(const table_row_t *row)
@@ -42,7 +43,7 @@ static int32_t value_of(const table_row_t *row)
 	return (int32_t) le32toh(row->value);
 }
 
-/* Visible ASCII, at least one, then only zeros, at least one. */
+/* Return true for one or more visible ASCII characters, then one or more zeros up to the end. */
 static bool is_name(const char *text, size_t size)
 {
 	size_t length = 0;
@@ -62,15 +63,16 @@ static bool is_row(const table_row_t *row)
 {
 	int32_t value = value_of(row);
 
-	return is_name(row->name, sizeof(row->name)) && is_name(row->resource, sizeof(row->resource)) && !row->nothing
-		&& value <= VALUE_MAX && value >= -VALUE_MAX;
+	return is_name(row->name, sizeof(row->name))
+		&& is_name(row->resource, sizeof(row->resource))
+		&& !row->unused && value <= VALUE_MAX && value >= -VALUE_MAX;
 }
 
 static int compare(const table_row_t *row, const char *name, const char *resource)
 {
-	int found = strcmp(row->name, name);
+	int order = strcmp(row->name, name);
 
-	return found || !resource ? found : strcmp(row->resource, resource);
+	return order || !resource ? order : strcmp(row->resource, resource);
 }
 
 static const char *check_rows(const table_row_t *rows, uint32_t count, bool by_name)
@@ -87,7 +89,8 @@ static const char *check_rows(const table_row_t *rows, uint32_t count, bool by_n
 extern const char *table_check(const void *bytes, size_t length, table_t *table)
 {
 	const head_t *head = bytes;
-	const char *wrong;
+	const char *problem;
+	uint64_t size;
 
 	if (length < sizeof(*head) || memcmp(head->magic, magic, sizeof(magic)))
 		return "it is no table of site factors";
@@ -95,17 +98,19 @@ extern const char *table_check(const void *bytes, size_t length, table_t *table)
 		return "its version is not known to this plug-in";
 	table->partitions = le32toh(head->partitions);
 	table->entries = le32toh(head->entries);
-	if (length > TABLE_MAX || sizeof(*head) + ((uint64_t) table->partitions + table->entries) * sizeof(table_row_t) != length)
+	size = sizeof(*head) + ((uint64_t) table->partitions + table->entries) * sizeof(table_row_t);
+	if (length > TABLE_MAX || size != length)
 		return "its length is not what its head says";
-	if (sum_of((const unsigned char *) &head->written, length - offsetof(head_t, written)) != le32toh(head->sum))
+	if (checksum((const unsigned char *) &head->written, length - offsetof(head_t, written))
+	    != le32toh(head->checksum))
 		return "its checksum is wrong";
 	table->written = (int64_t) le64toh(head->written);
 	table->stale = le32toh(head->stale);
 	table->rows = (const table_row_t *) (head + 1);
-	if (head->nothing || table->stale > INT32_MAX || table->written < 0)
+	if (head->unused || table->stale > INT32_MAX || table->written < 0)
 		return "its head is wrong";
-	if ((wrong = check_rows(table->rows, table->partitions, true)))
-		return wrong;
+	if ((problem = check_rows(table->rows, table->partitions, true)))
+		return problem;
 	return check_rows(table->rows + table->partitions, table->entries, false);
 }
 
@@ -116,17 +121,18 @@ extern bool table_is_fresh(const table_t *table, int64_t now)
 	return age <= table->stale;
 }
 
-static const table_row_t *find(const table_row_t *rows, uint32_t count, const char *name, const char *resource)
+static const table_row_t *find(const table_row_t *rows, uint32_t count, const char *name,
+			       const char *resource)
 {
 	uint32_t low = 0, high = count;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		int found = compare(&rows[middle], name, resource);
+		int order = compare(&rows[middle], name, resource);
 
-		if (!found)
+		if (!order)
 			return &rows[middle];
-		if (found < 0)
+		if (order < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -137,7 +143,10 @@ static const table_row_t *find(const table_row_t *rows, uint32_t count, const ch
 extern int32_t table_value(const table_t *table, const char *account, const char *partition)
 {
 	const table_row_t *place = find(table->rows, table->partitions, partition, NULL);
-	const table_row_t *row = place ? find(table->rows + table->partitions, table->entries, account, place->resource) : NULL;
+	const table_row_t *row = NULL;
 
+	if (place)
+		row = find(table->rows + table->partitions, table->entries, account,
+			   place->resource);
 	return row ? value_of(row) : 0;
 }

@@ -15,14 +15,13 @@ from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import Trouble
 from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.core.units import SuMinutes
-from fairbank.rest.asking.reading import read_json
-from fairbank.rest.asking.reports import report_of
-from fairbank.rest.bodies.answers import ReportAnswer
-from fairbank.rest.bodies.requests import AnyReport, Reports
-from fairbank.rest.problems import problem_of_refusal, refused
+from fairbank.rest.json_body import read_json
+from fairbank.rest.problems import problem_of_refusal
+from fairbank.rest.schemas.envelope import granted
+from fairbank.rest.schemas.job import ReportAnswer
+from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
 from fairbank.rest.statuses import status_of
-from fairbank.rest.views import granted
-from fairbank.service.identity import Asker, Staff
+from fairbank.service.access.identity import Asker, Staff
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 from tests.agent.plugin import ACCOUNT, BEGAN, CLUSTER, PARTITION
@@ -48,8 +47,8 @@ class InProcessBank:
             policy=rules,
             key=b"k" * 32,
         )
-        counter = self._services.counter
-        (found,) = counter.ask(
+        counter = self._services.write_queue
+        (found,) = counter.apply(
             [Asked(CreateProject(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)]
         )
         assert isinstance(found, Done)
@@ -62,13 +61,13 @@ class InProcessBank:
             end=end,
             deposit=SuMinutes(credit),
         )
-        (opened,) = counter.ask([Asked(wish, NOW, 0)])
+        (opened,) = counter.apply([Asked(wish, NOW, 0)])
         assert isinstance(opened, Done)
         self.allocation = opened.allocation or 0
 
     def bulk(self, body: bytes) -> list[ReportAnswer]:
         """POST /job/bulk."""
-        read = [self._read(raw) for raw in msgspec.json.decode(body, type=Reports).reports]
+        read = [self._read(raw) for raw in msgspec.json.decode(body, type=ReportBatch).reports]
         prepared = iter(
             self._services.reports.prepare(
                 US, [each for each in read if not isinstance(each, Trouble)]
@@ -76,13 +75,13 @@ class InProcessBank:
         )
         asked = [each if isinstance(each, Trouble) else next(prepared) for each in read]
         outcomes = iter(
-            self._services.counter.ask([each for each in asked if isinstance(each, Asked)])
+            self._services.write_queue.apply([each for each in asked if isinstance(each, Asked)])
         )
         return [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in asked]
 
     def _read(self, raw: msgspec.Raw) -> RunReport | Trouble:
         try:
-            return report_of(read_json(raw, AnyReport))
+            return run_report(read_json(raw, AnyReport))
         except Trouble as trouble:
             return trouble
 
@@ -119,7 +118,7 @@ def _answer(came: object) -> ReportAnswer:
                 status=problem.status,
                 detail=problem.detail,
                 remedy=problem.remedy,
-                refusal=refused(came),
+                refusal=problem.refusal,
             )
         case Trouble():
             return ReportAnswer(

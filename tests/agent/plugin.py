@@ -10,45 +10,45 @@ from typing import Any
 
 import msgspec
 
-from fairbank.cluster.job import Run
-from fairbank.slurm.frames import ANSWER_MAX, answer, bodies, encode
-from fairbank.slurm.records import (
+from fairbank.agent.protocol import AGENT_BODY_MAX, decode_agent_message, encode, split_frames
+from fairbank.agent.protocol.messages import (
     VERSION,
-    EpilogTold,
+    Ack,
+    EpilogEvent,
     Greeting,
-    LimitChanged,
-    Noted,
-    PrologAsked,
+    LimitEvent,
+    PrologRequest,
     Verdict,
     Welcome,
 )
-from tests.support.waiting import wait_until
+from fairbank.cluster.job import Run
+from tests.support.conditions import wait_until
 
 CLUSTER, ACCOUNT, PARTITION = "local", "chem", "cpu"
 HOUR = 3_600
-Said = PrologAsked | LimitChanged | EpilogTold
+Said = PrologRequest | LimitEvent | EpilogEvent
 BEGAN = 1_750_000_000
 
 
-def asks(job: int, **more: Any) -> PrologAsked:
+def asks(job: int, **more: Any) -> PrologRequest:
     """A job of one billing unit and one hour asks whether it may start."""
-    return PrologAsked(**_facts(job) | more)
+    return PrologRequest(**_facts(job) | more)
 
 
-def limits(job: int, seconds: int | None, **more: Any) -> LimitChanged:
-    return LimitChanged(**_facts(job) | {"limit_seconds": seconds} | more)
+def limits(job: int, seconds: int | None, **more: Any) -> LimitEvent:
+    return LimitEvent(**_facts(job) | {"limit_seconds": seconds} | more)
 
 
 def ends(
     job: int, elapsed: int = HOUR, *, begun: bool = True, state: str = "COMPLETED", **more: Any
-) -> EpilogTold:
+) -> EpilogEvent:
     end = {
         "end": BEGAN + elapsed,
         "elapsed_seconds": elapsed,
         "suspended_seconds": 0,
         "exit_status": 0,
     }
-    return EpilogTold(**_facts(job) | end | {"begun": begun, "state": state} | more)
+    return EpilogEvent(**_facts(job) | end | {"begun": begun, "state": state} | more)
 
 
 def _facts(job: int) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Plugin:
         self._number = 0
         self._rest = b""
         self._wire: socket.socket | None = None
-        self.answers: dict[int, Verdict | Noted] = {}
+        self.answers: dict[int, Verdict | Ack] = {}
         self.met = 0
 
     def connect(self, seconds: float = 30) -> Plugin:
@@ -134,9 +134,9 @@ class Plugin:
         if not received:
             self.hang_up()
             return False
-        whole, self._rest = bodies(self._rest + received, most=ANSWER_MAX)
+        whole, self._rest = split_frames(self._rest + received, max_body=AGENT_BODY_MAX)
         for body in whole:
-            said = answer(body)
+            said = decode_agent_message(body)
             if not isinstance(said, Welcome):
                 self.answers[said.number] = said
                 self._kept.pop(said.number, None)
@@ -144,7 +144,7 @@ class Plugin:
 
     def wait(
         self, numbers: Iterable[int], seconds: float = 30, *, again: bool = False
-    ) -> list[Verdict | Noted]:
+    ) -> list[Verdict | Ack]:
         """The answers to these. `again`: connect again when the agent goes away."""
         wanted = list(numbers)
 
@@ -156,13 +156,11 @@ class Plugin:
         wait_until(there, f"{len(wanted)} answers", seconds=seconds)
         return [self.answers[number] for number in wanted]
 
-    def settle(
-        self, *told: Said, seconds: float = 30, again: bool = False
-    ) -> list[Verdict | Noted]:
+    def settle(self, *told: Said, seconds: float = 30, again: bool = False) -> list[Verdict | Ack]:
         """Say these and wait for their answers."""
         return self.wait(self.say(*told), seconds, again=again)
 
-    def verdict(self, told: PrologAsked, seconds: float = 30) -> Verdict:
+    def verdict(self, told: PrologRequest, seconds: float = 30) -> Verdict:
         (said,) = self.settle(told, seconds=seconds)
         assert isinstance(said, Verdict)
         return said

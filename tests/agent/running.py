@@ -12,9 +12,9 @@ from typing import Any
 from fairbank.core.errors import Trouble
 from fairbank.rest.client import Client, parse_address
 from tests.support.account import Account
+from tests.support.conditions import wait_until
 from tests.support.daemon import Daemon
 from tests.support.server import FAIRBANK, PASSED_ON
-from tests.support.waiting import wait_until
 
 
 class RunningAgent(Daemon):
@@ -79,7 +79,7 @@ class RunningAgent(Daemon):
     def wait_until_empty(self, seconds: float = 30) -> None:
         """Until the bank has answered all that waits."""
         wait_until(
-            lambda: self.status()["outbox"]["letters"] == 0, "an empty outbox", seconds=seconds
+            lambda: self.status()["outbox"]["reports"] == 0, "an empty outbox", seconds=seconds
         )
 
     def _command(self) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairbank.slurm.agent.letters import State
-from fairbank.slurm.agent.silence import PartitionTerms
+from fairbank.agent.outage_policy import PartitionTerms
+from fairbank.agent.run_states import AgentRunState
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks
 from tests.agent.world import World
@@ -17,8 +17,8 @@ def world_with(tmp_path: Path, bank: InProcessBank, **terms: object) -> World:
     return World(tmp_path, bank, PartitionTerms(**{"patience": 4, **terms}))  # type: ignore[arg-type]
 
 
-def state_of(world: World, job: int) -> State | None:
-    known = world.core.memory.get(str(asks(job).run))
+def state_of(world: World, job: int) -> AgentRunState | None:
+    known = world.engine.flow.memory.get(str(asks(job).run))
     return known.state if known else None
 
 
@@ -26,7 +26,7 @@ def verdict(world: World) -> str:
     world.listen()
     ((_, said),) = world.settled
     world.settled.clear()
-    return said.say
+    return said.action
 
 
 def lose_a_request(world: World) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairbank.slurm.agent.letters import State
-from fairbank.slurm.agent.silence import FRESH_SECONDS, Silence
-from fairbank.slurm.report_results import Judgement, ReportResult
+from fairbank.agent.outage_policy import FRESH_SECONDS, OutagePolicy
+from fairbank.agent.reports.results import ReportResult, ResultKind
+from fairbank.agent.run_states import AgentRunState
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks, ends
 from tests.agent.scenes import state_of, verdict, world_with
@@ -15,13 +15,13 @@ from tests.agent.scenes import state_of, verdict, world_with
 def test_an_open_partition_goes_on_when_the_bank_refuses_later(
     tmp_path: Path, bank: InProcessBank
 ) -> None:
-    world = world_with(tmp_path, bank, silence=Silence.OPEN)
+    world = world_with(tmp_path, bank, outage_policy=OutagePolicy.OPEN)
     dear = asks(1).billing * 1_000
     world.say(asks(1, billing=dear))
     world.pass_time(5)
     assert verdict(world) == "run"
     world.settle()
-    assert state_of(world, 1) is State.UNHELD
+    assert state_of(world, 1) is AgentRunState.WITHOUT_HOLD
     world.say(ends(1, 60, billing=dear))
     world.settle()
     assert bank.sums() == (1_000, 0)
@@ -31,7 +31,7 @@ def test_an_open_partition_goes_on_when_the_bank_refuses_later(
 def test_a_job_runs_ahead_of_the_bank_only_where_much_was_left_lately(
     tmp_path: Path, bank: InProcessBank
 ) -> None:
-    world = world_with(tmp_path, bank, ahead=10)
+    world = world_with(tmp_path, bank, optimistic_start=10)
     world.say(asks(1))
     world.listen()
     assert world.settled == [], "nothing is known yet"
@@ -57,22 +57,22 @@ def test_a_job_runs_ahead_of_the_bank_only_where_much_was_left_lately(
 def test_a_job_that_ran_ahead_and_was_refused_is_charged_at_its_end(
     tmp_path: Path, bank: InProcessBank
 ) -> None:
-    world = world_with(tmp_path, bank, ahead=1)
+    world = world_with(tmp_path, bank, optimistic_start=1)
     for job in (1, 2):
         world.say(asks(job, billing=asks(job).billing * 40))
         world.settle()
-    world.core.credit.learn(
+    world.engine.credit.learn(
         {"do": "", "cluster": "local", "account": "chem", "partition": "cpu"}, RICH, world.now
     )
     world.settled.clear()
     world.say(asks(3, billing=asks(3).billing * 40))
     assert verdict(world) == "run"
     world.settle()
-    assert state_of(world, 3) is State.UNHELD
+    assert state_of(world, 3) is AgentRunState.WITHOUT_HOLD
     world.say(ends(3, 60, billing=asks(3).billing * 40))
     world.settle()
     assert bank.sums() == (40, 2 * 40 * 60)
     world.close()
 
 
-RICH = Judgement(ReportResult.GRANTED, available=10**9, allocation=1)
+RICH = ReportResult(ResultKind.GRANTED, available=10**9, allocation=1)

@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from fairbank.slurm.agent.pool import Senders
-from fairbank.slurm.agent.silence import PartitionTerms, Silence
+from fairbank.agent.outage_policy import OutagePolicy, PartitionTerms
+from fairbank.agent.reports.bank_status import SenderSettings
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks, ends, limits
 from tests.agent.world import World
@@ -74,7 +74,7 @@ class Lives:
             job = asked.run.job_id
             if job in self._waits:
                 self._waits.discard(job)
-                if verdict.say == "run":
+                if verdict.action == "run":
                     self.begun[job] = job
                 else:
                     self._todo[job] = ["vanish"]
@@ -100,7 +100,9 @@ _LIFE = {
 def world_of(credit: int, terms: PartitionTerms, window: int, gather: float = 0) -> Iterator[World]:
     with tempfile.TemporaryDirectory(dir=FAST) as folder:
         bank = InProcessBank(credit)
-        world = World(Path(folder), bank, terms, senders=Senders(1, 3, 5, gather), window=window)
+        world = World(
+            Path(folder), bank, terms, senders=SenderSettings(1, 3, 5, gather), window=window
+        )
         try:
             yield world
         finally:
@@ -146,7 +148,7 @@ def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
 @given(
     PLAN,
     LIVES,
-    st.sampled_from(list(Silence)),
+    st.sampled_from(list(OutagePolicy)),
     st.sampled_from((0, 2)),
     WINDOWS,
     st.sampled_from((0, 2)),
@@ -154,13 +156,16 @@ def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
 def test_any_order_repetition_or_loss_ends_in_the_same_books(
     plan: list[tuple[str, int]],
     kinds: list[str],
-    silence: Silence,
+    silence: OutagePolicy,
     ahead: int,
     window: int,
     gather: int,
 ) -> None:
     with world_of(
-        10**6, PartitionTerms(patience=4, silence=silence, ahead=ahead), window, gather
+        10**6,
+        PartitionTerms(patience=4, outage_policy=silence, optimistic_start=ahead),
+        window,
+        gather,
     ) as world:
         lives = Lives(world, kinds)
         play(world, lives, plan)
@@ -171,11 +176,11 @@ def test_any_order_repetition_or_loss_ends_in_the_same_books(
         assert world.bank.is_sound()
 
 
-@given(PLAN, LIVES, st.sampled_from(list(Silence)), WINDOWS)
+@given(PLAN, LIVES, st.sampled_from(list(OutagePolicy)), WINDOWS)
 def test_a_poor_project_never_pays_beyond_its_credit(
-    plan: list[tuple[str, int]], kinds: list[str], silence: Silence, window: int
+    plan: list[tuple[str, int]], kinds: list[str], silence: OutagePolicy, window: int
 ) -> None:
-    with world_of(400, PartitionTerms(patience=4, silence=silence), window) as world:
+    with world_of(400, PartitionTerms(patience=4, outage_policy=silence), window) as world:
         lives = Lives(world, kinds)
         play(world, lives, plan)
         runs = {each.run.job_id: each for each in world.bank.runs()}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.slurm.agent.faring import SETTLED_SECONDS
-from fairbank.slurm.agent.judging import SILENCE
-from fairbank.slurm.agent.letters import State
+from fairbank.agent.refusal_messages import BANK_DOWN
+from fairbank.agent.reports.bank_status import STABLE_SECONDS
+from fairbank.agent.run_states import AgentRunState
 from tests.agent.plugin import HOUR, asks, ends, limits
 from tests.agent.scenes import lose_a_request, state_of, verdict
 from tests.agent.world import World
@@ -17,7 +17,7 @@ def test_a_question_that_was_put_off_is_asked_anew_when_the_bank_is_back(world: 
     lose_a_request(world)
     world.pass_time(5)
     world.write()
-    assert state_of(world, 1) is State.PUT_OFF
+    assert state_of(world, 1) is AgentRunState.DEFERRED
     world.reconnect()  # the verdict was not heard
     world.pass_time(0)
     assert verdict(world) == "hold"
@@ -37,10 +37,10 @@ def test_the_agent_hangs_up_once_some_time_after_the_last_was_put_off(world: Wor
     world.say(ends(1, 0, begun=False))
     world.send()
     world.arrive()
-    assert world.core.bank.up
-    assert not world.core.lost_touch(world.now + SETTLED_SECONDS / 2)
-    assert world.core.lost_touch(world.now + SETTLED_SECONDS)
-    assert not world.core.lost_touch(world.now + 10 * SETTLED_SECONDS)
+    assert world.engine.flow.bank.up
+    assert not world.engine.take_reconnect(world.now + STABLE_SECONDS / 2)
+    assert world.engine.take_reconnect(world.now + STABLE_SECONDS)
+    assert not world.engine.take_reconnect(world.now + 10 * STABLE_SECONDS)
 
 
 def test_a_bank_that_takes_requests_and_answers_none_is_not_back(world: World) -> None:
@@ -48,12 +48,12 @@ def test_a_bank_that_takes_requests_and_answers_none_is_not_back(world: World) -
     world.say(asks(1))
     world.send()
     world.pass_time(5)
-    assert state_of(world, 1) is State.PUT_OFF
-    assert world.core.bank.up
-    world.pass_time(10 * SETTLED_SECONDS)
-    assert not world.core.lost_touch(world.now)
+    assert state_of(world, 1) is AgentRunState.DEFERRED
+    assert world.engine.flow.bank.up
+    world.pass_time(10 * STABLE_SECONDS)
+    assert not world.engine.take_reconnect(world.now)
     world.arrive()
-    assert world.core.lost_touch(world.now)
+    assert world.engine.take_reconnect(world.now)
 
 
 def asked_again(world: World, *, by_another_agent: bool) -> tuple[str, str]:
@@ -66,7 +66,7 @@ def asked_again(world: World, *, by_another_agent: bool) -> tuple[str, str]:
     world.say(asks(1))
     world.settle()
     ((_, said),) = [each for each in world.settled if each[0].run == asks(1).run]
-    return said.say, said.reason
+    return said.action, said.reason
 
 
 @pytest.mark.parametrize("by_another_agent", [False, True])
@@ -79,11 +79,13 @@ def test_a_run_that_was_put_off_does_not_begin_after_its_end(
     world.pass_time(5)
     world.say(ends(1, 0, begun=False, state="REQUEUED"))
     world.settle()
-    assert asked_again(world, by_another_agent=by_another_agent) == ("hold", SILENCE)
+    assert asked_again(world, by_another_agent=by_another_agent) == ("hold", BANK_DOWN)
     world.say(asks(2))
     world.settle()
     if not by_another_agent:
-        assert world.core.lost_touch(world.now + SETTLED_SECONDS), "the plug-in is to release it"
+        assert world.engine.take_reconnect(world.now + STABLE_SECONDS), (
+            "the plug-in is to release it"
+        )
     assert world.bank.sums() == (0, 60)
 
 
@@ -95,12 +97,12 @@ def test_an_agent_that_lost_its_memory_puts_off_what_the_bank_knows_as_never_beg
     world.say(ends(1, 0, begun=False, state="REQUEUED"))
     world.settle()
     world.lose_memory()
-    assert asked_again(world, by_another_agent=False) == ("hold", SILENCE)
-    assert state_of(world, 1) is State.REFUSED
-    assert world.core.lost_touch(world.now + SETTLED_SECONDS), (
+    assert asked_again(world, by_another_agent=False) == ("hold", BANK_DOWN)
+    assert state_of(world, 1) is AgentRunState.REFUSED
+    assert world.engine.take_reconnect(world.now + STABLE_SECONDS), (
         "the plug-in is to release it, so that it comes as another run"
     )
-    assert asked_again(world, by_another_agent=True) == ("hold", SILENCE)
+    assert asked_again(world, by_another_agent=True) == ("hold", BANK_DOWN)
     assert world.bank.sums() == (0, 0)
 
 
@@ -110,7 +112,7 @@ def test_an_agent_that_lost_its_memory_lets_run_what_has_run_and_is_charged(worl
     world.settle()
     world.lose_memory()
     assert asked_again(world, by_another_agent=False) == ("run", "")
-    assert state_of(world, 1) is State.ENDED
+    assert state_of(world, 1) is AgentRunState.ENDED
     assert world.bank.sums() == (60, 0)
 
 
@@ -120,7 +122,11 @@ def test_what_already_runs_runs_on_when_the_bank_knows_it_as_never_begun(world: 
     world.lose_memory()
     world.say(limits(1, HOUR))
     world.settle()
-    assert (world.told, state_of(world, 1), world.bank.sums()) == ({}, State.UNHELD, (0, 0))
+    assert (world.told, state_of(world, 1), world.bank.sums()) == (
+        {},
+        AgentRunState.WITHOUT_HOLD,
+        (0, 0),
+    )
 
 
 @pytest.mark.parametrize("by_another_agent", [False, True])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.slurm.agent.core import Core
-from fairbank.slurm.agent.serving import Agent
-from fairbank.slurm.agent.settings import agent_settings
+from fairbank.agent.daemon import Agent
+from fairbank.agent.engine import Engine
+from fairbank.agent.settings import agent_settings
 
 LIFE_SECONDS = 30
 
@@ -20,17 +20,17 @@ def test_an_agent_whose_clock_stops_ends(
     """Else questions would wait beyond their deadlines for an agent that seems to live."""
     ticks: list[float] = []
 
-    def tick(core: Core, now: float) -> None:
+    def tick(core: Engine, now: float) -> None:
         ticks.append(now)
         if len(ticks) > 1:
             raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Core, "tick", tick)
+    monkeypatch.setattr(Engine, "tick", tick)
     lines = (
-        f'[plugin]\nsocket = "{tmp_path}/prep.sock"\n[control]\nsocket = "{tmp_path}/agent.sock"',
+        f'[plugin]\nslurm_user = 0\nsocket = "{tmp_path}/prep.sock"\n[control]\nsocket = "{tmp_path}/agent.sock"',
         f'[outbox]\npath = "{tmp_path}/outbox.sqlite"\n[bank]\nserver = "unix:{tmp_path}/bank.sock"\n',
     )
     agent = Agent(agent_settings("\n".join(lines).encode()))
     asyncio.run(asyncio.wait_for(agent.run(lambda _: None), LIFE_SECONDS))
     assert len(ticks) == 2
-    assert "the agent has a bug, and ends so as to be started again" in caplog.text
+    assert "the agent has a bug and stops, to be started again" in caplog.text

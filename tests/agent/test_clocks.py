@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairbank.agent.protocol.messages import EpilogEvent
+from fairbank.agent.reports.report import OVERTIME_SECONDS, clock_warning
+from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
 from fairbank.bank.run import RunState
 from fairbank.core.time import Instant
-from fairbank.slurm.agent.clocks import BEYOND_SECONDS, doubt_of
-from fairbank.slurm.agent.later import EARLY_SECONDS
-from fairbank.slurm.records import EpilogTold
 from tests.agent.bank import InProcessBank
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, BEGAN, HOUR, Plugin, asks, ends
@@ -23,12 +23,12 @@ from tests.agent.world import World
 BACK, FORWARD = HOUR // 2, 11 * HOUR
 
 
-def ends_before_it_began() -> EpilogTold:
+def ends_before_it_began() -> EpilogEvent:
     """As the plug-in tells it: its elapsed time is never below 0."""
     return msgspec.structs.replace(ends(1, -BACK), elapsed_seconds=0)
 
 
-def ran_for(world: World, told: EpilogTold) -> None:
+def ran_for(world: World, told: EpilogEvent) -> None:
     world.say(asks(1))
     world.settle()
     assert world.bank.sums() == (0, 60)
@@ -51,7 +51,7 @@ def test_a_run_that_ended_before_it_began_costs_nothing_and_leaves_no_hold(
         0,
         BEGAN - BACK,
     )
-    assert world.outbox.left()[1] == []
+    assert world.outbox.content()[1] == []
     assert world.bank.is_sound()
     assert (
         f"ended {BACK} s before it began: slurmctld's clock was set back. It costs nothing"
@@ -72,7 +72,7 @@ def test_through_a_real_agent_and_a_real_bank(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
-    assert plugin.verdict(asks(1)).say == "run"
+    assert plugin.verdict(asks(1)).action == "run"
     plugin.settle(ends_before_it_began())
     agent.wait_until_empty()
     assert centre.sums(allocation) == (0, 0)
@@ -97,7 +97,7 @@ def test_a_run_that_lasted_beyond_its_limit_costs_what_slurm_tells_once_that_tim
     )
     assert "fairbank refund" in caplog.text
     bank.clock.at = Instant(BEGAN + FORWARD)
-    world.pass_time(EARLY_SECONDS)
+    world.pass_time(FIRST_RETRY_SECONDS)
     world.settle()
     assert bank.sums() == (FORWARD // 60, 0)
     world.close()
@@ -125,14 +125,14 @@ def test_a_run_that_lasted_longer_than_its_two_times_allow_is_left_to_accounting
     """Set back while it was suspended. Reconciling charges it as accounting has it; until then its hold stays."""
     ran_for(world, ends(1, 600, elapsed_seconds=2 * HOUR))
     assert world.bank.sums() == (0, 60)
-    assert world.outbox.left()[1] == []
-    assert "the run lasted 7200 s, but from start to end there are 600 s" in caplog.text
+    assert world.outbox.content()[1] == []
+    assert "elapsed is 7200 s, but start to end is only 600 s" in caplog.text
 
 
-@pytest.mark.parametrize("elapsed", [0, HOUR, HOUR + BEYOND_SECONDS])
+@pytest.mark.parametrize("elapsed", [0, HOUR, HOUR + OVERTIME_SECONDS])
 def test_who_ends_about_in_time_raises_no_doubt(elapsed: int) -> None:
-    assert doubt_of(ends(1, elapsed)) is None
+    assert clock_warning(ends(1, elapsed)) is None
 
 
 def test_a_run_without_a_limit_may_last() -> None:
-    assert doubt_of(ends(1, FORWARD, limit_seconds=None)) is None
+    assert clock_warning(ends(1, FORWARD, limit_seconds=None)) is None

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.agent.metrics import AgentMetrics, status
+from fairbank.agent.reports.bank_probe import ProbeResults
+from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
 from fairbank.core.errors import Forbidden, Malformed, Trouble
 from fairbank.core.time import Instant
-from fairbank.slurm.agent.later import EARLY_SECONDS
-from fairbank.slurm.agent.looking import Looks
-from fairbank.slurm.agent.metrics import Metrics, status
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import BEGAN, HOUR, asks, ends, limits
 from tests.agent.scenes import CREDIT, verdict, world_with
@@ -41,8 +41,8 @@ def test_a_right_that_is_missing_drops_nothing(world: World) -> None:
     (batch,) = world.under_way
     world.under_way.clear()
     world.trouble(batch, Forbidden("you may not report runs of cluster local", field="cluster"))
-    assert not world.core.bank.up
-    assert len(world.core.queue) == 1
+    assert not world.engine.flow.bank.up
+    assert len(world.engine.flow.queue) == 1
     world.pass_time(1)
     world.settle()
     assert world.bank.sums() == (0, 60)
@@ -65,16 +65,16 @@ def test_one_report_that_the_bank_cannot_take_spoils_no_other(
             else:
                 world.arrive(world.under_way.index(batch))
         world.write()
-        if not len(world.core.queue):
+        if not len(world.engine.flow.queue):
             break
-    assert len(world.core.queue) == 0
+    assert len(world.engine.flow.queue) == 0
     assert world.bank.sums() == (4, 0)
-    (told,) = status(world.core, Looks(), world.now, 0)["mishaps"]
-    assert (told["what"], told["count"]) == ("set aside", 1)
-    assert told["words"] == f"complete of {ends(3).run}: {trouble.message}"
+    (told,) = status(world.engine, ProbeResults(), world.now, 0)["incidents"]
+    assert (told["kind"], told["count"]) == ("dropped report", 1)
+    assert told["text"] == f"complete of {ends(3).run}: {trouble.message}"
     assert "fairbank reconcile --fix" in told["remedy"]
-    assert b'fairbank_agent_mishaps_total{what="set aside"} 1.0' in Metrics(
-        world.core, Looks()
+    assert b'fairbank_agent_incidents_total{kind="dropped report"} 1.0' in AgentMetrics(
+        world.engine, ProbeResults()
     ).page(world.now)
 
 
@@ -96,20 +96,22 @@ def test_an_end_that_the_bank_finds_too_early_is_told_again_until_it_counts(tmp_
     world.say(ends(1))
     world.settle()
     assert bank.sums() == (0, 60)
-    assert len(world.outbox.left()[1]) == 1
-    outbox = status(world.core, Looks(), world.now, 0)["outbox"]
-    assert (outbox["letters"], outbox["later"]) == (0, 1)
-    assert b"fairbank_agent_letters_later 1.0" in Metrics(world.core, Looks()).page(world.now)
-    world.pass_time(EARLY_SECONDS)
+    assert len(world.outbox.content()[1]) == 1
+    outbox = status(world.engine, ProbeResults(), world.now, 0)["outbox"]
+    assert (outbox["reports"], outbox["retry_later"]) == (0, 1)
+    assert b"fairbank_agent_reports_retry_later 1.0" in AgentMetrics(
+        world.engine, ProbeResults()
+    ).page(world.now)
+    world.pass_time(FIRST_RETRY_SECONDS)
     world.settle()
     assert bank.sums() == (0, 60)
     bank.clock.at = Instant(BEGAN + HOUR)
-    world.pass_time(EARLY_SECONDS)
+    world.pass_time(FIRST_RETRY_SECONDS)
     assert not world.send()  # it waits longer each time
-    assert status(world.core, Looks(), world.now, 0)["outbox"]["later"] == 1
+    assert status(world.engine, ProbeResults(), world.now, 0)["outbox"]["retry_later"] == 1
     world.kill()
     world.settle()
     assert bank.sums() == (60, 0)
-    assert world.outbox.left()[1] == []
+    assert world.outbox.content()[1] == []
     world.close()
     bank.close()

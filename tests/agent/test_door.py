@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from fairbank.slurm.frames import encode
-from fairbank.slurm.records import VERSION, Greeting, Welcome
+from fairbank.agent.protocol import encode
+from fairbank.agent.protocol.messages import VERSION, Greeting, Welcome
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, asks, ends
 from tests.agent.running import RunningAgent, agent_at
+from tests.support.conditions import wait_until
 from tests.support.server import banking
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
+NOT_THE_PROTOCOL = "this is not the plug-in's protocol: "
 HELLO = encode(Greeting(version=VERSION, slurm="22.05.8", cluster=CLUSTER))
 QUESTION = encode(asks(1))
 
@@ -61,10 +62,10 @@ def connected(agent: RunningAgent) -> socket.socket:
     return wire
 
 
-def befallen(agent: RunningAgent, what: str) -> dict[str, Any]:
-    """What its status tells of this kind."""
+def incident(agent: RunningAgent, kind: str) -> dict[str, Any]:
+    """Return the incidents of this kind in its status."""
     return next(
-        (dict(each) for each in agent.status()["mishaps"] if each["what"] == what), {"count": 0}
+        (dict(each) for each in agent.status()["incidents"] if each["kind"] == kind), {"count": 0}
     )
 
 
@@ -81,22 +82,24 @@ def is_closed(wire: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
-def test_garbage_is_told_in_the_log_and_hung_up_on(
+def test_garbage_is_logged_and_closes_the_connection(
     shared: tuple[Centre, RunningAgent], garbage: bytes
 ) -> None:
     _, agent = shared
-    before = agent.said().count("garbage")
+    before = agent.said().count(NOT_THE_PROTOCOL)
     with connected(agent) as wire:
         wire.sendall(garbage)
         assert is_closed(wire)
-    wait_until(lambda: agent.said().count("garbage") == before + 1, "a line in the log")
-    assert f"process {os.getpid()} of user {os.geteuid()}: garbage: " in agent.said()
-    told = befallen(agent, "garbage")
+    wait_until(lambda: agent.said().count(NOT_THE_PROTOCOL) == before + 1, "a line in the log")
+    assert f"process {os.getpid()} of uid {os.geteuid()}: {NOT_THE_PROTOCOL}" in agent.said()
+    told = incident(agent, "bad connection")
     assert told["count"] > before
-    assert told["words"].startswith(f"process {os.getpid()} of user {os.geteuid()}: garbage: ")
+    assert told["text"].startswith(
+        f"process {os.getpid()} of uid {os.geteuid()}: {NOT_THE_PROTOCOL}"
+    )
     assert "Traceback" not in agent.said()
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(1)).say == "run"
+        assert plugin.verdict(asks(1)).action == "run"
 
 
 def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(
@@ -109,9 +112,9 @@ def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(
             plugin.send_raw(piece)
         plugin.wait([77])
         plugin.send_raw(encode(ends(2, number=78))[:-10])
-    wait_until(lambda: "hung up within a frame" in agent.said(), "a line in the log")
+    wait_until(lambda: "closed the connection within a frame" in agent.said(), "a line in the log")
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(3)).say == "run"
+        assert plugin.verdict(asks(3)).action == "run"
 
 
 def test_a_hello_that_breaks_off_is_garbage_and_a_plug_ins_broken_frame_is_not(
@@ -120,8 +123,8 @@ def test_a_hello_that_breaks_off_is_garbage_and_a_plug_ins_broken_frame_is_not(
     """A slurmctld that was killed while it spoke says all of it again, and nobody need look at it."""
     _, agent = shared
     before, dropped = (
-        befallen(agent, "garbage")["count"],
-        agent.said().count("hung up within a frame"),
+        incident(agent, "bad connection")["count"],
+        agent.said().count("closed the connection within a frame"),
     )
     for said in (HELLO[:9], HELLO + QUESTION[:9]):
         with connected(agent) as wire:
@@ -129,12 +132,13 @@ def test_a_hello_that_breaks_off_is_garbage_and_a_plug_ins_broken_frame_is_not(
             wire.shutdown(socket.SHUT_WR)
             assert is_closed(wire)
     wait_until(
-        lambda: agent.said().count("hung up within a frame") == dropped + 2, "two lines in the log"
+        lambda: agent.said().count("closed the connection within a frame") == dropped + 2,
+        "two lines in the log",
     )
-    told = befallen(agent, "garbage")
-    assert (told["count"], told["words"].rpartition(": ")[2]) == (
+    told = incident(agent, "bad connection")
+    assert (told["count"], told["text"].rpartition(": ")[2]) == (
         before + 1,
-        "hung up within a frame",
+        "closed the connection within a frame",
     )
 
 
@@ -151,14 +155,17 @@ def test_only_slurmctld_and_root_may_speak(shared: tuple[Centre, RunningAgent]) 
             os.seteuid(0)
         with wire:
             assert is_closed(wire)
-    told = befallen(agent, "stranger")  # the log has one line of the three
-    assert (told["count"], told["words"]) == (
+    told = incident(agent, "rejected user")  # the log has one line of the three
+    assert (told["count"], told["text"]) == (
         3,
-        "a process of user 65534 wanted to speak for slurmctld",
+        "connection from uid 65534 rejected: only SlurmUser and root may connect",
     )
     assert told["since"] <= told["last"] <= time.time()
     wait_until(
-        lambda: "a process of user 65534 wanted to speak for slurmctld" in agent.said(),
+        lambda: (
+            "connection from uid 65534 rejected: only SlurmUser and root may connect"
+            in agent.said()
+        ),
         "a line in the log",
     )
     assert "set plugin.slurm_user" in agent.said()
@@ -174,7 +181,7 @@ def test_too_many_plug_ins_are_sent_away(shared: tuple[Centre, RunningAgent]) ->
         for wire in wires:
             wire.close()
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(4)).say == "run"
+        assert plugin.verdict(asks(4)).action == "run"
 
 
 def test_a_plug_in_that_reads_nothing_is_not_listened_to_for_ever(
@@ -194,6 +201,6 @@ def test_a_plug_in_that_reads_nothing_is_not_listened_to_for_ever(
                     break
         assert taken < 200 * 1024 * 1024
         with Plugin(agent.socket) as plugin:
-            assert plugin.verdict(asks(5)).say == "run"
+            assert plugin.verdict(asks(5)).action == "run"
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(6)).say == "run"
+        assert plugin.verdict(asks(6)).action == "run"

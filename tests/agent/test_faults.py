@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.slurm.records import Noted, Verdict
+from fairbank.agent.protocol.messages import Ack, Verdict
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at
+from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK
 from tests.support.small_disk import fill, small_disk
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -51,19 +51,19 @@ def test_an_agent_killed_with_questions_open_asks_the_bank_again_by_itself(
     agent.wait_until_empty()
     assert centre.sums(allocation) == (SU, 50 * SU)
     plugin.connect()
-    assert {each.say for each in plugin.wait(numbers) if isinstance(each, Verdict)} == {"run"}
+    assert {each.action for each in plugin.wait(numbers) if isinstance(each, Verdict)} == {"run"}
     assert centre.sums(allocation) == (SU, 50 * SU)
 
 
 def test_open_lets_run_and_reports_later(centre: Centre) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
     with (
-        agent_at(centre.address, tables='[terms]\nsilence = "open"\npatience = 0.2') as agent,
+        agent_at(centre.address, tables='[terms]\noutage_policy = "open"\npatience = 0.2') as agent,
         Plugin(agent.socket) as plugin,
     ):
         centre.server.kill()
-        assert plugin.verdict(asks(1)).say == "run"
-        assert plugin.verdict(asks(2)).say == "run"
+        assert plugin.verdict(asks(1)).action == "run"
+        assert plugin.verdict(asks(2)).action == "run"
         plugin.settle(ends(2, 600), limits(1, 7_200))
         assert agent.status()["answers"] == {"open: run": 2}
         shown = agent.command("agent", "status")
@@ -76,12 +76,12 @@ def test_open_lets_run_and_reports_later(centre: Centre) -> None:
 
 def test_closed_puts_off_and_calls_the_plug_in_again_when_the_bank_is_back(centre: Centre) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
-    tables = '[terms]\npatience = 0.2\n[partitions.gpu]\nsilence = "open"'
+    tables = '[terms]\npatience = 0.2\n[partitions.gpu]\noutage_policy = "open"'
     with agent_at(centre.address, tables=tables) as agent, Plugin(agent.socket) as plugin:
         centre.server.kill()
         said = plugin.verdict(asks(1))
-        assert (said.say, said.reason) == ("hold", "Fairbank_does_not_answer")
-        assert plugin.verdict(asks(2, partition="gpu")).say == "run"
+        assert (said.action, said.reason) == ("hold", "Fairbank_does_not_answer")
+        assert plugin.verdict(asks(2, partition="gpu")).action == "run"
         plugin.settle(ends(1, 0, begun=False, state="REQUEUED"), ends(2, partition="gpu"))
         centre.server.start()
         wait_until(
@@ -89,7 +89,7 @@ def test_closed_puts_off_and_calls_the_plug_in_again_when_the_bank_is_back(centr
             "the agent to hang up, so that the plug-in releases what was put off",
         )
         plugin.connect()
-        assert plugin.verdict(asks(1, run=asks(1).run._replace(restart=1))).say == "run"
+        assert plugin.verdict(asks(1, run=asks(1).run._replace(restart=1))).action == "run"
         agent.wait_until_empty()
         assert centre.sums(allocation) == (0, SU)
 
@@ -97,15 +97,17 @@ def test_closed_puts_off_and_calls_the_plug_in_again_when_the_bank_is_back(centr
 def test_credit_lets_run_what_the_last_known_balance_pays(centre: Centre) -> None:
     centre.project(ACCOUNT, 3 * SU)
     with (
-        agent_at(centre.address, tables='[terms]\nsilence = "credit"\npatience = 0.2') as agent,
+        agent_at(
+            centre.address, tables='[terms]\noutage_policy = "credit"\npatience = 0.2'
+        ) as agent,
         Plugin(agent.socket) as plugin,
     ):
-        assert plugin.verdict(asks(1)).say == "run"
+        assert plugin.verdict(asks(1)).action == "run"
         agent.stop()  # what it knows survives it
         centre.server.kill()
         agent.start()
         plugin.connect()
-        assert [plugin.verdict(asks(job)).say for job in (2, 3, 4)] == ["run", "run", "hold"]
+        assert [plugin.verdict(asks(job)).action for job in (2, 3, 4)] == ["run", "run", "hold"]
 
 
 def test_everything_said_thrice_and_over_many_connections_counts_once(
@@ -135,11 +137,11 @@ def test_more_than_memory_holds_waits_on_the_disk_and_survives_a_kill(
     for first in range(0, len(jobs), 1_000):
         plugin.settle(*(ends(job, 60) for job in jobs[first : first + 1_000]))
     outbox = agent.status()["outbox"]
-    assert outbox["letters"] == 6_000
+    assert outbox["reports"] == 6_000
     assert outbox["on_disk_only"] > 1_000
     agent.kill()
     agent.start()
-    assert agent.status()["outbox"]["letters"] == 6_000
+    assert agent.status()["outbox"]["reports"] == 6_000
     centre.server.start()
     agent.wait_until_empty(seconds=60)
     assert centre.sums(allocation) == (6_000, 0)
@@ -161,11 +163,11 @@ def test_a_full_disk_stops_nothing_while_the_bank_answers(centre: Centre, tmpfs:
         fill(tmpfs)
         jobs = range(1, 501)
         said = plugin.settle(*(asks(job, tres="cpu=1," + "x" * 200) for job in jobs))
-        assert {each.say for each in said if isinstance(each, Verdict)} == {"run"}
+        assert {each.action for each in said if isinstance(each, Verdict)} == {"run"}
         assert all(
-            isinstance(each, Noted) for each in plugin.settle(*(ends(job, 60) for job in jobs))
+            isinstance(each, Ack) for each in plugin.settle(*(ends(job, 60) for job in jobs))
         )
-        assert "the outbox cannot be written: database or disk is full; make room" in agent.said()
+        assert "the outbox cannot be written: database or disk is full; free space" in agent.said()
         wait_until(lambda: centre.sums(allocation) == (500, 0), "all to be charged")
         assert agent.command("agent", "status").returncode == 8
 

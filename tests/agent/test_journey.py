@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from fairbank.slurm.records import Noted, Verdict
+from fairbank.agent.protocol.messages import Ack, Verdict
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -20,10 +20,10 @@ def test_a_job_is_held_let_run_and_charged_what_it_took(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
-    assert plugin.verdict(asks(1, billing=Fraction(16))).say == "run"
+    assert plugin.verdict(asks(1, billing=Fraction(16))).action == "run"
     assert centre.sums(allocation) == (0, 16 * SU)
     (noted,) = plugin.settle(ends(1, 600, billing=Fraction(16)))
-    assert isinstance(noted, Noted)
+    assert isinstance(noted, Ack)
     agent.wait_until_empty()
     assert centre.sums(allocation) == (160, 0)
     assert centre.job(1)["state"] == "charged"
@@ -34,7 +34,7 @@ def test_a_poor_project_is_refused_with_figures_and_remedies(
 ) -> None:
     allocation = centre.project(ACCOUNT, 10 * SU)
     said = plugin.verdict(asks(1, billing=Fraction(16)))
-    assert (said.say, said.reason) == ("hold", "Allocation_exhausted")
+    assert (said.action, said.reason) == ("hold", "Allocation_exhausted")
     assert said.text.startswith(
         "chem: there is too little left: asked 16 SU, available 10 SU, short by 6 SU. Try a shorter time limit: -t 00:37:00"
     )
@@ -54,7 +54,7 @@ def test_a_no_is_the_same_no_when_it_is_asked_again(
     agent.start()
     plugin.connect()
     again = plugin.verdict(asks(1, billing=Fraction(16)))
-    assert (again.say, again.reason, again.text) == (first.say, first.reason, first.text)
+    assert (again.action, again.reason, again.text) == (first.action, first.reason, first.text)
     assert len(centre.failures()) == 1
 
 
@@ -78,7 +78,7 @@ def test_a_changed_limit_changes_the_hold(
     agent.wait_until_empty()
     assert centre.sums(allocation) == (0, 3 * SU)
     plugin.settle(limits(1, 10_800))
-    assert agent.status()["told"]["adjust"]["granted"] <= 2
+    assert agent.status()["sent"]["adjust"]["granted"] <= 2
 
 
 def test_what_nobody_asked_us_about_is_held_when_it_is_found_running(
@@ -139,9 +139,9 @@ def test_what_cannot_be_billed_is_refused_with_the_reason(
 ) -> None:
     centre.project(ACCOUNT, 100 * SU)
     said = plugin.verdict(asks(1, **wrong))
-    assert (said.say, said.reason) == ("hold", reason)
+    assert (said.action, said.reason) == ("hold", reason)
     assert text in said.text
-    assert plugin.verdict(asks(2)).say == "run"
+    assert plugin.verdict(asks(2)).action == "run"
     plugin.settle(ends(1, 1, begun=False, **wrong))
     agent.wait_until_empty()
 
@@ -163,7 +163,7 @@ def test_what_cannot_be_billed_runs_where_the_terms_say_so(
         agent_at(centre.address, tables='[terms]\nunbillable = "run"\n') as agent,
         Plugin(agent.socket) as plugin,
     ):
-        assert plugin.verdict(asks(1, **wrong)).say == "run"
+        assert plugin.verdict(asks(1, **wrong)).action == "run"
         assert centre.sums(allocation) == (0, 0)
         plugin.settle(ends(1, **wrong))
         agent.wait_until_empty()
@@ -179,5 +179,5 @@ def test_an_agent_of_another_cluster_loses_nothing_while_it_may_not_report(
     moon = asks(1)
     run = moon.run._replace(cluster="moon")
     said = plugin.verdict(asks(1, run=run))
-    assert said.say == "hold"
-    wait_until(lambda: agent.status()["outbox"]["letters"] == 0, "nothing to be stuck")
+    assert said.action == "hold"
+    wait_until(lambda: agent.status()["outbox"]["reports"] == 0, "nothing to be stuck")

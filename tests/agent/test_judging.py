@@ -5,14 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
-from fairbank.slurm.agent.judging import words
-from fairbank.slurm.frames import TEXT_MAX
-from fairbank.slurm.report_results import ReportResult, judged
+from fairbank.agent.protocol import TEXT_MAX
+from fairbank.agent.refusal_messages import refused as refusal
+from fairbank.agent.reports.results import ResultKind, result_of
+from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
+from fairbank.rest.schemas.job import ReportAnswer
 
 
 def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
-    no = Refused(
+    no = RefusalDetails(
         reason=reason,
         asked=10,
         available=4,
@@ -29,7 +30,7 @@ def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
 
 
 def resolved(state: str, elapsed: int | None) -> ReportAnswer:
-    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
+    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, RunResolution)
     no = refused("RUN_RESOLVED")
     return msgspec.structs.replace(
         no,
@@ -48,35 +49,37 @@ def granted(amount: int, available: int) -> ReportAnswer:
 @pytest.mark.parametrize(
     ("answer", "came"),
     [
-        (granted(1, 2), ReportResult.GRANTED),
-        (refused("OVERDRAWN"), ReportResult.REFUSED),
-        (refused("NO_ALLOCATION"), ReportResult.REFUSED),
-        (refused("RUN_TAKEN"), ReportResult.TAKEN),
-        (refused("RUN_RESOLVED"), ReportResult.RESOLVED),
-        (resolved("lapsed", None), ReportResult.RESOLVED),
-        (resolved("charged", 60), ReportResult.OVER),
-        (resolved("released", 60), ReportResult.OVER),
-        (resolved("released", 0), ReportResult.NEVER_BEGAN),
-        (resolved("released", None), ReportResult.NEVER_BEGAN),
-        (refused("NO_HOLD"), ReportResult.NO_HOLD),
-        (refused("FROM_FUTURE"), ReportResult.EARLY),
-        (refused("SOMETHING_NEW"), ReportResult.UNBILLABLE),
-        (ReportAnswer(status=404, detail="no such account"), ReportResult.UNBILLABLE),
-        (ReportAnswer(status=403, detail="not your cluster"), ReportResult.NOT_ALLOWED),
-        (ReportAnswer(status=401, detail="who are you?"), ReportResult.NOT_ALLOWED),
-        (ReportAnswer(status=201), ReportResult.UNBILLABLE),
+        (granted(1, 2), ResultKind.GRANTED),
+        (refused("OVERDRAWN"), ResultKind.REFUSED),
+        (refused("NO_ALLOCATION"), ResultKind.REFUSED),
+        (refused("RUN_TAKEN"), ResultKind.HOLD_EXISTS),
+        (refused("RUN_RESOLVED"), ResultKind.LAPSED),
+        (resolved("lapsed", None), ResultKind.LAPSED),
+        (resolved("charged", 60), ResultKind.CLOSED),
+        (resolved("released", 60), ResultKind.CLOSED),
+        (resolved("released", 0), ResultKind.NEVER_STARTED),
+        (resolved("released", None), ResultKind.NEVER_STARTED),
+        (refused("NO_HOLD"), ResultKind.NO_HOLD),
+        (refused("FROM_FUTURE"), ResultKind.TOO_EARLY),
+        (refused("SOMETHING_NEW"), ResultKind.UNBILLABLE),
+        (ReportAnswer(status=404, detail="no such account"), ResultKind.UNBILLABLE),
+        (ReportAnswer(status=403, detail="not your cluster"), ResultKind.FORBIDDEN),
+        (ReportAnswer(status=401, detail="who are you?"), ResultKind.FORBIDDEN),
+        (ReportAnswer(status=201), ResultKind.UNBILLABLE),
     ],
 )
-def test_answers(answer: ReportAnswer, came: ReportResult) -> None:
-    assert judged(answer).came is came
+def test_answers(answer: ReportAnswer, came: ResultKind) -> None:
+    assert result_of(answer).kind is came
 
 
 def test_a_no_is_put_in_words_that_fit_into_a_verdict() -> None:
-    no = words(
-        "hold", judged(refused("OVERDRAWN", ["a shorter time limit: -t 1", "more credit"])), "chem"
+    no = refusal(
+        "hold",
+        result_of(refused("OVERDRAWN", ["a shorter time limit: -t 1", "more credit"])),
+        "chem",
     )
     assert (
         no.text == "chem: there is too little left. Try a shorter time limit: -t 1; or more credit"
     )
-    long = words("cancel", judged(refused("OVERDRAWN", ["ü" * 2_000])), "chem")
+    long = refusal("cancel", result_of(refused("OVERDRAWN", ["ü" * 2_000])), "chem")
     assert len(long.text.encode()) <= TEXT_MAX

@@ -10,25 +10,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.agent.reports.report import (
+    PendingReport,
+    ReportKind,
+    converted,
+    decimal,
+    fields_of,
+    name_and_tres,
+    report_body,
+)
+from fairbank.agent.reports.send_queue import SendQueue, drop_superseded
 from fairbank.core import ids
-from fairbank.slurm.agent.letters import Kind, Letter, decimal, facts, report, turned
-from fairbank.slurm.agent.queue import Queue, slimmed
-from fairbank.slurm.report_results import words_of
 from tests.agent.plugin import asks, ends
 
 
-def letter(seq: int, run: str, kind: Kind, **more: Any) -> Letter:
-    return Letter(seq, run, kind, b"{}", 0.0, **more)
+def letter(seq: int, run: str, kind: ReportKind, **more: Any) -> PendingReport:
+    return PendingReport(seq, run, kind, b"{}", 0.0, **more)
 
 
 def test_limits_before_another_limit_or_the_end_are_not_sent() -> None:
     batch = [
-        letter(1, "a", Kind.HOLD),
-        letter(2, "a", Kind.ADJUST),
-        letter(3, "a", Kind.ADJUST),
-        letter(4, "a", Kind.COMPLETE),
+        letter(1, "a", ReportKind.HOLD),
+        letter(2, "a", ReportKind.ADJUST),
+        letter(3, "a", ReportKind.ADJUST),
+        letter(4, "a", ReportKind.COMPLETE),
     ]
-    sent, needless = slimmed(batch)
+    sent, needless = drop_superseded(batch)
     assert [each.seq for each in sent] == [1, 4]
     assert [each.seq for each in needless] == [2, 3]
 
@@ -47,14 +54,14 @@ STEPS = st.lists(
 def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(
     steps: list[tuple[str, str]],
 ) -> None:
-    queue, seq, disk = Queue(window=3), 0, dict[int, Letter]()
+    queue, seq, disk = SendQueue(window=3), 0, dict[int, PendingReport]()
     unwritten: list[int] = []  # found no room, and are on their way to the disk
-    under_way: list[list[Letter]] = []
+    under_way: list[list[PendingReport]] = []
     sent: dict[str, list[int]] = {}
     asked: set[str] = set()
     added = answered = 0
 
-    def done(batch: list[Letter]) -> None:
+    def done(batch: list[PendingReport]) -> None:
         nonlocal answered
         for each in batch:
             queue.done(each)
@@ -62,7 +69,7 @@ def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(
             answered += 1
 
     def write() -> None:
-        queue.leave(unwritten)
+        queue.spilled(unwritten)
         unwritten.clear()
 
     def take() -> bool:
@@ -81,7 +88,7 @@ def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(
                 asked.add(run)
                 seq += 1
                 added += 1
-                new = letter(seq, run, Kind.HOLD)
+                new = letter(seq, run, ReportKind.HOLD)
                 if not queue.add(new, urgent=urgent):
                     disk[seq] = new
                     unwritten.append(seq)
@@ -90,20 +97,20 @@ def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(
             case "done" if under_way:
                 done(under_way.pop(0))
             case "back" if under_way:
-                queue.back(under_way.pop())
+                queue.put_back(under_way.pop())
             case "split" if under_way:
                 queue.split(under_way.pop())
             case "write":
                 write()
             case "load":
-                queue.loaded([disk[number] for number in queue.wanted()])
+                queue.loaded([disk[number] for number in queue.take_wanted()])
     while len(queue):
         while take():
             pass
         while under_way:
             done(under_way.pop())
         write()
-        queue.loaded([disk[number] for number in queue.wanted()])
+        queue.loaded([disk[number] for number in queue.take_wanted()])
     assert answered == added
     assert all(numbers == sorted(numbers) for numbers in sent.values())
 
@@ -121,9 +128,9 @@ def test_billing_is_told_exactly() -> None:
 
 
 def test_a_run_that_never_began_has_lasted_no_time() -> None:
-    said = msgspec.json.decode(report(ends(1, 7, begun=False), Kind.COMPLETE, "k"))
+    said = msgspec.json.decode(report_body(ends(1, 7, begun=False), ReportKind.COMPLETE, "k"))
     assert (said["elapsed"], said["state"]) == (0, "COMPLETED")
-    assert msgspec.json.decode(report(ends(1, 7), Kind.COMPLETE, "k"))["elapsed"] == 7
+    assert msgspec.json.decode(report_body(ends(1, 7), ReportKind.COMPLETE, "k"))["elapsed"] == 7
 
 
 @pytest.mark.parametrize(
@@ -132,15 +139,20 @@ def test_a_run_that_never_began_has_lasted_no_time() -> None:
 )
 def test_the_end_of_a_run_whose_job_goes_on_is_final(state: str, told: str) -> None:
     """slurmctld may have put the job back into its queue before the epilog tells of this run."""
-    assert msgspec.json.decode(report(ends(1, 7, state=state), Kind.COMPLETE, "k"))["state"] == told
+    assert (
+        msgspec.json.decode(report_body(ends(1, 7, state=state), ReportKind.COMPLETE, "k"))["state"]
+        == told
+    )
 
 
 def test_a_report_tells_name_size_and_exit() -> None:
     named: dict[str, Any] = {"name": "relax w64", "tres": "cpu=8,mem=64G,node=1,billing=32"}
-    hold = msgspec.json.decode(report(asks(1, **named), Kind.HOLD, "k"))
-    end = msgspec.json.decode(report(ends(1, exit_status=127 * 256, **named), Kind.COMPLETE, "k"))
+    hold = msgspec.json.decode(report_body(asks(1, **named), ReportKind.HOLD, "k"))
+    end = msgspec.json.decode(
+        report_body(ends(1, exit_status=127 * 256, **named), ReportKind.COMPLETE, "k")
+    )
     killed = msgspec.json.decode(
-        report(ends(1, exit_status=0x80 | 9, **named), Kind.COMPLETE, "k")
+        report_body(ends(1, exit_status=0x80 | 9, **named), ReportKind.COMPLETE, "k")
     )  # with a core dump
     assert named.items() <= hold.items()
     assert named.items() <= end.items()
@@ -148,7 +160,9 @@ def test_a_report_tells_name_size_and_exit() -> None:
         (127, 0),
         (0, 9),
     ]
-    never = msgspec.json.decode(report(ends(1, begun=False, exit_status=256), Kind.COMPLETE, "k"))
+    never = msgspec.json.decode(
+        report_body(ends(1, begun=False, exit_status=256), ReportKind.COMPLETE, "k")
+    )
     assert never.keys().isdisjoint({"exit_code", "name", "tres"})
 
 
@@ -165,13 +179,21 @@ def test_a_report_tells_name_size_and_exit() -> None:
 def test_what_the_bank_would_refuse_of_a_job_is_not_told(
     name: str, tres: str, told: dict[str, str]
 ) -> None:
-    assert words_of(name, tres) == told
+    assert name_and_tres(name, tres) == told
     if "name" in told:
         assert ids.job_name(told["name"])
 
 
 def test_a_letter_turned_says_the_same_of_the_run() -> None:
-    hold = Letter(1, "r", Kind.HOLD, report(asks(1), Kind.HOLD, "a.1"), 0.0, stored=True, tried=2)
-    other = turned(hold, Kind.ADJUST, "a.2")
-    assert facts(other) == facts(hold) | {"do": "adjust", "key": "a.2"}
-    assert (other.turned, other.stored, other.tried) == (True, False, 0)
+    hold = PendingReport(
+        1,
+        "r",
+        ReportKind.HOLD,
+        report_body(asks(1), ReportKind.HOLD, "a.1"),
+        0.0,
+        stored=True,
+        attempts=2,
+    )
+    other = converted(hold, ReportKind.ADJUST, "a.2")
+    assert fields_of(other) == fields_of(hold) | {"do": "adjust", "key": "a.2"}
+    assert (other.converted, other.stored, other.attempts) == (True, False, 0)

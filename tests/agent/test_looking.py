@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.agent.reports.bank_probe import (
+    PROBE_SECONDS,
+    ProbeResults,
+    is_probe_due,
+    missing_right,
+    read_identity,
+)
+from fairbank.agent.reports.bank_status import retry_pause
 from fairbank.core.errors import Forbidden, Trouble, Unreachable
-from fairbank.slurm.agent.look_rounds import read_me
-from fairbank.slurm.agent.looking import LOOK_SECONDS, Looks, barred, wants_a_look
-from fairbank.slurm.agent.pool import pause
 from tests.agent.plugin import CLUSTER, asks
 from tests.agent.world import World
 
@@ -15,29 +20,29 @@ HERE = frozenset({CLUSTER})
 AWAY = Unreachable("nobody answers")
 
 
-def wants(world: World, looks: Looks, clusters: frozenset[str] = HERE) -> bool:
-    return wants_a_look(world.core, looks, clusters, world.now)
+def wants(world: World, looks: ProbeResults, clusters: frozenset[str] = HERE) -> bool:
+    return is_probe_due(world.engine.flow, looks, clusters, world.now)
 
 
-def reachable(world: World, looks: Looks) -> bool | None:
-    return looks.standing(world.core.bank).reachable
+def reachable(world: World, looks: ProbeResults) -> bool | None:
+    return looks.reachability(world.engine.flow.bank).reachable
 
 
 def test_nothing_is_known_before_a_report_or_a_look(world: World) -> None:
-    looks = Looks()
+    looks = ProbeResults()
     assert reachable(world, looks) is None
     assert not wants(world, looks, frozenset())
     assert wants(world, looks)
-    assert looks.found(None, HERE, world.core.bank, world.now)
+    assert looks.record(None, HERE, world.engine.flow.bank, world.now)
     assert reachable(world, looks)
     assert not wants(world, looks)
     assert wants(world, looks, frozenset({"moon"}))
-    world.pass_time(LOOK_SECONDS)
+    world.pass_time(PROBE_SECONDS)
     assert wants(world, looks)
 
 
 def test_a_report_is_a_first_contact_too(world: World) -> None:
-    looks = Looks()
+    looks = ProbeResults()
     world.say(asks(1))
     assert not wants(world, looks), "a letter waits"
     world.send()
@@ -47,46 +52,49 @@ def test_a_report_is_a_first_contact_too(world: World) -> None:
 
 
 def test_a_bank_that_a_look_found_away_is_looked_for_until_it_is_there(world: World) -> None:
-    looks, bank = Looks(), world.core.bank
+    looks, bank = ProbeResults(), world.engine.flow.bank
     began = world.now
-    assert looks.found(AWAY, HERE, bank, world.now)
-    assert (reachable(world, looks), looks.standing(bank).trouble) == (False, AWAY)
+    assert looks.record(AWAY, HERE, bank, world.now)
+    assert (reachable(world, looks), looks.reachability(bank).trouble) == (False, AWAY)
     assert not wants(world, looks)
-    world.pass_time(pause(1))
+    world.pass_time(retry_pause(1))
     assert wants(world, looks)
-    assert not looks.found(AWAY, HERE, bank, world.now)
-    assert (looks.standing(bank).since, looks.standing(bank).failures) == (began, 2)
-    world.pass_time(pause(2))
-    assert looks.found(None, HERE, bank, world.now)
-    assert (reachable(world, looks), looks.standing(bank).since) == (True, world.now)
+    assert not looks.record(AWAY, HERE, bank, world.now)
+    assert (looks.reachability(bank).since, looks.reachability(bank).failures) == (began, 2)
+    world.pass_time(retry_pause(2))
+    assert looks.record(None, HERE, bank, world.now)
+    assert (reachable(world, looks), looks.reachability(bank).since) == (True, world.now)
 
 
 def test_what_a_look_finds_decides_no_job(world: World) -> None:
     """Somebody's look may be wrong, or of a moment ago: the bank is asked all the same, at once and for as long as ever."""
-    looks = Looks()
-    looks.found(AWAY, HERE, world.core.bank, world.now)
+    looks = ProbeResults()
+    looks.record(AWAY, HERE, world.engine.flow.bank, world.now)
     world.pass_time(world.terms.patience * 10)
     world.say(asks(1))
     assert world.send()
     world.arrive()
     world.write()
     world.listen()
-    assert [verdict.say for _, verdict in world.settled] == ["run"]
+    assert [verdict.action for _, verdict in world.settled] == ["run"]
     assert reachable(world, looks)
-    assert looks.standing(world.core.bank).since == looks.at
+    assert looks.reachability(world.engine.flow.bank).since == looks.at
 
 
 def test_a_look_clears_no_trouble_that_a_report_found(world: World) -> None:
-    looks, no = Looks(), Forbidden("you may not report runs of cluster local")
+    looks, no = ProbeResults(), Forbidden("you may not report runs of cluster local")
     world.say(asks(1))
     world.send()
     world.trouble(world.under_way.pop(), no)
     world.pass_time(1.0)
-    looks.found(
-        None, HERE, world.core.bank, world.now
+    looks.record(
+        None, HERE, world.engine.flow.bank, world.now
     )  # it was under way when the report came back
-    assert (reachable(world, looks), looks.standing(world.core.bank).trouble) == (False, no)
-    world.pass_time(LOOK_SECONDS * 10)
+    assert (reachable(world, looks), looks.reachability(world.engine.flow.bank).trouble) == (
+        False,
+        no,
+    )
+    world.pass_time(PROBE_SECONDS * 10)
     assert not wants(world, looks), "only a report can tell"
 
 
@@ -109,7 +117,7 @@ ME = {
 def test_who_may_not_report_this_cluster_is_told_so(
     who: dict[str, object], why: type[Trouble] | None
 ) -> None:
-    found = barred(read_me(ME | who), CLUSTER)
+    found = missing_right(read_identity(ME | who), CLUSTER)
     assert (None if found is None else type(found)) is why
     assert why is not Forbidden or "agents = [64030] under [clusters.local]" in str(
         found and found.remedy
@@ -119,5 +127,5 @@ def test_who_may_not_report_this_cluster_is_told_so(
 @pytest.mark.parametrize("answer", [ME | {"superuser": "yes"}, {}, None, []])
 def test_who_answers_otherwise_than_a_bank_is_none(answer: object) -> None:
     with pytest.raises(Unreachable, match="what answers is not a bank: ") as told:
-        read_me(answer)
+        read_identity(answer)
     assert told.value.remedy == "name the bank's address"

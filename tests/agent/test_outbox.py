@@ -10,44 +10,50 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairbank.agent.outbox import Outbox
+from fairbank.agent.refusal_messages import PrologRefusal
+from fairbank.agent.reports.report import PendingReport, ReportKind
+from fairbank.agent.run_memory import KnownRun, OutboxChanges, RunMemory
+from fairbank.agent.run_states import AgentRunState
 from fairbank.core.errors import Conflict, Corrupt, Forbidden
-from fairbank.slurm.agent.letters import Kind, Known, Letter, State, Words
-from fairbank.slurm.agent.memory import Changes, Memory
-from fairbank.slurm.agent.outbox import Outbox
 from tests.support.small_disk import fill, small_disk
 
 
-def letter(seq: int, more: int = 0) -> Letter:
-    return Letter(
-        seq, f"local/{seq}@1.0", Kind.HOLD, b'{"do":"hold"}' + b" " * more, heard=100.0 + seq
+def letter(seq: int, more: int = 0) -> PendingReport:
+    return PendingReport(
+        seq,
+        f"local/{seq}@1.0",
+        ReportKind.HOLD,
+        b'{"do":"hold"}' + b" " * more,
+        created=100.0 + seq,
     )
 
 
 def test_what_was_written_is_there_for_the_next_agent(tmp_path: Path) -> None:
-    first = Outbox(tmp_path / "outbox", ahead=1_000.0)
-    refused = Known(State.REFUSED, 60, Words("hold", "Short", "too little"))
+    first = Outbox(tmp_path / "outbox", clock_offset=1_000.0)
+    refused = KnownRun(AgentRunState.REFUSED, 60, PrologRefusal("hold", "Short", "too little"))
     first.write(
-        Changes(
+        OutboxChanges(
             {1: letter(1), 2: letter(2), 3: letter(3)},
-            {"a": Known(State.HELD, 60), "b": refused},
+            {"a": KnownRun(AgentRunState.HELD, 60), "b": refused},
             b"{}",
         )
     )
-    first.write(Changes({2: None}, {"a": Known(State.ENDED)}))
+    first.write(OutboxChanges({2: None}, {"a": KnownRun(AgentRunState.ENDED)}))
     first.close()
-    second = Outbox(tmp_path / "outbox", ahead=900.0)
-    runs, seqs, credit = second.left()
-    assert dict(runs) == {"b": refused, "a": Known(State.ENDED)}
+    second = Outbox(tmp_path / "outbox", clock_offset=900.0)
+    runs, seqs, credit = second.content()
+    assert dict(runs) == {"b": refused, "a": KnownRun(AgentRunState.ENDED)}
     assert (seqs, credit) == ([1, 3], b"{}")
     (found,) = second.read([3, 99])
-    assert (found.seq, found.kind, found.body, found.stored, found.tried) == (
+    assert (found.seq, found.kind, found.body, found.stored, found.attempts) == (
         3,
-        Kind.HOLD,
+        ReportKind.HOLD,
         b'{"do":"hold"}',
         True,
         1,
     )
-    assert found.heard == pytest.approx(203.0)  # the same moment, by the clock of another agent
+    assert found.created == pytest.approx(203.0)  # the same moment, by the clock of another agent
 
 
 def test_a_commit_that_fails_leaves_nothing(tmp_path: Path) -> None:
@@ -55,9 +61,9 @@ def test_a_commit_that_fails_leaves_nothing(tmp_path: Path) -> None:
     bad = letter(2)
     bad.body = object()  # type: ignore[assignment]
     with pytest.raises(sqlite3.Error):
-        outbox.write(Changes({1: letter(1), 2: bad}))
-    outbox.write(Changes({3: letter(3)}))
-    assert outbox.left().seqs == [3]
+        outbox.write(OutboxChanges({1: letter(1), 2: bad}))
+    outbox.write(OutboxChanges({3: letter(3)}))
+    assert outbox.content().seqs == [3]
 
 
 @pytest.mark.parametrize("size", ["512k", "2m", "6m"])
@@ -70,19 +76,25 @@ def test_a_disk_that_is_full_takes_it_when_letters_are_done_with(tmp_path: Path,
         filler = fill(disk)
         for _ in range(2):
             with pytest.raises(sqlite3.OperationalError, match="full"):
-                outbox.write(Changes({9_999: letter(9_999, 50_000)}, {"z": Known(State.ASKED, 60)}))
+                outbox.write(
+                    OutboxChanges(
+                        {9_999: letter(9_999, 50_000)}, {"z": KnownRun(AgentRunState.WAITING, 60)}
+                    )
+                )
         last = there + 1
-        gone: dict[int, Letter | None] = dict.fromkeys(range(1, there))
-        outbox.write(Changes({**gone, last: letter(last)}, {"z": Known(State.HELD, 60)}))
-        assert outbox.left().seqs == [there, last]
-        assert dict(outbox.left().runs)["z"] == Known(State.HELD, 60)
+        gone: dict[int, PendingReport | None] = dict.fromkeys(range(1, there))
+        outbox.write(
+            OutboxChanges({**gone, last: letter(last)}, {"z": KnownRun(AgentRunState.HELD, 60)})
+        )
+        assert outbox.content().seqs == [there, last]
+        assert dict(outbox.content().runs)["z"] == KnownRun(AgentRunState.HELD, 60)
         filler.unlink()
         assert fill_with_letters(outbox, last + 1) > there * 0.8, (
             "the room that they had is used again"
         )
         outbox.close()
         second = Outbox(disk / "outbox")
-        assert second.left().seqs[:2] == [there, last]
+        assert second.content().seqs[:2] == [there, last]
         second.close()
 
 
@@ -95,8 +107,8 @@ def test_a_letter_that_is_told_as_something_else_stays_until_that_is_written(
         fill(disk)
         other = msgspec.structs.replace(letter(9_999, 400_000), run=letter(1).run)
         with pytest.raises(sqlite3.OperationalError, match="full"):
-            outbox.write(Changes({1: None, 2: None, 9_999: other}))
-        assert outbox.left().seqs == [1, *range(3, there + 1)]
+            outbox.write(OutboxChanges({1: None, 2: None, 9_999: other}))
+        assert outbox.content().seqs == [1, *range(3, there + 1)]
         outbox.close()
 
 
@@ -105,8 +117,8 @@ def fill_with_letters(outbox: Outbox, first: int = 1) -> int:
     seqs = count(first)
     with contextlib.suppress(sqlite3.OperationalError):
         while True:
-            outbox.write(Changes({seq: letter(seq, 600) for seq in islice(seqs, 20)}))
-    return len(outbox.left().seqs)
+            outbox.write(OutboxChanges({seq: letter(seq, 600) for seq in islice(seqs, 20)}))
+    return len(outbox.content().seqs)
 
 
 def test_only_one_agent_at_a_time(tmp_path: Path) -> None:
@@ -120,7 +132,7 @@ def test_only_one_agent_at_a_time(tmp_path: Path) -> None:
 def test_what_is_no_outbox_is_not_touched(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"a letter to my mother, long enough to be read as a page of something" * 20)
-    with pytest.raises(Corrupt, match="is no outbox"):
+    with pytest.raises(Corrupt, match="is not an outbox of this release"):
         Outbox(other)
     assert other.read_bytes().startswith(b"a letter")
     later = tmp_path / "later"
@@ -140,24 +152,24 @@ def test_nobody_else_may_read_it(tmp_path: Path) -> None:
 
 
 def test_a_memory_forgets_the_oldest_and_tells_the_disk_so() -> None:
-    memory = Memory(live=2, ended=2)
+    memory = RunMemory(live=2, ended=2)
     for run in "abc":
-        memory.put(run, State.HELD, 60)
+        memory.put(run, AgentRunState.HELD, 60)
     for run in "def":
-        memory.put(run, State.ENDED, None)
+        memory.put(run, AgentRunState.ENDED, None)
     assert [memory.get(run) for run in "ad"] == [None, None]
-    assert memory.get("c") == Known(State.HELD, 60)
-    assert memory.get("f") == Known(State.ENDED)
+    assert memory.get("c") == KnownRun(AgentRunState.HELD, 60)
+    assert memory.get("f") == KnownRun(AgentRunState.ENDED)
     assert [run for run, each in memory.take().runs.items() if each is None] == ["a", "d"]
 
 
 def test_changes_that_fail_stand_behind_later_ones() -> None:
-    memory = Memory()
+    memory = RunMemory()
     memory.keep(letter(1))
-    memory.put("a", State.ASKED, 60)
+    memory.put("a", AgentRunState.WAITING, 60)
     failed = memory.take()
     memory.drop(letter(1))
-    memory.put("a", State.HELD, 60)
+    memory.put("a", AgentRunState.HELD, 60)
     memory.give_back(failed)
-    assert memory.changes.letters == {1: None}
-    assert memory.changes.runs == {"a": Known(State.HELD, 60)}
+    assert memory.changes.reports == {1: None}
+    assert memory.changes.runs == {"a": KnownRun(AgentRunState.HELD, 60)}

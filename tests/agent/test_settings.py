@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Forbidden, Malformed, Unknown
-from fairbank.rest.client import MungeSigner, TokenSigner
-from fairbank.slurm.agent.settings import (
+from fairbank.agent.outage_policy import OutagePolicy
+from fairbank.agent.settings import (
     AgentSettings,
     agent_settings,
     read_agent_settings,
     settings_file,
 )
-from fairbank.slurm.agent.silence import Silence
+from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.rest.client import MungeSigner, TokenSigner
 from tools.reference.pages.agent import AGENT_EXAMPLE
 
 
@@ -24,15 +24,17 @@ def test_an_empty_file_is_the_usual_agent() -> None:
 
 def test_a_partition_differs_only_in_what_it_says() -> None:
     settings = agent_settings(
-        b'[terms]\npatience = 4\nrefusal = "cancel"\n[partitions.gpu]\nsilence = "open"\n'
+        b'[terms]\npatience = 4\nrefusal = "cancel"\n[partitions.gpu]\noutage_policy = "open"\n'
     )
     gpu, cpu = settings.terms_of("gpu"), settings.terms_of("cpu")
-    assert (gpu.patience, gpu.refusal, gpu.silence) == (4, "cancel", Silence.OPEN)
-    assert (cpu.patience, cpu.refusal, cpu.silence) == (4, "cancel", Silence.CLOSED)
+    assert (gpu.patience, gpu.refusal, gpu.outage_policy) == (4, "cancel", OutagePolicy.OPEN)
+    assert (cpu.patience, cpu.refusal, cpu.outage_policy) == (4, "cancel", OutagePolicy.CLOSED)
 
 
 def test_the_example_of_the_documentation_is_read() -> None:
-    assert agent_settings(AGENT_EXAMPLE.encode()).terms_of("debug").silence is Silence.OPEN
+    assert (
+        agent_settings(AGENT_EXAMPLE.encode()).terms_of("debug").outage_policy is OutagePolicy.OPEN
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_the_example_of_the_documentation_is_read() -> None:
         ("[senders]\nmaximum = 0", "senders.maximum", "docs/reference/agent.md"),
         ("[senders]\nminimum = 5", "senders.minimum", "at most senders.maximum"),
         ("[control]\nport = 70000", "control.port", "docs/reference/agent.md"),
-        ('[terms]\nsilence = "ajar"', "terms.silence", "one of: open, closed, credit"),
+        ('[terms]\noutage_policy = "ajar"', "terms.outage_policy", "one of: open, closed, credit"),
         ("[terms]\npatience = 0", "terms.patience", "docs/reference/agent.md"),
         ('[terms]\nrefusal = "shout"', "terms.refusal", "one of: "),
         ('[site_factor]\npath = "table"', "site_factor.path", "docs/reference/agent.md"),
@@ -91,11 +93,11 @@ def test_the_example_of_the_documentation_is_read() -> None:
         (
             "[partitions.gpu]\nsilense = 1",
             "partitions[...].silense",
-            "there are: patience, silence,",
+            "there are: patience, outage_policy,",
         ),
         ("[partitions]\ngpu = 1", "partitions[...]", "docs/reference/agent.md"),
         ("terms = 1", "terms", "docs/reference/agent.md"),
-        ("not toml", "config", "mend the line named"),
+        ("not toml", "config", "fix the line named"),
         ('log = "loud"', "log", "one of: "),
     ],
 )

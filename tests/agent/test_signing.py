@@ -10,9 +10,9 @@ import pytest
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends
 from tests.agent.running import agent_at
-from tests.cli.served import free_port
+from tests.cli.served_site import free_port
+from tests.support.conditions import wait_until
 from tests.support.server import banking
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def test_a_token_for_the_cluster_is_enough(networked: tuple[Centre, str]) -> Non
     centre, address = networked
     signed = f'token_file = "{token(centre, "agent:local")}"'
     with agent_at(address, bank_lines=signed) as agent, Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(1)).say == "run"
+        assert plugin.verdict(asks(1)).action == "run"
         plugin.settle(ends(1))
         agent.wait_until_empty()
     assert centre.job(1)["state"] == "charged"
@@ -129,7 +129,7 @@ def test_a_token_that_is_none_is_told(networked: tuple[Centre, str]) -> None:
             lambda: plugin.hear() and agent.status()["failures"].get("unauthenticated"),
             "the bank to know nobody",
         )
-        assert agent.status()["outbox"]["letters"] == 1
+        assert agent.status()["outbox"]["reports"] == 1
 
 
 def test_the_table_of_site_factors_wants_a_token_that_reads(

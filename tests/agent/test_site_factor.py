@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.slurm.agent.settings import agent_settings
-from fairbank.slurm.agent.site_factor import TableWriter
+from fairbank.agent.settings import agent_settings
 from fairbank.slurm.site_factor import SiteFactorTable, decode
+from fairbank.slurm.site_factor_writer import TableWriter
 from tests.agent.conftest import SU, Centre
 from tests.agent.running import RunningAgent, agent_at
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,6 @@ def test_the_settings_choose_the_rule(centre: Centre, tmp_path: Path) -> None:
         writer = TableWriter(agent_settings((text + BENDS[rule]).encode()), now=time.time)
         writer.write()
         assert writer.status()["trouble"] is None
-        writer.close()
         values[rule] = read(tmp_path / rule).values["near", "cpu"]
     expiry = values["linear"] / WEIGHT  # all of the credit is left
     assert values["power"] == pytest.approx(WEIGHT * expiry**2, abs=3)
@@ -106,7 +105,6 @@ def test_what_is_no_bank_is_told(agent: RunningAgent, tmp_path: Path) -> None:
     writer.write()
     assert writer.status()["trouble"]
     assert not (tmp_path / "table").exists()
-    writer.close()
 
 
 @pytest.mark.parametrize(
@@ -125,4 +123,3 @@ def test_what_keeps_it_from_writing_is_told(
     assert said in writer.status()["trouble"]
     assert writer.status()["remedy"]
     assert writer.status()["written"] is None
-    writer.close()

@@ -12,7 +12,7 @@ from fairbank.cli.framework.exit_codes import FOUND
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends
 from tests.agent.running import RunningAgent, agent_at
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -42,12 +42,12 @@ def test_status_in_words_and_as_json(centre: Centre, agent: RunningAgent, plugin
     assert lines["bank"].startswith("answers since 20")
     assert lines["outbox"] == "0 reports wait; 0 of them on disk only"
     assert lines["senders"].endswith("(1 to 4), 0 busy")
-    assert lines["questions"] == "0 open; settled: granted 2, refused 1"
+    assert lines["questions"] == "0 open; verdicts: granted 2, refused 1"
     assert lines["holds"] == "granted 2, refused 1"
     assert lines["ends"] == "granted 1"
     told = json.loads(agent.command("agent", "status", "--json").stdout)
     assert told["answers"] == {"granted": 2, "refused": 1}
-    assert told["outbox"]["letters"] == 0
+    assert told["outbox"]["reports"] == 0
 
 
 def test_releasing_is_off_unless_wanted_and_its_troubles_are_told(
@@ -78,7 +78,7 @@ def assert_told(agent: RunningAgent, line: str, *, asked: bytes) -> None:
     assert shown.returncode == FOUND
     assert line in shown.stdout
     metrics = page(agent, b"GET /metrics HTTP/1.1\r\n\r\n")
-    assert b"fairbank_agent_bank_asked " + asked in metrics
+    assert b"fairbank_agent_bank_contacted " + asked in metrics
     assert b"fairbank_agent_bank_up 0.0" in metrics
 
 

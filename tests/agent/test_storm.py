@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.slurm.records import Verdict
+from fairbank.agent.protocol.messages import Verdict
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import agent_at
@@ -20,7 +20,7 @@ from tests.agent.running import agent_at
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(1_800)]
 
 SEED = 20_261_121
-TABLES = '[terms]\npatience = 1\n[partitions.gpu]\nsilence = "open"'
+TABLES = '[terms]\npatience = 1\n[partitions.gpu]\noutage_policy = "open"'
 STEP_SECONDS = 0.3
 
 
@@ -62,7 +62,7 @@ class Jobs:
 
     def _answered(self, job: int, said: object) -> None:
         assert isinstance(said, Verdict)
-        if said.say == "run":
+        if said.action == "run":
             self.begun.add(job)
             self._running.append(job)
         else:

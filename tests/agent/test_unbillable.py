@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
+from fairbank.agent.run_states import AgentRunState
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason
 from fairbank.core.time import DAY, Instant
-from fairbank.slurm.agent.later import EARLY_SECONDS
-from fairbank.slurm.agent.letters import State
 from tests.agent.bank import NOW, InProcessBank
 from tests.agent.plugin import BEGAN, HOUR, asks, ends
 from tests.agent.scenes import CREDIT, state_of, verdict, world_with
@@ -42,14 +42,14 @@ def test_what_the_bank_does_not_know_runs_and_nothing_is_charged(
     lenient.say(asks(1, **unknown))
     lenient.settle()
     assert verdict(lenient) == "run"
-    assert state_of(lenient, 1) is State.UNHELD
-    assert "runs without a hold, and the bank is told its end: " in caplog.text
-    (told,) = lenient.core.mishaps.told(0)
-    assert (told["what"], told["count"]) == ("unheld", 1)
-    assert told["words"].startswith(f"{asks(1).run}: ")
+    assert state_of(lenient, 1) is AgentRunState.WITHOUT_HOLD
+    assert "runs without a hold, and its end is reported: " in caplog.text
+    (told,) = lenient.engine.incidents.status(0)
+    assert (told["kind"], told["count"]) == ("without hold", 1)
+    assert told["text"].startswith(f"{asks(1).run}: ")
     lenient.say(ends(1, **unknown))
     lenient.settle()
-    assert state_of(lenient, 1) is State.ENDED
+    assert state_of(lenient, 1) is AgentRunState.ENDED
     assert "the bank has not charged it" in caplog.text
     assert (bank.sums(), bank.runs(), bank.refusals()) == ((0, 0), [], reasons)
 
@@ -59,8 +59,8 @@ def test_a_job_without_a_limit_runs_at_once_and_is_charged_what_it_took(
 ) -> None:
     lenient.say(asks(1, limit_seconds=None))
     assert verdict(lenient) == "run"  # no bank was asked
-    assert "has no time limit: it runs without a hold, and the bank is told its end" in caplog.text
-    assert lenient.core.tally["answers", "unbillable: run"] == 1
+    assert "has no time limit: it runs without a hold, and its end is reported" in caplog.text
+    assert lenient.engine.counts["answers", "unbillable: run"] == 1
     lenient.settle()
     assert bank.sums() == (0, 0)
     lenient.say(ends(1, limit_seconds=None))
@@ -91,7 +91,7 @@ def test_a_start_that_is_too_early_for_the_bank_runs_and_is_charged_when_its_end
     world.say(ends(1, start=NOW + 60))
     world.settle()
     bank.clock.at = Instant(BEGAN + HOUR)
-    world.pass_time(EARLY_SECONDS)
+    world.pass_time(FIRST_RETRY_SECONDS)
     world.settle()
     assert bank.sums() == (60, 0)
     world.close()
@@ -103,5 +103,5 @@ def test_refused_where_the_terms_say_so(world: World, bank: InProcessBank) -> No
     world.say(asks(1, limit_seconds=None))
     world.settle()
     assert verdict(world) == "hold"
-    assert world.core.tally["answers", "unbillable"] == 1
+    assert world.engine.counts["answers", "unbillable"] == 1
     assert bank.sums() == (0, 0)

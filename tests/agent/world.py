@@ -8,18 +8,16 @@ from pathlib import Path
 
 import msgspec
 
+from fairbank.agent.engine import Engine
+from fairbank.agent.outage_policy import PartitionTerms
+from fairbank.agent.outbox import Outbox
+from fairbank.agent.protocol.messages import Ack, PrologRequest, Verdict
+from fairbank.agent.reports.bank_status import SenderSettings
+from fairbank.agent.reports.report import PendingReport
+from fairbank.agent.reports.results import bulk_body, result_of
+from fairbank.agent.reports.send_queue import WINDOW, SendQueue
 from fairbank.core.errors import Trouble, Unreachable
-from fairbank.rest.bodies.answers import ReportAnswer
-from fairbank.slurm.agent.core import Core
-from fairbank.slurm.agent.hearing import hear
-from fairbank.slurm.agent.letters import Letter, bulk
-from fairbank.slurm.agent.outbox import Outbox
-from fairbank.slurm.agent.pool import Senders
-from fairbank.slurm.agent.queue import WINDOW, Queue
-from fairbank.slurm.agent.settling import answered, failed
-from fairbank.slurm.agent.silence import PartitionTerms
-from fairbank.slurm.records import Noted, PrologAsked, Verdict
-from fairbank.slurm.report_results import judged
+from fairbank.rest.schemas.job import ReportAnswer
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import Said
 
@@ -35,18 +33,18 @@ class World:
         bank: InProcessBank,
         terms: PartitionTerms,
         *,
-        senders: Senders | None = None,
+        senders: SenderSettings | None = None,
         window: int = WINDOW,
     ) -> None:
         """`window`: how many letters that are no open questions are kept in memory."""
         self.path, self.bank, self.terms = folder / "outbox.sqlite", bank, terms
-        self._senders, self._window = senders or Senders(1, 3, 5, gather=0), window
+        self._senders, self._window = senders or SenderSettings(1, 3, 5, gather=0), window
         self.now = 1_000.0
-        self.door: object = object()
+        self.connection: object = object()
         self.told: dict[int, Said] = {}
-        self.settled: list[tuple[PrologAsked, Verdict]] = []
+        self.settled: list[tuple[PrologRequest, Verdict]] = []
         self._numbers = count(1)
-        self.under_way: list[list[Letter]] = []
+        self.under_way: list[list[PendingReport]] = []
         self.full = False
         self.start()
 
@@ -54,11 +52,11 @@ class World:
 
     def start(self) -> None:
         self.outbox = Outbox(self.path)
-        self.core = Core(
+        self.engine = Engine(
             lambda partition: self.terms, self._senders, life=f"life{next(_lives)}", now=self.now
         )
-        self.core.queue = Queue(self._window)
-        self.core.restore(*self.outbox.left())
+        self.engine.flow.queue = SendQueue(self._window)
+        self.engine.restore(*self.outbox.content())
 
     def kill(self) -> None:
         """kill -9: what was not written is lost, and so are answers under way. Another agent starts; the plug-in finds it."""
@@ -78,48 +76,47 @@ class World:
 
     def write(self) -> None:
         """The disk takes what is to be written, or is full."""
-        changes = self.core.memory.take()
+        changes = self.engine.flow.memory.take()
         if not changes:
             return
         if self.full:
-            self.core.not_stored(changes, "database or disk is full")
+            self.engine.flow.not_stored(changes, "database or disk is full")
             return
         try:
             self.outbox.write(changes)
         except sqlite3.Error as bad:
-            self.core.not_stored(changes, str(bad))
+            self.engine.flow.not_stored(changes, str(bad))
         else:
-            self.core.stored(changes)
+            self.engine.flow.stored(changes)
 
     def load(self) -> None:
-        if seqs := self.core.queue.wanted():
-            self.core.queue.loaded(self.outbox.read(seqs))
+        if seqs := self.engine.flow.queue.take_wanted():
+            self.engine.flow.queue.loaded(self.outbox.read(seqs))
 
     # ------------------------------------------------------------------ the plug-in
 
     def say(self, told: Said) -> None:
         number = next(self._numbers)
         self.told[number] = msgspec.structs.replace(told, number=number)
-        hear(self.core, self.told[number], self.door, self.now)
+        self.engine.handle_message(self.told[number], self.connection, self.now)
 
     def again(self, number: int) -> None:
         """A frame comes twice."""
-        hear(self.core, self.told[number], self.door, self.now)
+        self.engine.handle_message(self.told[number], self.connection, self.now)
 
     def reconnect(self) -> None:
         """Another connection: all that was not answered is said again."""
-        self.door = object()
+        self.connection = object()
         for each in list(self.told.values()):
-            hear(self.core, each, self.door, self.now)
+            self.engine.handle_message(each, self.connection, self.now)
 
     def listen(self) -> None:
         """Take the answers."""
-        sayings, self.core.sayings = self.core.sayings, []
-        for receipt, answer in sayings:
-            if receipt.door is not self.door or not isinstance(answer, Noted | Verdict):
+        for receipt, answer in self.engine.flow.take_replies():
+            if receipt.connection is not self.connection or not isinstance(answer, Ack | Verdict):
                 continue
             told = self.told.pop(answer.number, None)
-            if isinstance(told, PrologAsked):
+            if isinstance(told, PrologRequest):
                 assert isinstance(answer, Verdict), "a question wants a verdict"
                 self.settled.append((told, answer))
 
@@ -127,7 +124,7 @@ class World:
 
     def send(self) -> bool:
         """A request leaves, if one may."""
-        batch = self.core.next_request(self.now)
+        batch = self.engine.flow.next_request(self.now)
         if batch:
             self.under_way.append(batch)
         return bool(batch)
@@ -137,19 +134,19 @@ class World:
     ) -> list[ReportAnswer]:
         """A request under way reaches the bank or not, and its answer comes back or not."""
         batch = self.under_way.pop(which % len(self.under_way))
-        came = self.bank.bulk(bulk(batch)) if reaches else []
+        came = self.bank.bulk(bulk_body([report.body for report in batch])) if reaches else []
         if reaches and comes_back:
-            answered(self.core, batch, [judged(each) for each in came], self.now)
+            self.engine.handle_results(batch, [result_of(each) for each in came], self.now)
         else:
             self.trouble(batch, Unreachable("nobody answers"))
         return came
 
-    def trouble(self, batch: list[Letter], trouble: Trouble) -> None:
-        failed(self.core, batch, trouble, self.now)
+    def trouble(self, batch: list[PendingReport], trouble: Trouble) -> None:
+        self.engine.handle_failure(batch, trouble, self.now)
 
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
-        self.core.tick(self.now)
+        self.engine.tick(self.now)
 
     def settle(self, rounds: int = 400) -> None:
         """Everything works again, until nothing is left to do."""
@@ -162,11 +159,16 @@ class World:
                 self.arrive()
             self.write()
             self.listen()
-            if not self.told and not len(self.core.queue) and not self.core.memory.changes:
+            if (
+                not self.told
+                and not len(self.engine.flow.queue)
+                and not self.engine.flow.memory.changes
+            ):
                 return
             self.pass_time(1.0)
         raise AssertionError(
-            f"stuck: {len(self.core.queue)} letters, {self.told}, {self.core.memory.changes}"
+            f"stuck: {len(self.engine.flow.queue)} reports, {self.told}, "
+            f"{self.engine.flow.memory.changes}"
         )
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
-"""Fake services of the bank's host and of Slurm's: they record calls and return what a test sets."""
+"""Fake services of the bank's host and of Slurm's: they record calls and return what a test
+sets.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +47,11 @@ class FakeServices:
                 "service.ops.audit.Audit.heads": lambda audit: self._heads(),
                 "service.ops.audit_processes.verify": self._verify,
                 "service.ops.backup.Backups": self._backups,
-                "service.ops.backup_file.check": self._check_backup,
-                "slurm.agent.asking.status_of": self._agent_status,
-                "slurm.agent.settings.read_agent_settings": self._agent_settings,
-                "slurm.agent.serving.Agent": lambda settings: SimpleNamespace(run=_run_agent),
+                "service.ops.backup_file.verify_file": self._check_backup,
+                "agent.control.agent_status": self._agent_status,
+                "agent.settings.read_agent_settings": self._agent_settings,
+                "agent.daemon.Agent": lambda settings, jobs: SimpleNamespace(run=_run_agent),
+                "setup.agent.slurm_jobs": lambda settings: {},
                 "rest.server.log.log_to": lambda stream, log: None,
                 "cli.commands.admin.doctor.check_bank": self._check_bank,
                 "cli.commands.admin.doctor.check_slurm": self._check_slurm,

@@ -1,6 +1,8 @@
-"""`fairbank why` of a job that waits at Slurm. What people see of the recorded queue is kept in tests/golden/why-at-slurm.
+"""`fairbank why` of a job that waits at Slurm. What people see of the recorded queue is kept in
+tests/golden/why-at-slurm.
 
-After a wanted change: WRITE_GOLDEN=1 pytest tests/cli/test_why_at_slurm.py, and read the difference.
+After a wanted change: WRITE_GOLDEN=1 pytest tests/cli/test_why_at_slurm.py, and read the
+difference.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.reason import explain_reason
 from fairbank.slurm.queue_snapshot.queries import QUESTIONS
 from tests.cli.conftest import Run, Said, runner, session
-from tests.cli.served import Bank
-from tests.support.kept import GOLDEN, kept
+from tests.cli.served_site import Bank
+from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "why-at-slurm"
 QUEUE = GOLDEN / "slurm-22.05" / "queue"

@@ -1,4 +1,6 @@
-"""Settings files are read strictly: what is wrong is told with the name of the file, the key, and what to do."""
+"""Settings files are read strictly: what is wrong is told with the name of the file, the key, and
+what to do.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ def test_what_fits_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "field", "remedy"),
     [
-        (b"rooms = [", f"{FILE} is not TOML: ", "--lab", "mend the line named"),
-        (b"rooms = 3 # \xff", f"{FILE} is not TOML: ", "--lab", "mend the line named"),
+        (b"rooms = [", f"{FILE} is not TOML: ", "--lab", "fix the line named"),
+        (b"rooms = 3 # \xff", f"{FILE} is not TOML: ", "--lab", "fix the line named"),
         (
             b"rooms = 'many'",
             f"{FILE}: rooms: expected a whole number",

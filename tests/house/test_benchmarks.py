@@ -1,4 +1,6 @@
-"""The benchmarks measure what they say, and the page about them is the one that their results draw."""
+"""The benchmarks measure what they say, and the page about them is the one that their
+results draw.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,22 @@ from sqlalchemy import create_engine, text
 
 from benchmarks import fairtree, ledger, traces
 from benchmarks.books import MEMORY, books
-from benchmarks.claims import CLAIMS, REMARKS, drawn, figures
-from benchmarks.crowded import NOW, crowded
-from benchmarks.loops import LINK, LinkingSqliteLoop, PostgresCopyLoop, PostgresLoop, SqliteLoop
-from benchmarks.measure import Curve, Figure, Missing, Table, at_least, at_most, ratio
+from benchmarks.claims import CLAIMS, REMARKS, figures, write_page
+from benchmarks.cpu_time import threads_of
+from benchmarks.full_cluster import NOW, full_cluster
+from benchmarks.history_data import HistorySize, fill_store
+from benchmarks.manual_loops import (
+    LINK,
+    LinkingSqliteLoop,
+    PostgresCopyLoop,
+    PostgresLoop,
+    SqliteLoop,
+)
+from benchmarks.measure import Curve, Figure, NotAvailable, Table, at_least, at_most, ratio
 from benchmarks.page import FIGURES, PAGE, drawing, drawings, page
-from benchmarks.past import Past, fill
 from benchmarks.pgbench import Pgbench
 from benchmarks.plain_fair_tree import PlainFairTree
-from benchmarks.results import RESULTS, Claim, Machine, keep, kept
-from benchmarks.spent import threads_of
+from benchmarks.results import RESULTS, Claim, Machine, load_claim, save_claim
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
@@ -40,10 +48,14 @@ MACHINE = Machine("2000-01-01", "abacus", 1, 1, "Linux x86_64", "3.11", "3.53", 
 LEFT_BEHIND = (
     "SELECT id, deposited, charged, held, overrun, seq FROM allocation ORDER BY id",
     "SELECT allocation, uid, charged, held, cap FROM user_sum ORDER BY allocation, uid",
-    "SELECT allocation, owner, partition, state, held, charged, written_off, refunded, outcome, elapsed_seconds FROM run "
-    "ORDER BY allocation, id",
-    "SELECT book, seq, kind, amount, owner, actor, deposited, charged, held, credit_limit, overrun, comment FROM journal "
-    "ORDER BY book, seq",
+    (
+        "SELECT allocation, owner, partition, state, held, charged, written_off, refunded, outcome,"
+        " elapsed_seconds FROM run ORDER BY allocation, id"
+    ),
+    (
+        "SELECT book, seq, kind, amount, owner, actor, deposited, charged, held, credit_limit,"
+        " overrun, comment FROM journal ORDER BY book, seq"
+    ),
 )
 
 
@@ -132,8 +144,8 @@ def test_pgbench_writes_as_many_rows_as_the_bank(
 
 
 def test_the_audit_finds_nothing_in_the_invented_past() -> None:
-    store, past = open_store(MEMORY), Past(allocations=4, jobs_each=25)
-    fill(store, past, say=lambda _: None)
+    store, past = open_store(MEMORY), HistorySize(allocations=4, jobs_each=25)
+    fill_store(store, past, say=lambda _: None)
     verdict = Audit(store).verify()
     assert (verdict.findings, verdict.entries, verdict.runs) == (
         (),
@@ -146,7 +158,7 @@ def test_the_audit_finds_nothing_in_the_invented_past() -> None:
 
 
 def test_plain_python_ranks_as_fairbank_does_the_tree_that_both_are_measured_on() -> None:
-    tree, usage = fairtree.grown(2_000)
+    tree, usage = fairtree.grow_tree(2_000)
     assert (len(tree.rows), tree.shape.levels) == (2_000, fairtree.LEVELS)
     ours, plain = fair_tree(tree, usage), PlainFairTree(tree)
     assert plain.rank([float(used) for used in usage]) == ours.factor.tolist()
@@ -160,18 +172,18 @@ def test_plain_python_ranks_as_fairbank_does_the_tree_that_both_are_measured_on(
 
 
 def test_the_crowd_before_a_full_machine_is_the_same_each_time_and_some_of_it_starts() -> None:
-    one, again = crowded(60, 200, free=12), crowded(60, 200, free=12)
+    one, again = full_cluster(60, 200, free=12), full_cluster(60, 200, free=12)
     assert list(one.queue.jobs()) == list(again.queue.jobs())
     assert [job.placement for job in one.running] == [job.placement for job in again.running]
     assert one.machine.free.idle.bit_count() <= 12
     plan = run_passes(one, SchedulerParameters(), NOW)
     assert plan == run_passes(again, SchedulerParameters(), NOW)
-    assert plan.starts
+    assert len(plan.starts) == 27
     assert len(plan.reservations) > 50
 
 
 def test_the_page_is_the_one_that_the_results_draw() -> None:
-    assert PAGE.read_text() == drawn(RESULTS), (
+    assert PAGE.read_text() == write_page(RESULTS), (
         "make bench draws it; without measuring: python -m benchmarks --draw"
     )
     assert {name: (FIGURES / name).read_bytes() for name in figures(RESULTS)} == figures(RESULTS)
@@ -199,63 +211,67 @@ def test_what_was_measured_in_several_sizes_is_drawn_too() -> None:
     assert {"10", "100", "1,000", "1"} <= {*texts.ticks}
 
 
-def test_every_claim_was_measured_or_said_not_to_be_and_every_remark_is_about_one() -> None:
-    said = PAGE.read_text().partition("## Not measured yet")[2]
+def test_page_names_every_claim_that_was_not_measured() -> None:
+    missing = PAGE.read_text().partition("## Not measured yet")[2]
     assert [
-        name for name in CLAIMS if (kept(name, RESULTS) is None) != (f"--only {name}" in said)
+        name
+        for name in CLAIMS
+        if (load_claim(name, RESULTS) is None) != (f"--only {name}" in missing)
     ] == []
     assert set(REMARKS) <= set(CLAIMS)
 
 
-def test_what_is_kept_is_read_back_and_drawn(tmp_path: Path) -> None:
+def test_stored_results_are_written_to_the_page(tmp_path: Path) -> None:
     ours, theirs = (
         Figure("ours", "operations/s", (2_000.0, 3_000.0, 2_500.0)),
         Figure("theirs", "operations/s", (1_000.0, 1_500.0, 1_000.0)),
     )
-    promises = (
+    targets = (
         ratio("ours / theirs", ours, theirs, 2),
         at_least("ours itself", ours, 10_000),
         at_most("theirs", theirs, 1_000),
         ratio("theirs / ours", theirs, ours, None),
     )
-    claim = Claim("counting", MACHINE, [Table("Counting", "By hand.", (ours, theirs), promises)])
-    keep(claim, tmp_path)
-    assert kept("counting", tmp_path) == claim
-    told = page([claim], {"counting": "It is the fingers."})
-    assert "| ours | 2,500 operations/s | 2,000 to 3,000 |" in told
-    assert "| ours / theirs | 2.00x | 2.00 to 2.50 | at least 2.00x | kept |" in told
+    claim = Claim("counting", MACHINE, [Table("Counting", "By hand.", (ours, theirs), targets)])
+    save_claim(claim, tmp_path)
+    assert load_claim("counting", tmp_path) == claim
+    text = page([claim], {"counting": "Fingers are slow."})
+    assert "| ours | 2,500 operations/s | 2,000 to 3,000 |" in text
+    assert "| ours / theirs | 2.00x | 2.00 to 2.50 | at least 2.00x | met |" in text
     assert (
-        "| ours itself | 2,500 operations/s | 2,000 to 3,000 | at least 10,000 operations/s | **missed** |"
-        in told
+        "| ours itself | 2,500 operations/s | 2,000 to 3,000 | at least 10,000 operations/s |"
+        " **missed** |" in text
     )
-    assert "It is the fingers." in told
+    assert "Fingers are slow." in text
 
 
-def test_a_schedule_is_known_by_the_lines_of_its_starts(tmp_path: Path) -> None:
+def test_fingerprint_of_a_schedule_is_the_digest_of_its_starts(tmp_path: Path) -> None:
     trace = tmp_path / "two.swf"
     trace.write_text(
-        "; MaxProcs: 4\n1 0 -1 60 4 -1 -1 4 60 -1 1 1 1 -1 1 1 -1 -1\n2 10 -1 40 2 -1 -1 2 60 -1 1 1 1 -1 1 1 -1 -1\n"
+        "; MaxProcs: 4\n1 0 -1 60 4 -1 -1 4 60 -1 1 1 1 -1 1 1 -1 -1\n2 10 -1 40 2 -1 -1 2 60 -1 1"
+        " 1 1 -1 1 1 -1 -1\n"
     )
-    found = traces.schedule("two", trace, "easy", tmp_path)
-    assert (found.jobs, found.mean_wait, found.utilisation) == (2, 25.0, 0.8)
-    assert found.starts == sha256(b"1 0\n2 60\n").hexdigest()[:12]
-    told = page(
-        [Claim("traces", MACHINE, [Table("Schedules", "Of two jobs.", (), schedules=(found,))])], {}
+    schedule = traces.schedule("two", trace, "easy", tmp_path)
+    assert (schedule.jobs, schedule.mean_wait, schedule.utilisation) == (2, 25.0, 0.8)
+    assert schedule.starts == sha256(b"1 0\n2 60\n").hexdigest()[:12]
+    text = page(
+        [Claim("traces", MACHINE, [Table("Schedules", "Of two jobs.", (), schedules=(schedule,))])],
+        {},
     )
-    assert f"| two | easy | 2 | 25.000 | 1.6250 | 0.80000 | `{found.starts}` |" in told
+    assert f"| two | easy | 2 | 25.000 | 1.6250 | 0.80000 | `{schedule.starts}` |" in text
 
 
-def test_without_recorded_workloads_the_page_stays_as_it_is(
+def test_recorded_workloads_that_are_missing_are_not_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traces, "SHARED", tmp_path)
     with pytest.raises(
-        Missing, match="there is no trace in .*; FAIRBANK_SHARED says in which folder"
+        NotAvailable, match="there is no trace in .*; FAIRBANK_SHARED says in which folder"
     ):
         traces.measure(short=True, say=lambda _: None)
 
 
-def test_the_time_of_a_process_is_told_by_thread() -> None:
+def test_cpu_time_is_counted_per_thread() -> None:
     begun = time.thread_time()
     before = threads_of(os.getpid())[os.getpid()]
     while time.thread_time() < begun + 0.02:

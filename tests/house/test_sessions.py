@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sessions import blocks, paste, without_times
+from tests.support.sessions import Command, blocks, paste, scripts, without_times, write_files
 
-PAGES = ["README.md", "docs/tutorial.md"]
 ROOT = Path(__file__).parents[2]
 HOWTOS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/howto").glob("*.md"))
 
@@ -25,9 +24,9 @@ def _is_session(page: str) -> bool:
     return "```console" in (ROOT / page).read_text()
 
 
-@pytest.mark.parametrize("page", [*PAGES, *filter(_is_session, HOWTOS)])
+@pytest.mark.parametrize("page", ["docs/tutorial.md", *filter(_is_session, HOWTOS)])
 def test_session_can_be_pasted(page: str, tmp_path: Path) -> None:
-    """A page is pasted whole, into bash on a terminal, in an empty home.
+    """A page is pasted whole, into bash on a terminal, in a home with only the files it shows.
 
     `make` is left out: other tests run the demonstration. A block without any output is only run.
     """
@@ -37,6 +36,7 @@ def test_session_can_be_pasted(page: str, tmp_path: Path) -> None:
         if not any(command.words.startswith(("make ", "export PATH=")) for command in block)
     ]
     commands = [command for block in sessions for command in block]
+    write_files((ROOT / page).read_text(), tmp_path)
     results = paste(commands, tmp_path)
     assert len(results) == len(commands), results[-1]
     expected = [
@@ -48,3 +48,14 @@ def test_session_can_be_pasted(page: str, tmp_path: Path) -> None:
         if compares:
             documented = command.output.replace("$PWD", str(tmp_path))
             assert without_times(result.output) == without_times(documented), command.words
+
+
+def test_session_of_readme_can_be_pasted(tmp_path: Path) -> None:
+    """README shows a script, which GitHub copies as it is, and below it the output of all lines."""
+    _demo, _path, session = scripts((ROOT / "README.md").read_text())
+    commands = [Command(line, "") for line in session.words.splitlines(keepends=True)]
+    results = paste(commands, tmp_path)
+    assert [result.status for result in results] == [0] * len(commands), results
+    output = "\n".join(result.output for result in results if result.output)
+    documented = session.output.replace("$PWD", str(tmp_path))
+    assert without_times(output) == without_times(documented)

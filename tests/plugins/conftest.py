@@ -1,4 +1,4 @@
-"""Every Lua that a Slurm may have been built with."""
+"""Fixture: each version of Lua that Slurm may be built with."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.plugins.interpreter import VERSIONS, Lua
 
 @pytest.fixture(params=VERSIONS)
 def lua(request: pytest.FixtureRequest, checkout: Path) -> Lua:
-    """One after the other."""
+    """Return an interpreter of each version."""
     return Lua(request.param, checkout / "plugins")

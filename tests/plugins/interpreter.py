@@ -1,4 +1,4 @@
-"""Our Lua files in a real Lua, with as much of Slurm's table `slurm` as they use."""
+"""Lua interpreter with the parts of Slurm's table `slurm` that our files use."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ VERSIONS = ("lua51", "lua52", "lua53", "lua54", "lua55")
 
 
 @dataclass
-class Said:
-    """What a plug-in answered: its code, what the user sees, what the log has, and the job as it left it."""
+class Result:
+    """Result of a plug-in's entry point.
+
+    `user` has the lines that the user sees, `log` those in the log, `job` the job as changed.
+    """
 
     code: int
     user: list[str] = field(default_factory=list)
@@ -22,7 +25,7 @@ class Said:
 
 
 class Lua:
-    """An interpreter of this version. Each has a memory of its own, as each slurmctld has."""
+    """Interpreter of one version, with a memory of its own, as each slurmctld has."""
 
     def __init__(self, version: str, plugins: Path) -> None:
         self._runtime = importlib.import_module(f"lupa.{version}").LuaRuntime(
@@ -34,53 +37,56 @@ class Lua:
         self._runtime.globals().slurm = self.table(
             SUCCESS=0,
             ERROR=-1,
-            log_user=self._keeper(self.user),
-            log_error=self._keeper(self.log),
-            log_info=self._keeper(self.log),
-            log_debug=self._keeper(self.log),
+            log_user=self._logger(self.user),
+            log_error=self._logger(self.log),
+            log_info=self._logger(self.log),
+            log_debug=self._logger(self.log),
         )
 
     def table(self, **values: object) -> Any:
         return self._runtime.table_from(values)
 
     def module(self, name: str) -> Any:
-        """A file of `plugins/fairbank`."""
+        """Return a module of `plugins/fairbank`."""
         load = self._runtime.eval("""
             function(folder, name)
-              local function use(other) return assert(loadfile(folder .. "/fairbank/" .. other .. ".lua"))(use) end
+              local function use(other)
+                return assert(loadfile(folder .. "/fairbank/" .. other .. ".lua"))(use)
+              end
               return assert(loadfile(folder .. "/fairbank/" .. name .. ".lua"))(use)
             end""")
         return load(str(self.plugins), name)
 
-    def set(self, library: str, replaced: Any) -> None:
-        """Other functions in one of Lua's libraries, such as a clock that stands still."""
-        for name, function in replaced.items():
+    def replace(self, library: str, functions: Any) -> None:
+        """Replace functions in a library of Lua, such as a clock that does not run."""
+        for name, function in functions.items():
             self._runtime.globals()[library][name] = function
 
     def run_as(self, uid: int, gid: int = 100) -> None:
-        """Whose process the kernel says this is."""
+        """Set the uid and the gid that /proc shows for this process."""
         self._runtime.execute(f"""
             local open = io.open
             io.open = function(path, mode)
               if path ~= "/proc/self/status" then return open(path, mode) end
-              return {{ read = function() return "Uid:\\t{uid}\\t{uid}\\nGid:\\t{gid}\\n" end, close = function() end }}
+              local text = "Uid:\\t{uid}\\t{uid}\\nGid:\\t{gid}\\n"
+              return {{ read = function() return text end, close = function() end }}
             end""")
 
     def start(self, plugin: Path) -> None:
         """Load a plug-in as Slurm does."""
         self._runtime.globals().dofile(str(plugin))
 
-    def call(self, function: str, *arguments: object, job: Mapping[str, object]) -> Said:
+    def call(self, function: str, *arguments: object, job: Mapping[str, object]) -> Result:
         """Call an entry point with the job as its first argument."""
         self.user.clear()
         self.log.clear()
         desc = self.table(**job)
         code = self._runtime.globals()[function](desc, *arguments)
-        return Said(int(code), list(self.user), list(self.log), dict(desc))
+        return Result(int(code), list(self.user), list(self.log), dict(desc))
 
-    def _keeper(self, lines: list[str]) -> Any:
-        """A function of Slurm's kind, with a format; it formats in Lua, and strictly, as Slurm does."""
+    def _logger(self, lines: list[str]) -> Any:
+        """Return a log function that takes a format and formats in Lua, strictly, as Slurm does."""
         wrap = self._runtime.eval(
-            "function(keep) return function(...) keep(string.format(...)) end end"
+            "function(append) return function(...) append(string.format(...)) end end"
         )
         return wrap(lines.append)

@@ -1,4 +1,4 @@
-"""A small centre's submission policy, and policies of any kind."""
+"""Submission policy of a small site, and a strategy for arbitrary policies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CHEM = PolicyProject(
     "wg_chem", 60_653, "wg_chem", partition="gpu-t4", reservation="wg_chem", members=(60_604,)
 )
 
-CENTRE = SubmissionPolicy(
+SITE_POLICY = SubmissionPolicy(
     cluster="lab",
     written=WRITTEN,
     projects=(ASTRO, BIO, CHEM),
@@ -90,7 +90,7 @@ places = st.builds(
 
 @st.composite
 def policies(draw: st.DrawFn) -> SubmissionPolicy:
-    """Whatever can stand in a file."""
+    """Draw a policy that a file can hold."""
     there = draw(st.lists(places, max_size=3, unique_by=lambda place: place.partition.name))
     forced = st.sampled_from([None, *(place.partition.name for place in there)])
     members = st.lists(st.integers(0, 2**32 - 2), max_size=3, unique=True).map(tuple)

@@ -1,4 +1,4 @@
-"""What Python writes, Lua reads: the same values, or a plain complaint."""
+"""Policy file: Lua reads the values that Python writes, and reports each error in a file."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from fairbank.slurm.policy_file import (
     render,
 )
 from tests.plugins.interpreter import Lua
-from tests.plugins.policies import ASTRO, CENTRE, CPU, policies
+from tests.plugins.policies import ASTRO, CPU, SITE_POLICY, policies
 
-TEXT = render(CENTRE)
+TEXT = render(SITE_POLICY)
 
 
 def project_of(table: Any) -> PolicyProject:
@@ -43,7 +43,7 @@ def project_of(table: Any) -> PolicyProject:
     )
 
 
-def place_of(table: Any) -> PolicyPartition:
+def partition_of(table: Any) -> PolicyPartition:
     weights = {
         each.name: Fraction(int(each.number), int(table.denominator))
         for each in table.weights.values()
@@ -54,18 +54,20 @@ def place_of(table: Any) -> PolicyPartition:
 
 
 def policy_of(table: Any) -> SubmissionPolicy:
-    """The value again, from what Lua has read."""
+    """Return the policy that Lua has read."""
     balances = tuple(
-        PolicyBalance(each.account, resource, int(left))
+        PolicyBalance(each.account, resource, int(available))
         for each in table.projects.values()
-        for resource, left in each.left.items()
+        for resource, available in each.available.items()
     )
     return SubmissionPolicy(
         cluster=table.cluster,
         written=int(table.written),
         projects=tuple(project_of(each) for each in table.projects.values()),
-        places=tuple(place_of(table.places[name]) for name in table.partitions.values()),
-        balances=balances if table.balances == "told" else None,
+        places=tuple(
+            partition_of(table.partitions[name]) for name in table.partition_names.values()
+        ),
+        balances=balances if table.balances == "included" else None,
         qos_factors={
             name: Fraction(int(number), int(table.scale)) for name, number in table.factors.items()
         },
@@ -79,13 +81,13 @@ def policy_of(table: Any) -> SubmissionPolicy:
 
 
 @dataclass(frozen=True)
-class Plain:
-    """A policy in which the order of what has none is the same."""
+class SortedPolicy:
+    """Policy whose unordered parts are sorted."""
 
     value: SubmissionPolicy
 
     @classmethod
-    def of(cls, policy: SubmissionPolicy) -> Plain:
+    def of(cls, policy: SubmissionPolicy) -> SortedPolicy:
         projects = tuple(
             msgspec.structs.replace(each, members=tuple(sorted(each.members)))
             for each in policy.projects
@@ -120,9 +122,9 @@ class Plain:
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_lua_reads_what_python_writes(lua: Lua, policy: SubmissionPolicy) -> None:
-    read = lua.module("policy_file").parse(render(policy))
-    assert not isinstance(read, tuple), read
-    assert Plain.of(policy_of(read)) == Plain.of(policy)
+    table = lua.module("policy_file").parse(render(policy))
+    assert not isinstance(table, tuple), table
+    assert SortedPolicy.of(policy_of(table)) == SortedPolicy.of(policy)
 
 
 def replaced(old: str, new: str) -> Callable[[str], str]:
@@ -147,7 +149,7 @@ DAMAGES: dict[str, tuple[Callable[[str], str], str]] = {
         lambda text: text.replace("stale\t3600\n", "exempt\t1\n", 1),
         "no line stale",
     ),
-    "a setting twice": (replaced("exempt\t60699", "stale\t1"), "stands twice"),
+    "a setting twice": (replaced("exempt\t60699", "stale\t1"), "is repeated"),
     "a partition that is not there": (replaced("gpu\tgpu\ta100", "gpu\tgpx\ta100"), "no partition"),
     "an account that is not there": (
         replaced("balance\twg_astro", "balance\twg_astra"),
@@ -159,33 +161,33 @@ DAMAGES: dict[str, tuple[Callable[[str], str], str]] = {
 
 
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
-def test_a_damaged_file_is_refused_and_told(lua: Lua, damage: str) -> None:
-    change, said = DAMAGES[damage]
-    policy, why = lua.module("policy_file").parse(change(TEXT))
+def test_damaged_file_is_refused_with_the_reason(lua: Lua, damage: str) -> None:
+    change, reason = DAMAGES[damage]
+    policy, error = lua.module("policy_file").parse(change(TEXT))
     assert policy is None
-    assert said in why
+    assert reason in error
 
 
-def test_no_byte_changed_makes_an_error_of_lua(lua: Lua) -> None:
+def test_changed_byte_never_raises_an_error(lua: Lua) -> None:
     parse = lua.module("policy_file").parse
-    for place in range(0, len(TEXT), 3):
+    for position in range(0, len(TEXT), 3):
         for character in ("\t", "\n", "x", "\0", "9", ""):
-            parse(TEXT[:place] + character + TEXT[place + 1 :])
+            parse(TEXT[:position] + character + TEXT[position + 1 :])
 
 
-def test_a_file_is_read_again_only_when_it_has_changed(lua: Lua, tmp_path: Path) -> None:
+def test_file_is_parsed_again_only_after_a_change(lua: Lua, tmp_path: Path) -> None:
     read, path = lua.module("policy_file").read, tmp_path / "policy"
     path.write_text(TEXT)
     first = read(str(path))
     first.cluster = "read before"
     assert read(str(path), first).cluster == "read before"
-    path.write_text(render(msgspec.structs.replace(CENTRE, qos="low")))
+    path.write_text(render(msgspec.structs.replace(SITE_POLICY, qos="low")))
     assert read(str(path), first).qos == "low"
-    path.write_text(render(msgspec.structs.replace(CENTRE, written=CENTRE.written + 1)))
-    assert read(str(path), first).written == CENTRE.written + 1
+    path.write_text(render(msgspec.structs.replace(SITE_POLICY, written=SITE_POLICY.written + 1)))
+    assert read(str(path), first).written == SITE_POLICY.written + 1
 
 
-def test_a_file_too_long_or_not_there_is_refused(lua: Lua, tmp_path: Path) -> None:
+def test_long_or_missing_file_is_refused(lua: Lua, tmp_path: Path) -> None:
     read, path = lua.module("policy_file").read, tmp_path / "policy"
     assert "cannot open" in read(str(path))[1]
     path.write_text("x" * (SIZE_MAX + 1))
@@ -196,55 +198,55 @@ def test_a_file_too_long_or_not_there_is_refused(lua: Lua, tmp_path: Path) -> No
 
 
 WRONG: dict[str, SubmissionPolicy] = {
-    "cluster": msgspec.structs.replace(CENTRE, cluster="a\tb"),
+    "cluster": msgspec.structs.replace(SITE_POLICY, cluster="a\tb"),
     "projects.group": msgspec.structs.replace(
-        CENTRE, projects=(msgspec.structs.replace(ASTRO, group="wg\nastro"),)
+        SITE_POLICY, projects=(msgspec.structs.replace(ASTRO, group="wg\nastro"),)
     ),
     "projects.gid": msgspec.structs.replace(
-        CENTRE, projects=(ASTRO, msgspec.structs.replace(ASTRO, group="b", account="b"))
+        SITE_POLICY, projects=(ASTRO, msgspec.structs.replace(ASTRO, group="b", account="b"))
     ),
     "projects.wg_astro.account": msgspec.structs.replace(
-        CENTRE, projects=(msgspec.structs.replace(ASTRO, account="ä"),)
+        SITE_POLICY, projects=(msgspec.structs.replace(ASTRO, account="ä"),)
     ),
     "projects.wg_astro.partition": msgspec.structs.replace(
-        CENTRE, projects=(msgspec.structs.replace(ASTRO, partition="none"),)
+        SITE_POLICY, projects=(msgspec.structs.replace(ASTRO, partition="none"),)
     ),
-    "balances": msgspec.structs.replace(CENTRE, balances=(PolicyBalance("nobody", "cpu", 1),)),
+    "balances": msgspec.structs.replace(SITE_POLICY, balances=(PolicyBalance("nobody", "cpu", 1),)),
     "places.cpu": msgspec.structs.replace(
-        CENTRE, places=(msgspec.structs.replace(CPU, node_cpus=-1),)
+        SITE_POLICY, places=(msgspec.structs.replace(CPU, node_cpus=-1),)
     ),
     "places.cpu.weights": msgspec.structs.replace(
-        CENTRE,
+        SITE_POLICY,
         places=(
             msgspec.structs.replace(
                 CPU, partition=Partition("cpu", "cpu", {"cpu": Fraction(1, 3**30)})
             ),
         ),
     ),
-    "exempt": msgspec.structs.replace(CENTRE, exempt=(7, 7)),
-    "places": msgspec.structs.replace(CENTRE, places=(CPU, CPU)),
+    "exempt": msgspec.structs.replace(SITE_POLICY, exempt=(7, 7)),
+    "places": msgspec.structs.replace(SITE_POLICY, places=(CPU, CPU)),
 }
 
 
 @pytest.mark.parametrize("field", sorted(WRONG))
-def test_what_cannot_stand_in_the_file_is_refused_by_its_field(field: str) -> None:
-    with pytest.raises(Malformed) as no:
+def test_invalid_policy_is_refused_with_its_field(field: str) -> None:
+    with pytest.raises(Malformed) as error:
         render(WRONG[field])
-    assert no.value.field == field
-    assert no.value.remedy
+    assert error.value.field == field
+    assert error.value.remedy
 
 
-def test_the_file_of_the_same_policy_is_the_same() -> None:
-    assert render(CENTRE) == TEXT
-    later = render(msgspec.structs.replace(CENTRE, written=CENTRE.written + 60))
+def test_equal_policies_have_equal_files() -> None:
+    assert render(SITE_POLICY) == TEXT
+    later = render(msgspec.structs.replace(SITE_POLICY, written=SITE_POLICY.written + 60))
     assert later.splitlines()[1:] == TEXT.splitlines()[1:]
     assert later.splitlines()[0].split("\t")[3] == TEXT.splitlines()[0].split("\t")[3]
 
 
-def test_the_first_line_tells_when_the_bank_was_asked_and_the_rest_whether_it_is_whole() -> None:
-    assert heading(TEXT.encode()) == Heading(CENTRE.written, True)
-    assert heading(TEXT.replace("wg_bio", "wg_bin").encode()) == Heading(CENTRE.written, False)
-    assert heading(TEXT.rpartition("end\t")[0].encode()) == Heading(CENTRE.written, False)
+def test_heading_has_the_time_and_detects_damage() -> None:
+    assert heading(TEXT.encode()) == Heading(SITE_POLICY.written, True)
+    assert heading(TEXT.replace("wg_bio", "wg_bin").encode()) == Heading(SITE_POLICY.written, False)
+    assert heading(TEXT.rpartition("end\t")[0].encode()) == Heading(SITE_POLICY.written, False)
     with pytest.raises(Malformed, match="does not begin as a policy file does"):
         heading(b"\xff\x00")
     with pytest.raises(Malformed, match="it has version 2, and this release writes version 1"):

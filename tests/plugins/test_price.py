@@ -1,4 +1,4 @@
-"""Lua and the bank ask the same price, to the SU-minute, and the remedies are true."""
+"""Prices in Lua: the same as the bank's, to the SU-minute; and the remedies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from fairbank.core.tres import BillingRule, parse_counts
 from fairbank.core.units import show_shortfall, show_su
 from fairbank.slurm.policy_file import PolicyPartition, SubmissionPolicy, render
 from tests.plugins.interpreter import Lua
-from tests.plugins.policies import CENTRE, CPU, GPU, GPU_T4, LONG, places
+from tests.plugins.policies import CPU, GPU, GPU_T4, LONG, SITE_POLICY, places
 
-# The jobs of tests/slurm/test_jobs.py, whose billing Slurm itself has told, and what HADM's paper has.
+# The jobs of tests/slurm/test_jobs.py, with the billing that Slurm computes, and those of HADM.
 EXAMPLES = [
     (CPU, "cpu=1,mem=64G,node=1", 60, "normal"),
     (CPU, "cpu=32,mem=1G,node=1", 60, "normal"),
@@ -42,7 +42,7 @@ def cluster_of(policy: SubmissionPolicy) -> Cluster:
     )
 
 
-def asked(
+def arguments(
     lua: Lua,
     policy: SubmissionPolicy,
     place: PolicyPartition,
@@ -50,21 +50,25 @@ def asked(
     qos: str,
     minutes: int,
 ) -> Any:
-    """Lua's policy, partition and counts."""
-    read = lua.module("policy_file").parse(render(policy))
-    held = lua.table(**{name: int(count) for name, count in counts.items()})
-    return read, read.places[place.partition.name], held, qos, minutes
+    """Return the arguments of Lua's functions."""
+    table = lua.module("policy_file").parse(render(policy))
+    lua_counts = lua.table(**{name: int(count) for name, count in counts.items()})
+    return table, table.partitions[place.partition.name], lua_counts, qos, minutes
 
 
 @pytest.mark.parametrize(("place", "counts", "minutes", "qos"), EXAMPLES)
-def test_the_price_is_the_banks(
+def test_price_is_that_of_the_bank(
     lua: Lua, place: PolicyPartition, counts: str, minutes: int, qos: str
 ) -> None:
-    held = parse_counts(counts)
-    truth = bill(
-        JobRequest("lab", place.partition.name, held, minutes * 60, qos), cluster_of(CENTRE)
+    requested = parse_counts(counts)
+    expected = bill(
+        JobRequest("lab", place.partition.name, requested, minutes * 60, qos),
+        cluster_of(SITE_POLICY),
     ).amount
-    assert lua.module("price").amount(*asked(lua, CENTRE, place, held, qos, minutes)) == truth
+    assert (
+        lua.module("price").amount(*arguments(lua, SITE_POLICY, place, requested, qos, minutes))
+        == expected
+    )
 
 
 _counts = st.dictionaries(
@@ -83,7 +87,7 @@ _counts = st.dictionaries(
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_any_price_is_the_banks(
+def test_any_price_is_that_of_the_bank(
     lua: Lua,
     place: PolicyPartition,
     counts: dict[str, Fraction],
@@ -94,51 +98,55 @@ def test_any_price_is_the_banks(
     place = msgspec.structs.replace(
         place, partition=msgspec.structs.replace(place.partition, billing_rule=adding)
     )
-    policy = msgspec.structs.replace(CENTRE, projects=(), balances=(), places=(place,))
-    truth = bill(
+    policy = msgspec.structs.replace(SITE_POLICY, projects=(), balances=(), places=(place,))
+    expected = bill(
         JobRequest("lab", place.partition.name, counts, minutes * 60, qos), cluster_of(policy)
     ).amount
-    if truth < 2**53:
-        assert lua.module("price").amount(*asked(lua, policy, place, counts, qos, minutes)) == truth
+    if expected < 2**53:
+        assert (
+            lua.module("price").amount(*arguments(lua, policy, place, counts, qos, minutes))
+            == expected
+        )
 
 
 @pytest.mark.parametrize(("place", "counts", "minutes", "qos"), EXAMPLES)
 @pytest.mark.parametrize(
     "share", [Fraction(0), Fraction(1, 100), Fraction(1, 3), Fraction(99, 100)]
 )
-def test_what_is_said_to_fit_does_and_no_more_would(
+def test_remedies_fit_and_longer_limits_do_not(
     lua: Lua, place: PolicyPartition, counts: str, minutes: int, qos: str, share: Fraction
 ) -> None:
-    price, held = lua.module("price"), parse_counts(counts)
-    whole = bill(
-        JobRequest("lab", place.partition.name, held, minutes * 60, qos), cluster_of(CENTRE)
+    price, requested = lua.module("price"), parse_counts(counts)
+    full = bill(
+        JobRequest("lab", place.partition.name, requested, minutes * 60, qos),
+        cluster_of(SITE_POLICY),
     )
-    left = int(whole.amount * share)
-    where = asked(lua, CENTRE, place, held, qos, minutes)
-    assert price.longest(*where, left) == min(
-        longest_paid(whole.billing * whole.factor, left) // 60, minutes - 1 or 0
+    available = int(full.amount * share)
+    job = arguments(lua, SITE_POLICY, place, requested, qos, minutes)
+    assert price.longest_limit(*job, available) == min(
+        longest_paid(full.billing * full.factor, available) // 60, minutes - 1 or 0
     )
-    less = price.smaller(*where, left)
-    if less is not None:
-        smaller = {**held, **{name: Fraction(int(count)) for name, count in less.items()}}
-        assert all(0 < smaller[name] < held[name] for name in dict(less))
+    reduced = price.reduced_counts(*job, available)
+    if reduced is not None:
+        smaller = {**requested, **{name: Fraction(int(n)) for name, n in reduced.items()}}
+        assert all(0 < smaller[name] < requested[name] for name in dict(reduced))
         assert (
             bill(
                 JobRequest("lab", place.partition.name, smaller, minutes * 60, qos),
-                cluster_of(CENTRE),
+                cluster_of(SITE_POLICY),
             ).amount
-            <= left
+            <= available
         )
 
 
 @pytest.mark.parametrize("minutes", [0, 1, 25, 59, 60, 90, -90, -25, 3600, 7_200_000, 10**13 + 1])
 @pytest.mark.parametrize("down", [True, False])
-def test_amounts_look_as_they_do_elsewhere(lua: Lua, minutes: int, down: bool) -> None:
-    assert lua.module("price").show(minutes, down) == show_su(minutes, down=down)
+def test_su_has_the_format_of_the_bank(lua: Lua, minutes: int, down: bool) -> None:
+    assert lua.module("text").su(minutes, down) == show_su(minutes, down=down)
 
 
 @pytest.mark.parametrize(
-    ("price", "left"),
+    ("price", "available"),
     [
         (46_080, 37_789),
         (61, 0),
@@ -151,17 +159,13 @@ def test_amounts_look_as_they_do_elsewhere(lua: Lua, minutes: int, down: bool) -
         (1, 2),
     ],
 )
-def test_what_is_lacking_looks_as_in_the_banks_own_refusals(
-    lua: Lua, price: int, left: int
-) -> None:
-    assert lua.module("price").show_short(price, left) == show_shortfall(price, left)
+def test_shortfall_is_that_of_the_bank(lua: Lua, price: int, available: int) -> None:
+    assert lua.module("text").shortfall(price, available) == show_shortfall(price, available)
 
 
-@given(price=st.integers(0, 10**12), left=st.integers(-(10**12), 10**12))
+@given(price=st.integers(0, 10**12), available=st.integers(-(10**12), 10**12))
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_whatever_is_lacking_looks_as_in_the_banks_own_refusals(
-    lua: Lua, price: int, left: int
-) -> None:
-    assert lua.module("price").show_short(price, left) == show_shortfall(price, left)
+def test_any_shortfall_is_that_of_the_bank(lua: Lua, price: int, available: int) -> None:
+    assert lua.module("text").shortfall(price, available) == show_shortfall(price, available)

@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 
 from fairbank.rest.app import document
-from fairbank.service.settings import CounterPlace, Log, StoreSettings
-from fairbank.service.write_queue.writers import Windows
-from fairbank.setup.write_queue import apart
+from fairbank.service.settings import LogFormat, StoreSettings, WriteQueuePlace
+from fairbank.service.write_queue.writers import WriterThreads
+from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from tests.rest.refused import refused
@@ -18,18 +18,18 @@ from tests.rest.world import AGENT, SUPERUSER, World, a_world, grant, report
 from tests.support.postgres import PostgresServer
 
 
-@pytest.fixture(scope="module", params=CounterPlace, ids=lambda place: place.value)
+@pytest.fixture(scope="module", params=WriteQueuePlace, ids=lambda place: place.value)
 def world(request: pytest.FixtureRequest, postgres18: PostgresServer) -> Iterator[World]:
     """The small centre on PostgreSQL, with either counter."""
     with postgres18.fresh_database() as name:
         url = postgres18.url(name)
         migrate(url)
-        counting = (
-            partial(apart, StoreSettings(url), Log.SHORT)
-            if request.param is CounterPlace.PROCESS
-            else Windows
+        make_queue = (
+            partial(start_write_queue, StoreSettings(url), LogFormat.SHORT)
+            if request.param is WriteQueuePlace.PROCESS
+            else WriterThreads
         )
-        with a_world(open_store(url), counting=counting) as made:
+        with a_world(open_store(url), make_queue=make_queue) as made:
             yield made
 
 

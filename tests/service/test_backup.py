@@ -11,9 +11,9 @@ from fairbank.core.errors import Conflict, Malformed, Trouble, Unknown
 from fairbank.core.time import Instant, ManualClock
 from fairbank.service.ops import backup_file
 from fairbank.service.ops.backup import Backups
-from fairbank.service.ops.backup_file import check
+from fairbank.service.ops.backup_file import verify_file
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.centre import granted, project
+from tests.contracts.site import granted, project
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_file_that_is_there_is_replaced_only_when_wanted(
         backups.create(file)
     assert (no.value.field, "--force" in str(no.value.remedy)) == ("FILE", True)
     assert file.read_text() == "of last week"
-    assert backups.create(file, replace=True) == check(file)
+    assert backups.create(file, replace=True) == verify_file(file)
     assert [*tmp_path.iterdir()] == [file]
 
 
@@ -59,7 +59,7 @@ def test_progress_rises_to_the_whole_and_not_before(
     assert {of for _, of in told} == {10}
 
     told.clear()
-    rows = check(file, lambda done, of: told.append((done, of)))
+    rows = verify_file(file, lambda done, of: told.append((done, of)))
     assert told == sorted(told)
     assert (len(told), told[-1]) == (rows + 1, (file.stat().st_size, file.stat().st_size))
 

@@ -9,16 +9,17 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.core.errors import Busy
-from fairbank.service.ledger import Ledger
-from fairbank.service.retry import Patience
+from fairbank.service.ledger import Ledger, RetryPolicy
 from fairbank.store.contract import Contention, Transaction
 from fairbank.store.memory.store import MemoryStore
-from tests.service.gated import kept, notes
+from tests.service.gated_bank import kept, notes
 from tests.support.ticks import Ticks
 
 
 class Contended(MemoryStore):
-    """A store where other writers are in the way for so many tries, each of which takes a second."""
+    """A store where other writers are in the way for so many tries, each of which takes a
+    second.
+    """
 
     def __init__(self, clock: Ticks, tries: int) -> None:
         super().__init__()
@@ -37,8 +38,8 @@ class Contended(MemoryStore):
 def test_it_gives_up_when_its_patience_is_used_up_and_not_before() -> None:
     clock = Ticks()
     store = Contended(clock, tries=1_000)
-    with pytest.raises(Busy, match="in the way"):
-        Ledger(store, Policy(), Patience(30, clock)).ask(notes("late"))
+    with pytest.raises(Busy, match="held the locks"):
+        Ledger(store, Policy(), RetryPolicy(30, clock)).apply(notes("late"))
     assert (store.tried, clock.at) == (30, Ticks().at + 30)
     assert kept(store) == 0
 
@@ -46,5 +47,5 @@ def test_it_gives_up_when_its_patience_is_used_up_and_not_before() -> None:
 def test_what_comes_free_within_its_patience_is_carried_out_once() -> None:
     clock = Ticks()
     store = Contended(clock, tries=28)
-    assert len(Ledger(store, Policy(), Patience(30, clock)).ask(notes("in time"))) == 1
+    assert len(Ledger(store, Policy(), RetryPolicy(30, clock)).apply(notes("in time"))) == 1
     assert (store.tried, kept(store)) == (29, 1)

@@ -11,7 +11,7 @@ from fairbank.bank.wish import Asked, CreateProject, IssueToken, Open, Request
 from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
-from fairbank.service.ops.doctor import examine
+from fairbank.service.ops.doctor import check_bank
 from fairbank.service.settings import (
     BankSettings,
     ClusterSettings,
@@ -38,7 +38,9 @@ def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
         },
     )
     checks = [
-        each for each in examine(settings, ManualClock(Instant(1_000))) if "disk" not in each.what
+        each
+        for each in check_bank(settings, ManualClock(Instant(1_000)))
+        if "disk" not in each.what
     ]
     assert all(each.ok for each in checks), checks
     assert any("only observes" in each.what for each in checks)
@@ -72,10 +74,10 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         ),
     ]
     with closing(open_store(url)) as store:
-        Ledger(store, settings.policy).ask([Asked(each, Instant(10), 0) for each in wishes])
+        Ledger(store, settings.policy).apply([Asked(each, Instant(10), 0) for each in wishes])
     said = [
         each
-        for each in examine(settings, ManualClock(Instant(1_000)))
+        for each in check_bank(settings, ManualClock(Instant(1_000)))
         if "so far" in each.what or "no cluster of" in each.what
     ]
     assert all(each.ok for each in said)

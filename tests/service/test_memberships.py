@@ -1,4 +1,6 @@
-"""Who is in which project by a Unix group: looked up again after a while, whatever became of the clock on the wall."""
+"""Who is in which project by a Unix group: looked up again after a while, whatever became of the
+clock on the wall.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from contextlib import contextmanager
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.core.time import Instant, ManualClock
-from fairbank.service.identity import Staff
-from fairbank.service.memberships import FRESH_SECONDS, Memberships
+from fairbank.service.access.identity import Staff
+from fairbank.service.access.memberships import GROUPS_TTL_SECONDS, Memberships
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.centre import ALICE, granted, project
+from tests.contracts.site import ALICE, granted, project
 from tests.support.ticks import Ticks
 
 
@@ -31,7 +33,9 @@ class Watched(MemoryStore):
 
 
 def test_the_groups_are_asked_for_while_no_snapshot_is_open() -> None:
-    """They may come from a directory that takes its time, and a snapshot holds a connection, and on SQLite the log's end."""
+    """They may come from a directory that takes its time, and a snapshot holds a connection, and on
+    SQLite the log's end.
+    """
     store, seen = Watched(), []
     granted(store, project("physics", 100))
 
@@ -59,13 +63,13 @@ def test_who_is_taken_out_of_a_group_is_soon_no_member_also_when_the_clock_was_s
         policy=Policy(),
         key=b"k" * 32,
         groups_of=lambda uid: groups[uid],
-        ticks=ticks,
+        monotonic=ticks,
     )
     try:
         assert house.memberships.roles(ALICE) == {1: Role.MEMBER}
         groups[ALICE] = frozenset()
         wall.at = Instant(wall.at - 3_600)
-        ticks.at += FRESH_SECONDS - 1
+        ticks.at += GROUPS_TTL_SECONDS - 1
         assert house.memberships.roles(ALICE) == {1: Role.MEMBER}, "it is not asked at each request"
         ticks.at += 1
         assert house.memberships.roles(ALICE) == {}

@@ -1,4 +1,6 @@
-"""Roles are given and taken by what everybody is when the wish is judged, not by what its asker saw before."""
+"""Roles are given and taken by what everybody is when the wish is judged, not by what its asker saw
+before.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,13 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, CreateProject, SetMember
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant, ManualClock
-from fairbank.service.identity import Asker, Staff, asker_of
+from fairbank.service.access.identity import Asker, Staff, asker_of
 from fairbank.service.ledger import Ledger
-from fairbank.service.project_cache import Directory
+from fairbank.service.project_cache import ProjectCache
 from fairbank.service.projects import Projects
-from fairbank.service.write_queue.writers import Windows
+from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 SUPERUSER, PI, COORDINATOR, MEMBER = 1, 1001, 1002, 1003
 STAFF = Staff(frozenset({SUPERUSER}), frozenset(), {})
@@ -32,11 +34,11 @@ class Centre:
 
     def __init__(self) -> None:
         self.store, clock = MemoryStore(), ManualClock(1_795_000_000)
-        self.counter = Windows(Ledger(self.store, Policy()))
-        self.projects = Projects(self.store, self.counter, Directory(self.store), clock)
+        self.counter = WriterThreads(Ledger(self.store, Policy()))
+        self.projects = Projects(self.store, self.counter, ProjectCache(self.store), clock)
         roles = {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}
-        self.counter.ask([by_staff(CreateProject(gname="chem", gid=1, account="chem"))])
-        self.counter.ask(
+        self.counter.apply([by_staff(CreateProject(gname="chem", gid=1, account="chem"))])
+        self.counter.apply(
             [by_staff(SetMember(project=1, uid=uid, role=role)) for uid, role in roles.items()]
         )
 
@@ -100,7 +102,7 @@ def test_who_lost_their_own_role_meanwhile_gives_none(centre: Centre) -> None:
 
 
 def test_a_coordinator_may_take_out_who_became_a_mere_member_meanwhile(centre: Centre) -> None:
-    centre.counter.ask([by_staff(SetMember(project=1, uid=MEMBER, role=Role.COORDINATOR))])
+    centre.counter.apply([by_staff(SetMember(project=1, uid=MEMBER, role=Role.COORDINATOR))])
     demotion = SetMember(project=1, uid=MEMBER, role=Role.MEMBER)
     assert isinstance(centre.meanwhile(demotion, centre.asker(COORDINATOR), MEMBER, None), Done)
     assert MEMBER not in centre.roles()

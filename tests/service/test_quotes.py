@@ -8,7 +8,7 @@ from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import Malformed
 from fairbank.core.time import Instant, ManualClock
-from fairbank.service.project_cache import Directory
+from fairbank.service.project_cache import ProjectCache
 from fairbank.service.quotes import Quotes
 from fairbank.store.memory.store import MemoryStore
 
@@ -16,7 +16,7 @@ from fairbank.store.memory.store import MemoryStore
 def quotes(*clusters: str) -> Quotes:
     store, clock = MemoryStore(), ManualClock(Instant(0))
     return Quotes(
-        store, Directory(store), {name: Cluster(name, {}) for name in clusters}, Policy(), clock
+        store, ProjectCache(store), {name: Cluster(name, {}) for name in clusters}, Policy(), clock
     )
 
 

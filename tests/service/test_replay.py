@@ -1,4 +1,6 @@
-"""A replay: what its checks say of a bank that writes off what nobody can pay, and of one that records it."""
+"""A replay: what its checks say of a bank that writes off what nobody can pay, and of one that
+records it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
 from fairbank.cluster.job_details import Particulars
 from fairbank.core.errors import Malformed
 from fairbank.service.ledger import Ledger
-from fairbank.service.replay import ReplayPlan, ReplayResult, distinct_jobs, replay
-from fairbank.service.replay.distinct_jobs import distinct
+from fairbank.service.replay import ReplayPlan, ReplayResult, replay
+from fairbank.service.replay import run as replay_run
+from fairbank.service.replay.run import distinct
 from fairbank.service.simulation.trace_files import open_trace
 from fairbank.simulator.engine import bank_replay
 from fairbank.simulator.engine.bank_replay import run_events
@@ -59,7 +62,7 @@ def test_every_invariant_of_the_policy_holds(
         said,
         f"the least available is {available} SU-minutes",
     )
-    assert [each.what for each in done.checks if not each.held] == []
+    assert [each.what for each in done.checks if not each.holds_true] == []
 
 
 def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
@@ -111,7 +114,9 @@ def test_a_job_that_stands_twice_is_told_with_both_lines(
 
 @pytest.mark.parametrize("percent", [10, 1_000], ids=["most are refused", "all are paid"])
 def test_what_is_kept_of_a_trace_does_not_grow_with_it(tmp_path: Path, percent: int) -> None:
-    """Jobs one after the other, in a store that keeps its rows on disk: five times as many need no more memory."""
+    """Jobs one after the other, in a store that keeps its rows on disk: five times as many need no
+    more memory.
+    """
     short, long = (_kept_at_the_end(tmp_path / str(jobs), jobs, percent) for jobs in (300, 1_500))
     assert long - short < 100_000  # 80 bytes for each job more; a refused run alone would be 500
 
@@ -151,7 +156,7 @@ def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
 def test_more_jobs_of_one_second_than_the_maximum_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(distinct_jobs, "SECOND_MAX", 3)
+    monkeypatch.setattr(replay_run, "SECOND_MAX", 3)
     jobs = read(
         BytesIO(
             b"".join(
@@ -202,7 +207,9 @@ def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:
 
 
 def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
-    """Four processors asked for, eight given, each busy for a quarter of the hour; then a job of which the log does not know it."""
+    """Four processors asked for, eight given, each busy for a quarter of the hour; then a job of
+    which the log does not know it.
+    """
     trace, store = tmp_path / "busy.swf", MemoryStore()
     lines = [
         "; UnixStartTime: 843466800",

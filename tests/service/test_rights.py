@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.bank.project import Role
 from fairbank.core.errors import Forbidden
-from fairbank.service.identity import Asker
-from fairbank.service.rights import Do, demand
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.permissions import Action, check_allowed
 
 READS = frozenset({"read"})
 
@@ -15,18 +15,20 @@ READS = frozenset({"read"})
 @pytest.mark.parametrize(
     ("asker", "what", "remedy"),
     [
-        (Asker(actor=7, uid=7), Do.AUDIT, "ask an admin or superuser"),
-        (Asker(actor=7, uid=7, scopes=READS), Do.AUDIT, "ask an admin or superuser"),
-        (Asker(actor=7, uid=7, roles={1: Role.MEMBER}), Do.TRANSFER, "ask a pi or superuser"),
+        (Asker(actor=7, uid=7), Action.AUDIT, "ask an admin or superuser"),
+        (Asker(actor=7, uid=7, scopes=READS), Action.AUDIT, "ask an admin or superuser"),
+        (Asker(actor=7, uid=7, roles={1: Role.MEMBER}), Action.TRANSFER, "ask a pi or superuser"),
         (
             Asker(actor=7, uid=7, roles={1: Role.PI}, scopes=READS),
-            Do.TRANSFER,
+            Action.TRANSFER,
             "ask a pi or superuser; a token needs the scope 'write'",
         ),
-        (Asker(actor=7, uid=7, admin=True), Do.DEPOSIT, "ask a superuser"),
+        (Asker(actor=7, uid=7, admin=True), Action.DEPOSIT, "ask a superuser"),
     ],
 )
-def test_the_remedy_names_who_may_and_what_is_missing(asker: Asker, what: Do, remedy: str) -> None:
+def test_the_remedy_names_who_may_and_what_is_missing(
+    asker: Asker, what: Action, remedy: str
+) -> None:
     with pytest.raises(Forbidden, match=what.value) as no:
-        demand(asker, what, 1)
+        check_allowed(asker, what, 1)
     assert no.value.remedy == remedy

@@ -15,10 +15,10 @@ from fairbank.bank.query import Page
 from fairbank.bank.token import Token
 from fairbank.core.errors import Forbidden, Malformed, Trouble, Unauthenticated, Unknown
 from fairbank.core.time import DAY, Instant, ManualClock
-from fairbank.service.identity import FULL, Asker, Staff, asker_of
+from fairbank.service.access.identity import FULL, Asker, Staff, asker_of
+from fairbank.service.access.tokens import CHAIN_MAX, Tokens, digest, new_secret
 from fairbank.service.ledger import Ledger
-from fairbank.service.tokens import LINE_MAX, Tokens, digest, new_secret
-from fairbank.service.write_queue.writers import Windows
+from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
 
 SUPERUSER, ADMIN, SOMEBODY = 1, 2, 3
@@ -30,7 +30,7 @@ class Office:
 
     def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), ManualClock(1_795_000_000)
-        self.counter = Windows(Ledger(self.store, Policy()))
+        self.counter = WriterThreads(Ledger(self.store, Policy()))
         self.tokens = Tokens(self.store, self.counter, self.clock, b"k" * 32)
 
 
@@ -89,7 +89,9 @@ def by(token: Token) -> Asker:
 
 
 def test_a_token_ends_when_the_one_that_made_it_is_revoked(office: Office) -> None:
-    """Whoever got hold of a token keeps nothing of it, also not what was made by what was made by it."""
+    """Whoever got hold of a token keeps nothing of it, also not what was made by what was made by
+    it.
+    """
     first, _ = office.tokens.create(somebody(), label="lost", scopes=["read", "write"], days=9)
     second, _ = office.tokens.create(
         by(first), label="made by it", scopes=["read", "write"], days=9
@@ -108,7 +110,7 @@ def test_a_token_ends_when_the_one_that_made_it_is_revoked(office: Office) -> No
 
 def test_a_line_of_tokens_has_an_end(office: Office) -> None:
     token, _ = office.tokens.create(somebody(), label="first", scopes=["read", "write"], days=9)
-    for _ in range(LINE_MAX - 1):
+    for _ in range(CHAIN_MAX - 1):
         token, _ = office.tokens.create(by(token), label="next", scopes=["read", "write"], days=9)
     with pytest.raises(Forbidden, match="the last of 8"):
         office.tokens.create(by(token), label="one more", scopes=["read"], days=9)

@@ -15,8 +15,8 @@ from fairbank.cluster.job import Run
 from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import BATCH_MAX, Ledger
-from fairbank.service.ops.upkeep import Swept, Upkeep
-from fairbank.service.write_queue.writers import Windows
+from fairbank.service.ops.upkeep import SweepResult, Upkeep
+from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.migration import migrate
 from fairbank.store.sqlite.driver import driver
 from fairbank.store.sqlite.store import SqliteStore
@@ -31,11 +31,11 @@ class Books:
         self._path = path
         migrate(f"sqlite:///{path}")
         self.store = SqliteStore(path)
-        self.counter = Windows(Ledger(self.store, Policy()))
+        self.counter = WriterThreads(Ledger(self.store, Policy()))
         self.upkeep = Upkeep(self.store, self.counter, ManualClock(LATER), 0)
 
     def ask(self, *wishes: Request) -> None:
-        outcomes = self.counter.ask([Asked(each, BEGIN, 0) for each in wishes])
+        outcomes = self.counter.apply([Asked(each, BEGIN, 0) for each in wishes])
         assert all(isinstance(each, Done) for each in outcomes)
 
     def grant(self, number: int) -> None:
@@ -90,8 +90,8 @@ def test_everything_overdue_is_given_back_and_ended(books: Books) -> None:
     books.grant(1)
     for begin in (0, BATCH_MAX):  # more than one transaction takes
         books.hold(1, *range(begin + 1, begin + BATCH_MAX + 1))
-    assert books.upkeep.sweep() == Swept(2 * BATCH_MAX, 1)
-    assert books.upkeep.sweep() == Swept(0, 0)
+    assert books.upkeep.sweep() == SweepResult(2 * BATCH_MAX, 1)
+    assert books.upkeep.sweep() == SweepResult(0, 0)
 
 
 def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(
@@ -102,7 +102,7 @@ def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(
         books.hold(number, 10 * number, 10 * number + 1)
     books.damage(1)
     with caplog.at_level(logging.ERROR):
-        assert books.upkeep.sweep() == Swept(4, 2)
+        assert books.upkeep.sweep() == SweepResult(4, 2)
     assert [
         each.message.partition(
             " is left as it is: the row of allocation 1 cannot be read: 7 is neither true nor false"
@@ -113,7 +113,7 @@ def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(
         "upkeep: the hold of run darwin/11@900.0",
         "upkeep: the end of allocation 1",
     ]
-    assert books.upkeep.sweep() == Swept(0, 0)
+    assert books.upkeep.sweep() == SweepResult(0, 0)
 
 
 def test_not_even_where_a_whole_batch_cannot_be_read(
@@ -124,4 +124,4 @@ def test_not_even_where_a_whole_batch_cannot_be_read(
         books.grant(number)
         books.hold(number, *range(10 * number, 10 * number + 3))
     books.damage(1)
-    assert books.upkeep.sweep() == Swept(3, 1)
+    assert books.upkeep.sweep() == SweepResult(3, 1)

@@ -1,5 +1,7 @@
-"""Schedules of real traces: the figures that their collection states for first come first served and EASY, and the table of all of them in
-docs/performance.md, which is made anew where this machine has the traces."""
+"""Schedules of real traces: the figures that their collection states for first come first served
+and EASY, and the table of all of them in docs/performance.md, which is made anew where this machine
+has the traces.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.results import RESULTS, kept
+from benchmarks.results import RESULTS, load_claim
 from benchmarks.schedule import DIGITS, Schedule
 from benchmarks.traces import POLICIES, TRACES
 from fairbank.service.simulation.comparison import in_file, simulate_each
@@ -30,7 +32,9 @@ STATED = {
 }
 
 LONG = ("conservative", "slurm")
-"""Of all but the lightest trace these take many seconds; `make bench ARGS='--only traces'` makes them anew."""
+"""Of all but the lightest trace these take many seconds; `make bench ARGS='--only traces'` makes
+them anew.
+"""
 QUICK = [
     (trace, policy)
     for trace in TRACES
@@ -42,7 +46,7 @@ QUICK = [
 @pytest.fixture(scope="module")
 def written() -> Written:
     """The table, by trace and policy."""
-    claim = kept("traces", RESULTS)
+    claim = load_claim("traces", RESULTS)
     assert claim is not None
     return {(each.trace, each.policy): each for table in claim.tables for each in table.schedules}
 

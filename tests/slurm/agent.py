@@ -1,4 +1,6 @@
-"""An agent for tests of the plug-in: answers as it is told, remembers everything, can be absent, slow, silent or mad."""
+"""An agent for tests of the plug-in: answers as it is told, remembers everything, can be absent,
+slow, silent or mad.
+"""
 
 from __future__ import annotations
 
@@ -9,51 +11,53 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from fairbank.slurm.frames import bodies, encode, question
-from fairbank.slurm.records import (
-    EpilogTold,
+from fairbank.agent.protocol import decode_plugin_message, encode, split_frames
+from fairbank.agent.protocol.messages import (
+    Ack,
+    EpilogEvent,
+    FromPlugin,
     Greeting,
-    LimitChanged,
-    Noted,
-    PrologAsked,
-    Question,
-    Told,
+    LimitEvent,
+    PluginMessage,
+    PrologRequest,
     Verdict,
     Welcome,
 )
 
-T = TypeVar("T", bound=Told)
-Policy = Callable[[PrologAsked], Verdict | None]
+T = TypeVar("T", bound=PluginMessage)
+Policy = Callable[[PrologRequest], Verdict | None]
 
 
-def let_run(asked: PrologAsked) -> Verdict:
-    return Verdict(number=asked.number, say="run")
+def let_run(asked: PrologRequest) -> Verdict:
+    return Verdict(number=asked.number, action="run")
 
 
-def say_nothing(asked: PrologAsked) -> None:
+def say_nothing(asked: PrologRequest) -> None:
     return None
 
 
 def holding(reason: str, text: str) -> Policy:
-    return lambda asked: Verdict(number=asked.number, say="hold", reason=reason, text=text)
+    return lambda asked: Verdict(number=asked.number, action="hold", reason=reason, text=text)
 
 
 def cancelling(text: str) -> Policy:
-    return lambda asked: Verdict(number=asked.number, say="cancel", text=text)
+    return lambda asked: Verdict(number=asked.number, action="cancel", text=text)
 
 
 class Agent:
-    """Listens from `start` to `stop`; what it has heard stays. `raw`, when set, is sent instead of any answer."""
+    """Listens from `start` to `stop`; what it has heard stays. `raw`, when set, is sent instead of
+    any answer.
+    """
 
     def __init__(self, path: Path, policy: Policy = let_run) -> None:
         self.path = path
         self.policy = policy
-        self.waits: Callable[[PrologAsked], bool] = lambda asked: False
+        self.waits: Callable[[PrologRequest], bool] = lambda asked: False
         """Whose answers wait until `answer` is set."""
         self.answer = threading.Event()
         self.notes = True
         self.raw: bytes | None = None
-        self.heard: list[Question] = []
+        self.heard: list[FromPlugin] = []
         self.connections = 0
         self._listener: socket.socket | None = None
         self._open: set[socket.socket] = set()
@@ -102,14 +106,14 @@ class Agent:
                 if isinstance(each, kind) and (job is None or each.run.job_id == job)
             ]
 
-    def asked(self, job: int | None = None) -> list[PrologAsked]:
-        return self.of(PrologAsked, job)
+    def asked(self, job: int | None = None) -> list[PrologRequest]:
+        return self.of(PrologRequest, job)
 
-    def ends(self, job: int | None = None) -> list[EpilogTold]:
-        return self.of(EpilogTold, job)
+    def ends(self, job: int | None = None) -> list[EpilogEvent]:
+        return self.of(EpilogEvent, job)
 
-    def limits(self, job: int | None = None) -> list[LimitChanged]:
-        return self.of(LimitChanged, job)
+    def limits(self, job: int | None = None) -> list[LimitEvent]:
+        return self.of(LimitEvent, job)
 
     # ------------------------------------------------------------------ its threads
 
@@ -128,20 +132,20 @@ class Agent:
         rest = b""
         with connection, contextlib.suppress(OSError):
             while received := connection.recv(65_536):
-                whole, rest = bodies(rest + received)
+                whole, rest = split_frames(rest + received)
                 for body in whole:
-                    self._hear(connection, question(body))
+                    self._hear(connection, decode_plugin_message(body))
         with self._lock:
             self._open.discard(connection)
 
-    def _hear(self, connection: socket.socket, said: Question) -> None:
+    def _hear(self, connection: socket.socket, said: FromPlugin) -> None:
         with self._lock:
             self.heard.append(said)
         if self.raw is not None:
             connection.sendall(self.raw)
         elif isinstance(said, Greeting):
             connection.sendall(encode(Welcome()))
-        elif isinstance(said, PrologAsked):
+        elif isinstance(said, PrologRequest):
             if verdict := self.policy(said):
                 if self.waits(said):
                     threading.Thread(
@@ -150,7 +154,7 @@ class Agent:
                 else:
                     connection.sendall(encode(verdict))
         elif self.notes:
-            connection.sendall(encode(Noted(number=said.number)))
+            connection.sendall(encode(Ack(number=said.number)))
 
     def _later(self, connection: socket.socket, verdict: Verdict) -> None:
         self.answer.wait()

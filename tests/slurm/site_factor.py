@@ -1,4 +1,4 @@
-"""The C of the plug-in without Slurm, as a small program."""
+"""Test program of the site factor plug-in: its C code without Slurm."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from pathlib import Path
 
 import pytest
 
-GUARDS = ("address,undefined", "thread")
+SANITIZERS = ("address,undefined", "thread")
 
 
-def compiled(checkout: Path, folder: Path, guard: str) -> Path:
-    """The program, with the compiler's guards against wrong memory or threads."""
+def compiled(checkout: Path, folder: Path, sanitizer: str) -> Path:
+    """Return the test program of the site factor plug-in, built with a sanitizer."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler here: apt-get install gcc")
     program = folder / "check_site_factor"
     sources = [
-        checkout / "plugins" / "site_factor" / f"{name}.c" for name in ("check", "keeper", "table")
+        checkout / "plugins" / "site_factor" / f"{name}.c"
+        for name in ("check", "table_reload", "table")
     ]
     words = [
         "-std=gnu11",
         "-D_GNU_SOURCE",
         "-g",
         "-O1",
-        f"-fsanitize={guard}",
+        f"-fsanitize={sanitizer}",
         "-fno-sanitize-recover=all",
         "-Wall",
         "-Wextra",

@@ -30,7 +30,7 @@ def source(folder: Path, version: str) -> Path:
 def test_another_slurm_is_refused(checkout: Path, tmp_path: Path, version: str) -> None:
     done = build(checkout, tmp_path, SLURM_VERSION=version)
     assert done.returncode == 1
-    assert f"Slurm {version}: these plug-ins are made for 22.05 and 24.11;" in done.stderr
+    assert f"Slurm {version}: these plug-ins are for 22.05 and 24.11;" in done.stderr
     assert '"Without the plug-in" in docs/howto/install-next-to-slurm.md' in done.stderr
 
 
@@ -78,4 +78,4 @@ def test_a_source_of_another_patch_level_is_refused(checkout: Path, tmp_path: Pa
 def test_a_folder_that_is_no_source_is_refused(checkout: Path, tmp_path: Path) -> None:
     done = build(checkout, tmp_path, SLURM_VERSION="22.05.8", SLURM_SOURCE=str(tmp_path))
     assert done.returncode == 1
-    assert "holds no source of Slurm" in done.stderr
+    assert "is no source of Slurm" in done.stderr

@@ -1,8 +1,11 @@
-"""The frames of decision 0012: every value comes back, nothing else is taken for one, and the plug-in's C reads and writes the same."""
+"""The frames of decision 0012: every value comes back, nothing else is taken for one, and the
+plug-in's C reads and writes the same.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -14,29 +17,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.cluster.job import Run
-from fairbank.core.errors import Malformed
-from fairbank.slurm.frames import (
-    ANSWER_MAX,
-    HEAD,
+from fairbank.agent.protocol import (
+    AGENT_BODY_MAX,
+    HEADER,
     TEXT_MAX,
-    answer,
-    bodies,
+    decode_agent_message,
+    decode_plugin_message,
     encode,
-    question,
-    shortened,
+    one_line,
+    split_frames,
 )
-from fairbank.slurm.records import (
-    Answer,
-    EpilogTold,
+from fairbank.agent.protocol.messages import (
+    Ack,
+    EpilogEvent,
+    FromAgent,
+    FromPlugin,
     Greeting,
-    LimitChanged,
-    Noted,
-    PrologAsked,
-    Question,
+    LimitEvent,
+    PrologRequest,
     Verdict,
     Welcome,
 )
+from fairbank.cluster.job import Run
+from fairbank.core.errors import Malformed
 
 counts = st.integers(0, 2**53 - 1)
 texts = st.text(st.characters(codec="utf-8"), max_size=40)
@@ -77,32 +80,32 @@ ended = {
     "exit_status": counts,
     "begun": st.booleans(),
 }
-questions: st.SearchStrategy[Question] = st.one_of(
+questions: st.SearchStrategy[FromPlugin] = st.one_of(
     st.builds(Greeting, version=st.integers(0, 65_535), slurm=texts, cluster=texts),
-    st.builds(PrologAsked, **told),
-    st.builds(LimitChanged, **told),
-    st.builds(EpilogTold, **told, **ended),
+    st.builds(PrologRequest, **told),
+    st.builds(LimitEvent, **told),
+    st.builds(EpilogEvent, **told, **ended),
 )
-answers: st.SearchStrategy[Answer] = st.one_of(
+answers: st.SearchStrategy[FromAgent] = st.one_of(
     st.builds(Welcome, version=st.integers(0, 65_535)),
-    st.builds(Noted, number=counts),
+    st.builds(Ack, number=counts),
     st.builds(
         Verdict,
         number=counts,
-        say=st.sampled_from(["run", "hold", "cancel"]),
+        action=st.sampled_from(["run", "hold", "cancel"]),
         reason=words,
         text=lines,
     ),
 )
 
 
-def body(said: Question | Answer) -> bytes:
-    return encode(said)[HEAD:]
+def body(said: FromPlugin | FromAgent) -> bytes:
+    return encode(said)[HEADER:]
 
 
 @given(questions)
-def test_every_question_comes_back(said: Question) -> None:
-    back = question(body(said))
+def test_every_question_comes_back(said: FromPlugin) -> None:
+    back = decode_plugin_message(body(said))
     if not isinstance(said, Greeting) and not isinstance(back, Greeting):
         assert float(back.billing) == float(said.billing)
         back = msgspec.structs.replace(back, billing=said.billing)
@@ -110,61 +113,66 @@ def test_every_question_comes_back(said: Question) -> None:
 
 
 @given(answers)
-def test_every_answer_comes_back(said: Answer) -> None:
-    assert answer(body(said)) == said
+def test_every_answer_comes_back(said: FromAgent) -> None:
+    assert decode_agent_message(body(said)) == said
 
 
 @given(st.lists(answers, max_size=5), st.lists(st.integers(0, 300), max_size=5))
-def test_frames_may_arrive_in_any_pieces(said: list[Answer], cuts: list[int]) -> None:
+def test_frames_may_arrive_in_any_pieces(said: list[FromAgent], cuts: list[int]) -> None:
     stream = b"".join(map(encode, said))
-    heard: list[Answer] = []
+    heard: list[FromAgent] = []
     rest = b""
     for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(stream)], strict=True):
-        whole, rest = bodies(rest + stream[begin:end])
-        heard += map(answer, whole)
+        whole, rest = split_frames(rest + stream[begin:end])
+        heard += map(decode_agent_message, whole)
     assert heard == said
     assert rest == b""
 
 
 @given(st.binary(max_size=200))
 def test_noise_is_refused_in_words(noise: bytes) -> None:
-    for read in (question, answer):
+    for read in (decode_plugin_message, decode_agent_message):
         try:
             read(noise)
         except Malformed as why:
-            assert why.remedy
+            assert why.remedy in {
+                "UTF-8",
+                "end each line",
+                "say it once",
+                "speak version 1 of the wire",
+            }
 
 
 @given(questions, st.data())
 def test_a_changed_byte_is_refused_or_reads_as_another_value(
-    said: Question, data: st.DataObject
+    said: FromPlugin, data: st.DataObject
 ) -> None:
     changed = bytearray(body(said))
     changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
     try:
-        question(bytes(changed))
+        decode_plugin_message(bytes(changed))
     except Malformed as why:
-        assert why.message
+        assert re.fullmatch(r"[ -~\u00a0-\U0010ffff]{10,300}", why.message)
 
 
 WRONG = {
     "not a kind": b"salute\n",
-    "no end of line": b"noted\nnumber=1",
-    "an unknown key": b"noted\nnumber=1\ncolour=red\n",
-    "a key twice": b"noted\nnumber=1\nnumber=1\n",
-    "a missing key": b"noted\n",
-    "no value": b"noted\nnumber\n",
-    "no number": b"noted\nnumber=one\n",
-    "leading noughts": b"noted\nnumber=007\n",
-    "negative": b"noted\nnumber=-1\n",
-    "other digits": "noted\nnumber=\u0663\n".encode(),
-    "too great": b"noted\nnumber=99999999999999999\n",
-    "a half escape": b"verdict\nnumber=1\nsay=run\ntext=100%\n",
-    "a hidden line feed": b"verdict\nnumber=1\nsay=run\ntext=a%0Ab\n",
-    "a reason of two words": b"verdict\nnumber=1\nsay=hold\nreason=too poor\n",
-    "another verdict": b"verdict\nnumber=1\nsay=maybe\n",
-    "a long text": b"verdict\nnumber=1\nsay=run\ntext=" + b"x" * 600 + b"\n",
-    "no UTF-8": b"verdict\nnumber=1\nsay=run\ntext=\xff\n",
+    "no end of line": b"ack\nnumber=1",
+    "an unknown key": b"ack\nnumber=1\ncolour=red\n",
+    "a key twice": b"ack\nnumber=1\nnumber=1\n",
+    "a missing key": b"ack\n",
+    "no value": b"ack\nnumber\n",
+    "no number": b"ack\nnumber=one\n",
+    "leading noughts": b"ack\nnumber=007\n",
+    "negative": b"ack\nnumber=-1\n",
+    "other digits": "ack\nnumber=\u0663\n".encode(),
+    "too great": b"ack\nnumber=99999999999999999\n",
+    "a half escape": b"verdict\nnumber=1\naction=run\ntext=100%\n",
+    "a hidden line feed": b"verdict\nnumber=1\naction=run\ntext=a%0Ab\n",
+    "a reason of two words": b"verdict\nnumber=1\naction=hold\nreason=too poor\n",
+    "another verdict": b"verdict\nnumber=1\naction=maybe\n",
+    "a long text": b"verdict\nnumber=1\naction=run\ntext=" + b"x" * 600 + b"\n",
+    "no UTF-8": b"verdict\nnumber=1\naction=run\ntext=\xff\n",
     "nothing": b"",
 }
 
@@ -172,18 +180,18 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 def test_what_is_no_answer_is_refused(wrong: bytes) -> None:
     with pytest.raises(Malformed):
-        answer(wrong)
+        decode_agent_message(wrong)
 
 
 def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
     with pytest.raises(Malformed, match="4294967295 bytes"):
-        bodies(b"\xff\xff\xff\xff")
+        split_frames(b"\xff\xff\xff\xff")
 
 
 @given(st.text(max_size=1000))
 def test_any_text_can_be_shortened_to_fit(text: str) -> None:
-    said = Verdict(number=1, say="hold", text=shortened(text))
-    assert answer(body(said)) == said
+    said = Verdict(number=1, action="hold", text=one_line(text))
+    assert decode_agent_message(body(said)) == said
     assert len(said.text.encode()) <= TEXT_MAX
 
 
@@ -228,20 +236,20 @@ def understood(check: Path, frames: Iterable[bytes]) -> list[str]:
     return done.stdout.decode().split("\n")[:-1]
 
 
-def in_words(said: Answer) -> str:
+def in_words(said: FromAgent) -> str:
     match said:
         case Welcome():
             return f"hello {said.version}"
-        case Noted():
-            return f"noted {said.number}"
+        case Ack():
+            return f"ack {said.number}"
         case Verdict():
-            return f"verdict {said.number} {said.say} [{said.reason}] [{said.text}]"
+            return f"verdict {said.number} {said.action} [{said.reason}] [{said.text}]"
 
 
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(said=st.lists(answers, min_size=1, max_size=40))
-def test_the_plug_in_understands_every_answer(check: Path, said: list[Answer]) -> None:
+def test_the_plug_in_understands_every_answer(check: Path, said: list[FromAgent]) -> None:
     assert understood(check, map(encode, said)) == [in_words(each) for each in said]
 
 
@@ -256,7 +264,7 @@ def test_the_plug_in_survives_every_changed_answer(check: Path, data: st.DataObj
             changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(
                 st.sampled_from(b"\x00\n=%\xff9a")
             )
-        frames.append(len(changed).to_bytes(HEAD, "big") + bytes(changed))
+        frames.append(len(changed).to_bytes(HEADER, "big") + bytes(changed))
     assert len(understood(check, frames)) == len(frames)
 
 
@@ -264,10 +272,10 @@ def test_the_plug_in_survives_every_changed_answer(check: Path, data: st.DataObj
 def test_the_plug_in_refuses_what_is_no_answer(check: Path) -> None:
     lenient = {"leading noughts", "too great"}  # harmless to it: nobody has such a number
     wrong = [each for name, each in WRONG.items() if name not in lenient] + [
-        b"x" * (ANSWER_MAX + 1),
+        b"x" * (AGENT_BODY_MAX + 1),
         b"\0" * 100,
     ]
-    assert understood(check, [len(each).to_bytes(HEAD, "big") + each for each in wrong]) == [
+    assert understood(check, [len(each).to_bytes(HEADER, "big") + each for each in wrong]) == [
         "refused"
     ] * len(wrong)
 
@@ -297,10 +305,10 @@ def test_what_the_plug_in_writes_is_read(
     ]
     said += ["account", account, "~billing", repr(figure), "#start", str(start), "#batch", "1"]
     done = subprocess.run([check, *said], capture_output=True, check=True)
-    (whole,), rest = bodies(done.stdout)
-    read = question(whole)
+    (whole,), rest = split_frames(done.stdout)
+    read = decode_plugin_message(whole)
     assert rest == b""
-    assert isinstance(read, PrologAsked)
+    assert isinstance(read, PrologRequest)
     assert (read.account, read.start) == (account, start)
     assert math.isclose(float(read.billing), figure, rel_tol=0, abs_tol=0)
 
@@ -340,8 +348,8 @@ def test_a_name_that_users_chose_makes_no_frame_garbage(
     done = subprocess.run(
         [check, *said, "#start", "1", "#batch", "1", "@name", name], capture_output=True, check=True
     )
-    heard = question(bodies(done.stdout)[0][0])
-    assert isinstance(heard, PrologAsked)
+    heard = decode_plugin_message(split_frames(done.stdout)[0][0])
+    assert isinstance(heard, PrologRequest)
     assert heard.name == read
 
 

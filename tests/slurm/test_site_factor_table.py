@@ -1,4 +1,6 @@
-"""The table of decision 0016: its bytes there and back, and the plug-in's C, which reads the same from them."""
+"""The table of decision 0016: its bytes there and back, and the plug-in's C, which reads the same
+from them.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from hypothesis import strategies as st
 from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.slurm.site_factor import SIZE_MAX, SiteFactorTable, decode, encode
-from tests.slurm.beside.jobs import NOW
-from tests.slurm.site_factor import GUARDS, compiled
+from tests.slurm.compare.jobs import NOW
+from tests.slurm.site_factor import SANITIZERS, compiled
 
 names = st.text(
     st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), min_size=1, max_size=71
@@ -102,7 +104,7 @@ def test_a_stale_table_is_neutral() -> None:
 
 @pytest.fixture(scope="module")
 def check(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(checkout, tmp_path_factory.mktemp("c"), GUARDS[0])
+    return compiled(checkout, tmp_path_factory.mktemp("c"), SANITIZERS[0])
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,8 @@
-"""What users see of the submission policy, word for word: more than forty commands, with job_submit.lua and with cli_filter.lua.
+"""What users see of the submission policy, word for word: more than forty commands, with
+job_submit.lua and with cli_filter.lua.
 
-The goldens are in tests/golden/slurm/. After a wanted change: WRITE_GOLDEN=1 make test-slurm TESTS=tests/slurm/test_submission.py, and
-read the difference.
+The goldens are in tests/golden/slurm/. After a wanted change: WRITE_GOLDEN=1 make test-slurm
+TESTS=tests/slurm/test_submission.py, and read the difference.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import msgspec
 import pytest
 
 from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
-from tests.plugins.policies import CENTRE
-from tests.slurm.desk import install_lua
+from tests.plugins.policies import SITE_POLICY
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.priced import BILLING
-from tests.support.kept import GOLDEN, kept
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import install_lua
+from tests.slurm.prices import BILLING
+from tests.support.conditions import wait_until
+from tests.support.golden import GOLDEN, kept
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -96,7 +97,9 @@ CHANGES = [
 
 
 def told(slurm: Cluster, user: str, group: str, command: str) -> str:
-    """The command and all that its user sees, with what became of the job; the numbers of jobs left out."""
+    """The command and all that its user sees, with what became of the job; the numbers of jobs left
+    out.
+    """
     ran = slurm.run(user, *shlex.split(command), group=group, stdin="", seconds=60)
     said = re.sub(
         r"(?m)^s(?:run|alloc): (?:[Jj]ob|Pending|Granted|Relinquishing|Nodes|Required) .*\n",
@@ -115,7 +118,10 @@ def told(slurm: Cluster, user: str, group: str, command: str) -> str:
             "MinMemoryNode",
         )
         said += "".join(f"  {name}={job[name]}\n" for name in shown if name in job)
-    return f"$ ({user}, {group}) {command}\n{re.sub(r'job [0-9]+', 'job N', said)}  exit status {ran.code}\n\n"
+    return (
+        f"$ ({user}, {group}) {command}\n{re.sub(r'job [0-9]+', 'job N', said)}  exit status"
+        f" {ran.code}\n\n"
+    )
 
 
 def compare(name: str, page: str) -> None:
@@ -136,7 +142,8 @@ def reserved(slurm: Cluster) -> Iterator[Cluster]:
     """The reservation of the short-term allocation."""
     slurm.root(
         *shlex.split(
-            "scontrol create reservation reservationname=wg_chem accounts=wg_chem starttime=now duration=60 nodes=g03"
+            "scontrol create reservation reservationname=wg_chem accounts=wg_chem starttime=now"
+            " duration=60 nodes=g03"
         )
     )
     yield slurm
@@ -145,7 +152,7 @@ def reserved(slurm: Cluster) -> Iterator[Cluster]:
 
 @pytest.fixture
 def controlled(reserved: Cluster, checkout: Path) -> Iterator[Cluster]:
-    install(reserved, checkout, CENTRE)
+    install(reserved, checkout, SITE_POLICY)
     with reserved.configured({"JobSubmitPlugins": "lua"}):
         yield reserved
 
@@ -155,7 +162,7 @@ def test_what_users_see_of_job_submit(controlled: Cluster) -> None:
 
 
 def test_what_users_see_of_cli_filter(reserved: Cluster, checkout: Path) -> None:
-    install(reserved, checkout, CENTRE)
+    install(reserved, checkout, SITE_POLICY)
     with reserved.configured({"CliFilterPlugins": "lua"}):
         compare("cli-filter", "".join(told(reserved, *each) for each in NEW))
 
@@ -220,7 +227,7 @@ def test_the_price_foretold_is_what_slurm_bills(controlled: Cluster, checkout: P
     install(
         controlled,
         checkout,
-        msgspec.structs.replace(CENTRE, price=PolicyAction.WARN, balances=broke),
+        msgspec.structs.replace(SITE_POLICY, price=PolicyAction.WARN, balances=broke),
     )
     jobs = []
     for partition, options, _ in BILLING:
@@ -255,6 +262,6 @@ def test_a_policy_that_goes_and_comes_back(controlled: Cluster, checkout: Path) 
         controlled.run("alice", *wrong, group=ASTRO).code != 0
     )  # the policy read before stays in force
     assert "stays in force" in controlled.log("slurmctld")
-    install(controlled, checkout, msgspec.structs.replace(CENTRE, qos="low"))
+    install(controlled, checkout, msgspec.structs.replace(SITE_POLICY, qos="low"))
     job = controlled.submit("alice", "-p", "cpu", "-t", "5", group=ASTRO)
     assert controlled.job(job)["QOS"] == "low"

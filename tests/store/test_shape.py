@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.service.ops.doctor import guards
+from fairbank.service.ops.doctor import check_schema
 from fairbank.store.sql.schema_check import SchemaDifference, SchemaFault, schema_differences
-from tests.contracts.centre import fill
 from tests.contracts.places import Place
+from tests.contracts.site import fill
 
 
 def test_books_as_they_were_made(sql_place: Place) -> None:
     fill(sql_place.open())
     sql_place.run("CREATE VIEW our_report AS SELECT account FROM project")
     assert schema_differences(sql_place.url) == []
-    assert [(each.what, each.ok) for each in guards(sql_place.url)] == [
+    assert [(each.what, each.ok) for each in check_schema(sql_place.url)] == [
         ("the guards and views are as Fairbank made them", True)
     ]
 
@@ -30,14 +30,17 @@ def test_a_guard_that_was_taken_away(sql_place: Place) -> None:
     assert schema_differences(sql_place.url) == [
         SchemaDifference("trigger", "journal_only_grows", SchemaFault.MISSING)
     ]
-    (check,) = guards(sql_place.url)
+    (check,) = check_schema(sql_place.url)
     assert (check.what, check.ok) == ("trigger journal_only_grows is missing", False)
     assert "fairbank audit verify" in str(check.remedy)
 
 
 def test_a_view_that_was_forged(sql_place: Place) -> None:
     sql_place.run("DROP VIEW balances")
-    columns = "id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit, deposited AS balance"
+    columns = (
+        "id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit, deposited AS"
+        " balance"
+    )
     sql_place.run(f"CREATE VIEW balances AS SELECT {columns} FROM allocation")
     assert schema_differences(sql_place.url) == [
         SchemaDifference("view", "balances", SchemaFault.ALTERED)
@@ -55,7 +58,7 @@ def test_a_trigger_that_nobody_of_ours_made(file_place: Place) -> None:
     file_place.run(
         "CREATE TRIGGER gift AFTER INSERT ON run BEGIN UPDATE allocation SET charged = 0; END"
     )
-    (check,) = guards(file_place.url)
+    (check,) = check_schema(file_place.url)
     assert (check.what, check.ok) == ("trigger gift is not Fairbank's", False)
 
 
@@ -67,7 +70,10 @@ def test_a_trigger_that_nobody_of_ours_made(file_place: Place) -> None:
             [SchemaDifference("trigger", "journal_only_grows", SchemaFault.ALTERED)],
         ),
         (
-            "CREATE OR REPLACE FUNCTION fairbank_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+            (
+                "CREATE OR REPLACE FUNCTION fairbank_refuse() RETURNS trigger LANGUAGE plpgsql AS"
+                " $$ BEGIN RETURN NULL; END $$"
+            ),
             [SchemaDifference("function", "fairbank_refuse", SchemaFault.ALTERED)],
         ),
         (

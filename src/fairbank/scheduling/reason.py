@@ -1,5 +1,5 @@
 """Slurm's reasons of pending and ended jobs, by number and name, with a sentence for each
-(slurm-rules.md, "Pending reasons").
+(slurm-rules.md, "Reasons").
 """
 
 from __future__ import annotations

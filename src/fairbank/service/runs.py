@@ -1,4 +1,4 @@
-"""Runs: who asks sees their jobs and refusals; staff gives back what a run was charged."""
+"""Use cases of runs: jobs, refusals, refunds and usage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome
-from fairbank.bank.query import Page, RefusalQuery, RunQuery
+from fairbank.bank.query import GroupPage, Page, RefusalQuery, RunQuery, Usage, UsageBy, UsageQuery
 from fairbank.bank.quote import usable
 from fairbank.bank.refusal import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord
@@ -14,16 +14,20 @@ from fairbank.bank.wish import Refund
 from fairbank.core.errors import Unknown
 from fairbank.core.time import Clock
 from fairbank.core.units import SuMinutes
-from fairbank.service.available_credit import Means, means
-from fairbank.service.dry_run import Judge, ask
-from fairbank.service.identity import Asker
-from fairbank.service.memberships import Memberships
-from fairbank.service.nearest_allocation import Uncovered, missed
-from fairbank.service.project_cache import Directory
-from fairbank.service.rights import Do, demand
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.memberships import Memberships
+from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.available_credit import (
+    Offers,
+    UncoveredJob,
+    available_credit,
+    nearest_allocations,
+)
+from fairbank.service.dry_run import RequestHandler, apply_request
+from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Store
 
-_UNPAID = (
+_CREDIT_REASONS = (
     Reason.OVERDRAWN,
     Reason.CAPPED,
     Reason.NO_ALLOCATION,
@@ -34,19 +38,19 @@ _UNPAID = (
 
 
 class Runs:
-    """The use cases around runs that the bank knows."""
+    """Use cases of runs that the bank knows."""
 
     def __init__(
         self,
         store: Store,
-        judge: Judge,
-        directory: Directory,
+        handler: RequestHandler,
+        directory: ProjectCache,
         memberships: Memberships,
         clock: Clock,
     ) -> None:
-        self._store, self._judge, self._directory, self._memberships, self._clock = (
+        self._store, self._handler, self._directory, self._memberships, self._clock = (
             store,
-            judge,
+            handler,
             directory,
             memberships,
             clock,
@@ -55,12 +59,12 @@ class Runs:
     # --- reading ---
 
     def find(self, query: RunQuery, page: Page) -> list[RunRecord]:
-        """Runs, as far as `query.sight` sees them."""
+        """Return the runs that `query.sight` includes."""
         with self._store.reading() as reader:
             return reader.runs(query, page)
 
     def get(self, asker: Asker, number: int) -> RunRecord:
-        """Raises Unknown, for a run that is not there as for one of others."""
+        """Return a run. Raises Unknown for a missing run as for a run of others."""
         found = self.find(RunQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
         if not found:
             raise Unknown(
@@ -71,13 +75,13 @@ class Runs:
         return found[0]
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[tuple[Entry, Refusal]]:
-        """Refused jobs, as far as `query.sight` sees them."""
+        """Return the refused jobs that `query.sight` includes."""
         with self._store.reading() as reader:
             entries = reader.refusals(query, page)
         return [(entry, refusal_of(entry)) for entry in entries]
 
     def refusal(self, asker: Asker, number: int) -> tuple[Entry, Refusal]:
-        """Raises Unknown, for a refusal that is not there as for one of others."""
+        """Return a refusal. Raises Unknown for a missing refusal as for a refusal of others."""
         found = self.refusals(RefusalQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
         if not found:
             raise Unknown(
@@ -87,33 +91,37 @@ class Runs:
             )
         return found[0]
 
-    def help_against(self, no: Refusal) -> Help:
-        """What the books have that may help against the refusal of a run; LDAP may be asked, as for `alternatives`."""
+    def remedies_for(self, no: Refusal) -> Help:
+        """Return what may help against the refusal of a run. It may query LDAP, as
+        `alternatives`.
+        """
         account = self._account(no.project) if no.project else None
         return Help(
             alternatives=self.alternatives(no),
             account=account,
-            nearest=self.missed([no])[0].nearest,
+            nearest=self.nearest_allocations([no])[0].nearest,
         )
 
-    def missed(self, refused: Sequence[Refusal]) -> list[Help]:
-        """For each refusal of a run that no allocation covers, its account and the allocation that it missed by least; for others nothing.
+    def nearest_allocations(self, refused: Sequence[Refusal]) -> list[Help]:
+        """Return the account and the nearest allocation for each refused run that no allocation
+        covers.
 
-        The books are looked at once for all of them, and not at all where there are none.
+        The result has one item for each refusal, an empty one for refusals of other reasons. One
+        read serves all of them.
         """
         jobs = [self._uncovered(no) for no in refused]
-        near = missed(self._store, {each for each in jobs if each is not None})
+        near = nearest_allocations(self._store, {each for each in jobs if each is not None})
         return [
             NOTHING_KNOWN
             if job is None
-            else Help(account=self._account(job.line[0]), nearest=near.get(job))
+            else Help(account=self._account(job.project_chain[0]), nearest=near.get(job))
             for job in jobs
         ]
 
     def _account(self, project: int) -> str:
         return self._directory.by_id(project).account
 
-    def _uncovered(self, no: Refusal) -> Uncovered | None:
+    def _uncovered(self, no: Refusal) -> UncoveredJob | None:
         if (
             no.reason is not Reason.NO_ALLOCATION
             or not no.project
@@ -121,30 +129,38 @@ class Runs:
             or no.start is None
         ):
             return None
-        return Uncovered(
-            self._directory.line(self._directory.by_id(no.project)), no.resource, no.start
+        return UncoveredJob(
+            self._directory.project_chain(self._directory.by_id(no.project)), no.resource, no.start
         )
 
     def alternatives(self, no: Refusal) -> tuple[Alternative, ...]:
-        """Other projects of the refused job's owner that could pay what was asked, the richest first, at most two.
+        """Return at most two other projects of the job's owner that could pay, the richest first.
 
-        Those of the owner's Unix groups are among them where these count, so LDAP may be asked: call it from a worker thread.
+        Projects of the owner's Unix groups are included if groups count, so it may query LDAP: call
+        it from a worker thread.
         """
-        if no.reason not in _UNPAID or no.owner is None or no.resource is None or not no.asked:
+        if (
+            no.reason not in _CREDIT_REASONS
+            or no.owner is None
+            or no.resource is None
+            or not no.asked
+        ):
             return ()
         others = [
             self._directory.by_id(number)
             for number in sorted(self._memberships.roles(no.owner))
             if number != no.project
         ]
-        lines = [self._directory.line(project) for project in others]
+        lines = [self._directory.project_chain(project) for project in others]
         offers = zip(
-            others, means(self._store, lines, no.resource, no.owner, self._clock.now()), strict=True
+            others,
+            available_credit(self._store, lines, no.resource, no.owner, self._clock.now()),
+            strict=True,
         )
         rich = [
             Alternative(project.account, left)
             for project, found in offers
-            if (left := _left_for(found, no.asked)) is not None
+            if (left := _first_sufficient(found, no.asked)) is not None
         ]
         return tuple(sorted(rich, key=lambda each: -each.available)[:2])
 
@@ -153,13 +169,29 @@ class Runs:
     def refund(
         self, asker: Asker, number: int, amount: SuMinutes | None, comment: str, key: str | None
     ) -> Outcome:
-        """Give back part or all of what a run was charged. Raises Unknown, Forbidden."""
+        """Refund part of a run's charge; `amount` is None for all of it. Raises Unknown,
+        Forbidden.
+        """
         record = self.get(asker, number)
-        demand(asker, Do.REFUND)
-        wish = Refund(run=record.run, amount=amount, comment=comment, key=key)
-        return ask(self._judge, asker, wish, self._clock.now())
+        check_allowed(asker, Action.REFUND)
+        request = Refund(run=record.run, amount=amount, comment=comment, key=key)
+        return apply_request(self._handler, asker, request, self._clock.now())
 
 
-def _left_for(offers: Means, asked: int) -> int | None:
-    """What the allocation that would pay for `asked` has left for its user; None when none would."""
+def _first_sufficient(offers: Offers, asked: int) -> int | None:
+    """Return what the user has left of the first allocation that could pay `asked`; None if none
+    could.
+    """
     return next((left for left in (usable(*offer) for offer in offers) if left >= asked), None)
+
+
+class UsageReports:
+    """Use case: usage of finished runs, summed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def totals(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
+        """Return one row for each user, day, month, partition, allocation, job or QOS."""
+        with self._store.reading() as reader:
+            return reader.usage(query, by, page)

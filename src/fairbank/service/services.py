@@ -1,4 +1,4 @@
-"""All use cases of one bank, ready for any door."""
+"""All use cases of one bank."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
 from fairbank.core.final_state import FinalState
 from fairbank.core.time import Clock
+from fairbank.service.access.identity import Staff
+from fairbank.service.access.memberships import Memberships
+from fairbank.service.access.tokens import Nonces, Tokens
 from fairbank.service.allocations import Allocations
-from fairbank.service.dry_run import Foreteller
-from fairbank.service.identity import Staff
+from fairbank.service.dry_run import DryRun
 from fairbank.service.ledger import Ledger
-from fairbank.service.memberships import Memberships
-from fairbank.service.nonces import Nonces
 from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.upkeep import Upkeep
-from fairbank.service.project_cache import Directory
+from fairbank.service.project_cache import ProjectCache
 from fairbank.service.projects import Projects
 from fairbank.service.quotes import Quotes
 from fairbank.service.reports import RunReports
-from fairbank.service.runs import Runs
+from fairbank.service.runs import Runs, UsageReports
 from fairbank.service.share_history import ShareHistory
-from fairbank.service.tokens import Tokens
-from fairbank.service.undo import Undoing
-from fairbank.service.usage import UsageReports
-from fairbank.service.write_queue.queue import Counter
-from fairbank.service.write_queue.writers import Windows
+from fairbank.service.undo import EntryUndo
+from fairbank.service.write_queue.queue import WriteQueue
+from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.contract import Store
 
 
 class WriteQueueFactory(Protocol):
-    """Makes a counter."""
+    """Constructor of a write queue."""
 
-    def __call__(self, bank: Ledger, *, room: int) -> Counter: ...
+    def __call__(self, bank: Ledger, *, capacity: int) -> WriteQueue: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """One object for each group of use cases, around one store and one counter. `dry` are the same for requests that only ask what would
-    be; None in these themselves."""
+    """Use cases around one store and one write queue.
+
+    `dry` are the same use cases for dry runs; None in these themselves.
+    """
 
     store: Store
-    counter: Counter
+    write_queue: WriteQueue
     clock: Clock
     staff: Staff
     clusters: Mapping[str, Cluster]
     free_states: tuple[FinalState, ...]
-    directory: Directory
+    project_cache: ProjectCache
     memberships: Memberships
     projects: Projects
     allocations: Allocations
     reports: RunReports
     runs: Runs
-    undoing: Undoing
+    undo: EntryUndo
     quotes: Quotes
     usage: UsageReports
     shares: ShareHistory
@@ -66,14 +66,16 @@ class Services:
     upkeep: Upkeep
     dry: Services | None = None
 
-    def foretelling(self) -> Services:
-        """Those that change nothing: in place of carrying a wish out they raise Foretold."""
+    def dry_run(self) -> Services:
+        """Return the use cases that change nothing: they raise DryRunResult instead of applying a
+        request.
+        """
         return self.dry or self
 
     def close(self) -> None:
-        """End the sweep, answer what waits at the counter, then close the store."""
+        """End the upkeep, answer what waits in the queue, then close the store."""
         self.upkeep.stop()
-        self.counter.close()
+        self.write_queue.close()
         self.store.close()
 
 
@@ -85,50 +87,62 @@ def services(
     clusters: Mapping[str, Cluster],
     policy: Policy,
     key: bytes,
-    waiting_max: int = 10_000,
+    queue_max: int = 10_000,
     groups_of: Callable[[int], frozenset[int]] | None = None,
     actor: int = 0,
-    ticks: Callable[[], float] = time.monotonic,
-    counting: WriteQueueFactory = Windows,
+    monotonic: Callable[[], float] = time.monotonic,
+    make_queue: WriteQueueFactory = WriterThreads,
     shares_days: int | None = None,
 ) -> Services:
-    """The services around `store`. `key` is for the digests of tokens; `groups_of` tells Unix groups, where these make members;
-    `actor` is the user in whose name the sweep writes; `ticks` say how old is what was read; `counting` makes the counter;
-    `shares_days` is how many days fair share is kept, None for ever.
+    """Build the use cases around a store.
+
+    Args:
+        store: the bank's store; `close` closes it.
+        clock: time of requests.
+        staff: staff and agents of the settings.
+        clusters: clusters and their prices.
+        policy: rules of the bank.
+        key: key of the tokens' digests.
+        queue_max: the most requests that may wait.
+        groups_of: returns a user's Unix groups; None if groups make no members.
+        actor: user in whose name the upkeep writes.
+        monotonic: clock for the age of cached rows.
+        make_queue: constructor of the write queue.
+        shares_days: days for which fair-share records are kept; None for ever.
     """
-    counter = counting(Ledger(store, policy), room=waiting_max)
-    directory = Directory(store, ticks)
-    memberships = Memberships(store, groups_of, ticks)
+    queue = make_queue(Ledger(store, policy), capacity=queue_max)
+    directory = ProjectCache(store, monotonic)
+    memberships = Memberships(store, groups_of, monotonic)
     carrying_out = Services(
         store=store,
-        counter=counter,
+        write_queue=queue,
         clock=clock,
         staff=staff,
         clusters=clusters,
         free_states=tuple(sorted(policy.free_states)),
-        directory=directory,
+        project_cache=directory,
         memberships=memberships,
-        projects=Projects(store, counter, directory, clock),
-        allocations=Allocations(store, counter, directory, clock),
+        projects=Projects(store, queue, directory, clock),
+        allocations=Allocations(store, queue, directory, clock),
         reports=RunReports(directory, clusters, policy, clock),
-        runs=Runs(store, counter, directory, memberships, clock),
-        undoing=Undoing(store, counter, clock),
+        runs=Runs(store, queue, directory, memberships, clock),
+        undo=EntryUndo(store, queue, clock),
         quotes=Quotes(store, directory, clusters, policy, clock),
         usage=UsageReports(store),
         shares=ShareHistory(store, directory),
-        tokens=Tokens(store, counter, clock, key),
+        tokens=Tokens(store, queue, clock, key),
         nonces=Nonces(store, clock),
         audit=Audit(store),
-        upkeep=Upkeep(store, counter, clock, actor, shares_days),
+        upkeep=Upkeep(store, queue, clock, actor, shares_days),
     )
-    foreteller = Foreteller(counter.bank)
+    foreteller = DryRun(queue.bank)
     dry = replace(
         carrying_out,
         projects=Projects(store, foreteller, directory, clock),
         allocations=Allocations(store, foreteller, directory, clock),
         runs=Runs(store, foreteller, directory, memberships, clock),
-        undoing=Undoing(store, foreteller, clock),
-        shares=ShareHistory(store, directory, foretelling=True),
+        undo=EntryUndo(store, foreteller, clock),
+        shares=ShareHistory(store, directory, dry_run=True),
         tokens=Tokens(store, foreteller, clock, key),
     )
     return replace(carrying_out, dry=dry)

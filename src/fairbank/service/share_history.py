@@ -1,4 +1,4 @@
-"""Fair share from day to day: told by whoever speaks for a cluster, read by its people."""
+"""Daily fair-share records: written by the agent of a cluster, read by its users."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ from collections.abc import Sequence
 
 from fairbank.bank.project import Role
 from fairbank.cluster.share_record import ShareKey, ShareQuery, ShareRecord, share_key
-from fairbank.service.identity import Asker
-from fairbank.service.project_cache import Directory
-from fairbank.service.rights import demand_cluster
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.permissions import check_cluster
+from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Store
 
 
 class ShareHistory:
-    """The daily figures. They are no part of the journal: no entry tells of them, and no audit."""
+    """Use cases of the daily records. They are not part of the journal or of its audit."""
 
-    def __init__(self, store: Store, directory: Directory, *, foretelling: bool = False) -> None:
-        """`foretelling`: nothing is kept, only told what would be."""
-        self._store, self._directory, self._foretelling = store, directory, foretelling
+    def __init__(self, store: Store, directory: ProjectCache, *, dry_run: bool = False) -> None:
+        """`dry_run`: count the new records but store none."""
+        self._store, self._directory, self._dry_run = store, directory, dry_run
 
     def record(self, asker: Asker, cluster: str, figures: Sequence[ShareRecord]) -> int:
-        """Keep the figures, all of `cluster`, of associations that have none of that day yet; returns how many that were, or would be.
-        Raises Forbidden for who does not speak for the cluster, Busy, Unreachable."""
-        demand_cluster(asker, cluster, "record the fair share")
+        """Store records of a cluster, except for associations that have one of that day already.
+
+        Returns the number of new records. Raises Forbidden for users who may not report for the
+        cluster, Busy, Unreachable.
+        """
+        check_cluster(asker, cluster, "record the fair share")
         return (
-            len(self._new(figures)) if self._foretelling else self._store.add_share_records(figures)
+            len(self._unrecorded(figures))
+            if self._dry_run
+            else self._store.add_share_records(figures)
         )
 
-    def _new(self, figures: Sequence[ShareRecord]) -> set[ShareKey]:
+    def _unrecorded(self, figures: Sequence[ShareRecord]) -> set[ShareKey]:
         days = {each.day for each in figures}
         asked = ShareQuery(
             min(days, default=0),
@@ -40,19 +45,22 @@ class ShareHistory:
                 share_key(each) for each in reader.share_records(asked)
             }
 
-    def kept(self, asker: Asker, query: ShareQuery) -> list[ShareRecord]:
-        """What was recorded, as far as the asker may see it: staff everything; others the accounts of their projects, and the users in
-        them whose they lead. The agents of a cluster see all of theirs."""
+    def find(self, asker: Asker, query: ShareQuery) -> list[ShareRecord]:
+        """Return the records that a user may see.
+
+        Staff, and the agents of the cluster, see all of them. Others see the accounts of their
+        projects, and the users of those they lead.
+        """
         if not (
             asker.superuser
             or asker.admin
             or (query.cluster is not None and query.cluster in asker.clusters)
         ):
-            query = self._seen(asker, query)
+            query = self._restrict(asker, query)
         with self._store.reading() as reader:
             return reader.share_records(query)
 
-    def _seen(self, asker: Asker, query: ShareQuery) -> ShareQuery:
+    def _restrict(self, asker: Asker, query: ShareQuery) -> ShareQuery:
         roles = {
             self._directory.by_id(project).account: role for project, role in asker.roles.items()
         }

@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from fairbank.rest.house import furnish
+from fairbank.rest.auth.keyfile import read_secret
+from fairbank.rest.auth.munge import LIBRARY, Munge
+from fairbank.rest.auth.peers import groups_of
+from fairbank.rest.context import AppContext
 from fairbank.rest.server.log import log_to
-from fairbank.rest.server.serving import serve
-from fairbank.rest.sign_in.keyfile import read_secret
-from fairbank.rest.sign_in.munge import LIBRARY, Munge
-from fairbank.rest.sign_in.peers import groups_of
+from fairbank.rest.server.server import serve
 from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
-from fairbank.service.settings import BankSettings, CounterPlace
-from fairbank.service.write_queue.writers import Windows
+from fairbank.service.settings import BankSettings, WriteQueuePlace
+from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.setup.bank_settings import open_bank_store, settings_of
-from fairbank.setup.write_queue import apart
+from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.urls import POSTGRESQL, parse_url
 
 
@@ -38,25 +38,25 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
     bank = services(
         store,
         clock=clock,
-        staff=settings.the_staff(),
-        clusters=settings.the_clusters(),
+        staff=settings.staff_members(),
+        clusters=settings.cluster_map(),
         policy=settings.policy,
         key=read_secret(Path(settings.secret_file)),
-        waiting_max=settings.server.waiting_max,
+        queue_max=settings.server.waiting_max,
         groups_of=groups_of if settings.server.unix_groups else None,
         actor=os.getuid(),
         shares_days=settings.history.fair_share_days or None,
-        counting=partial(apart, settings.store, settings.server.log)
+        make_queue=partial(start_write_queue, settings.store, settings.server.log)
         if _has_process(settings)
-        else Windows,
+        else WriterThreads,
     )
-    house = furnish(bank, munge=munge, name=settings.server.name)
+    context = AppContext.create(bank, munge=munge, name=settings.server.name)
     bank.upkeep.start()
     host, port = settings.server.host, port or settings.server.port
     tcp = [] if port is None else [f"http://{f'[{host}]' if ':' in host else host}:{port}"]
     addresses = [f"unix:{settings.server.socket}", *tcp]
     serve(
-        house,
+        context,
         unix=Path(settings.server.socket),
         host=host,
         port=port,
@@ -71,6 +71,6 @@ def _has_process(settings: BankSettings) -> bool:
     A store in memory is in one process only, and SQLite has one writer and nothing to wait for.
     """
     return (
-        settings.server.counter is CounterPlace.PROCESS
+        settings.server.write_queue is WriteQueuePlace.PROCESS
         and parse_url(settings.store.url).drivername == POSTGRESQL
     )

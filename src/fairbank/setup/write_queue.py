@@ -13,9 +13,9 @@ import sys
 
 from fairbank.rest.server.log import log_to
 from fairbank.service.ledger import Ledger
-from fairbank.service.settings import Log, StoreSettings
-from fairbank.service.write_queue.child import ServerGone, serve
-from fairbank.service.write_queue.process import Apart, started
+from fairbank.service.settings import LogFormat, StoreSettings
+from fairbank.service.write_queue.child import ServerDied, serve
+from fairbank.service.write_queue.process import ProcessWriteQueue, start_process
 from fairbank.service.write_queue.protocol import WorkerSettings
 
 _log = logging.getLogger(__name__)
@@ -28,12 +28,14 @@ COMMAND = (
 )  # -P: no module from the folder that we were started in
 
 
-def apart(store: StoreSettings, log: Log, bank: Ledger, *, room: int) -> Apart:
+def start_write_queue(
+    store: StoreSettings, log: LogFormat, bank: Ledger, *, capacity: int
+) -> ProcessWriteQueue:
     """Start a write queue in a process that opens the bank's `store`. Raises why it could not."""
     opening = WorkerSettings(
-        store.url, store.journal, bank.policy, bank.patience.seconds, log.value
+        store.url, store.journal, bank.policy, bank.retry_policy.seconds, log.value
     )
-    return Apart(bank, *started(COMMAND, opening), room=room)
+    return ProcessWriteQueue(bank, *start_process(COMMAND, opening), capacity=capacity)
 
 
 def main() -> None:
@@ -46,13 +48,13 @@ def main() -> None:
         signal.signal(each, signal.SIG_IGN)
     with socket.socket(fileno=sys.stdin.fileno()) as line:
         try:
-            serve(line, lambda opening: log_to(sys.stderr, Log(opening.log)), _gone)
-        except ServerGone:
+            serve(line, lambda opening: log_to(sys.stderr, LogFormat(opening.log)), _gone)
+        except ServerDied:
             _gone()
 
 
 def _gone() -> None:
-    _log.warning("the server is gone, and its counter ends")
+    _log.warning("the server is gone, and its write queue ends")
     os._exit(1)  # in the middle of a transaction too
 
 

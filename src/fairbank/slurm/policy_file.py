@@ -240,7 +240,7 @@ def _projects(policy: SubmissionPolicy) -> Iterator[Row]:
 
 
 def _balances(policy: SubmissionPolicy) -> Iterator[Row]:
-    yield ("balances", "told" if policy.balances is not None else "untold")
+    yield ("balances", "included" if policy.balances is not None else "omitted")
     known = {project.account for project in policy.projects}
     _once(((each.account, each.resource) for each in policy.balances or ()), "balances")
     for each in policy.balances or ():

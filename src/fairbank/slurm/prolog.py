@@ -10,18 +10,18 @@ from typing import Any
 
 import msgspec
 
+from fairbank.agent.protocol import one_line
+from fairbank.agent.reports.results import ResultKind, read_answers, result_of
 from fairbank.core import ids
 from fairbank.core.errors import Malformed, Trouble, Unreachable
-from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
+from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.frames import shortened
 from fairbank.slurm.parsers.held_jobs import MARK
 from fairbank.slurm.parsers.starting_job import Starting
-from fairbank.slurm.report_results import ReportResult, judged, no_bank
 
 _RUNS = frozenset(
-    {ReportResult.GRANTED, ReportResult.TAKEN, ReportResult.RESOLVED, ReportResult.OVER}
+    {ResultKind.GRANTED, ResultKind.HOLD_EXISTS, ResultKind.LAPSED, ResultKind.CLOSED}
 )
 """Its price is held, or it is settled already: Slurm was restarted, and asks once more."""
 
@@ -90,19 +90,19 @@ def hold(call: Call, job: Starting) -> dict[str, Any]:
     }
 
 
-def said(answer: ReportAnswer) -> str | None:
+def refusal_of(answer: ReportAnswer) -> str | None:
     """None lets the job run; else why it may not, for people. Raises Unreachable where the answer says nothing of the job."""
-    judgement = judged(answer)
-    if judgement.came in _RUNS:
+    result = result_of(answer)
+    if result.kind in _RUNS:
         return None
-    if judgement.came is ReportResult.NOT_ALLOWED:
+    if result.kind is ResultKind.FORBIDDEN:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
         raise Unreachable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
     if (
-        judgement.came is ReportResult.NEVER_BEGAN
+        result.kind is ResultKind.NEVER_STARTED
     ):  # nobody would pay for it; put back, it comes again as another run
         return "this start of the job was given up before. Try to release the job, or to submit it again"
-    return judgement.text
+    return result.text
 
 
 class Prolog:
@@ -119,7 +119,7 @@ class Prolog:
         call = call_of(environ)
         job = self._slurm.starting(call.name)
         try:
-            why = said(self._answer(hold(call, job)))
+            why = refusal_of(self._answer(hold(call, job)))
         except Malformed as bad:
             why = f"{bad.message}. Try {bad.remedy}"
         except Trouble:
@@ -129,7 +129,7 @@ class Prolog:
                 "the allocation bank cannot be asked just now; release the job, or try again later"
             )
         if why is not None:
-            why = shortened(f"{call.account or 'no account'}: {why}")
+            why = one_line(f"{call.account or 'no account'}: {why}")
             self._refuse(call.name, f"{MARK}{why}", batch=job.batch)
         return why
 
@@ -147,9 +147,6 @@ class Prolog:
 
 
 def only_answer(rows: object) -> ReportAnswer:
-    """What the bank says to the one report. Raises Unreachable where this is not one answer to a report."""
-    try:
-        (answer,) = msgspec.convert(rows, list[ReportAnswer])
-    except (msgspec.ValidationError, ValueError) as bad:
-        raise no_bank(bad, field="server") from bad
+    """Return the bank's answer to the one report. Raises Unreachable if it is no such answer."""
+    (answer,) = read_answers(rows, 1, field="server")
     return answer

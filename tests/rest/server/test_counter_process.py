@@ -18,23 +18,23 @@ from fairbank.bank.policy import Policy
 from fairbank.core.errors import Busy, Malformed, Unknown, Unreachable
 from fairbank.rest.client import Client, parse_address
 from fairbank.service.ledger import Ledger
-from fairbank.service.settings import Log, StoreSettings
-from fairbank.service.write_queue.process import started
+from fairbank.service.settings import LogFormat, StoreSettings
+from fairbank.service.write_queue.process import start_process
 from fairbank.service.write_queue.protocol import WorkerSettings
-from fairbank.service.write_queue.queue import Came, Counter
-from fairbank.setup.write_queue import apart
+from fairbank.service.write_queue.queue import BatchResult, WriteQueue
+from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
-from tests.service.gated import kept, notes
+from tests.service.gated_bank import kept, notes
+from tests.support.conditions import wait_until
 from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking, made
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-APART = 'counter = "process"'
+APART = 'write_queue = "process"'
 
 
 @pytest.fixture
@@ -46,10 +46,12 @@ def url(postgres18: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture
-def counter(url: str) -> Iterator[Counter]:
+def counter(url: str) -> Iterator[WriteQueue]:
     """One of them, in a process of its own."""
     store = open_store(url)
-    counter = apart(StoreSettings(url), Log.SHORT, Ledger(store, Policy()), room=5_000)
+    counter = start_write_queue(
+        StoreSettings(url), LogFormat.SHORT, Ledger(store, Policy()), capacity=5_000
+    )
     yield counter
     counter.close()
     store.close()
@@ -89,8 +91,10 @@ def ask(server: FairbankServer, gid: int) -> None:
     )
 
 
-def test_what_many_hand_in_is_carried_out_and_closing_answers_what_waits(counter: Counter) -> None:
-    told: list[Came] = []
+def test_what_many_hand_in_is_carried_out_and_closing_answers_what_waits(
+    counter: WriteQueue,
+) -> None:
+    told: list[BatchResult] = []
 
     def hand_in(first: int) -> None:
         for number in range(first, first + 50):
@@ -98,7 +102,7 @@ def test_what_many_hand_in_is_carried_out_and_closing_answers_what_waits(counter
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(hand_in, range(0, 200, 50)))
-    assert len(counter.ask(notes("one more", "and one"))) == 2
+    assert len(counter.apply(notes("one more", "and one"))) == 2
     counter.submit(notes("the last"), told.append)
     counter.close()
     assert len(told) == 201
@@ -106,15 +110,15 @@ def test_what_many_hand_in_is_carried_out_and_closing_answers_what_waits(counter
     assert kept(counter.bank.store) == 203
     assert counter.failure is None
     with pytest.raises(Busy, match="the server is stopping"):
-        counter.ask(notes("too late"))
+        counter.apply(notes("too late"))
 
 
 def test_who_waits_when_the_process_dies_is_told_that_nobody_knows(
-    counter: Counter, caplog: pytest.LogCaptureFixture
+    counter: WriteQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     process = child(os.getpid())
     os.kill(process, signal.SIGSTOP)
-    told: list[Came] = []
+    told: list[BatchResult] = []
     for number in range(3):
         counter.submit(notes(str(number)), told.append)
     assert counter.waiting == 3
@@ -124,11 +128,11 @@ def test_who_waits_when_the_process_dies_is_told_that_nobody_knows(
     wait_until(lambda: counter.failure, "the failure")
     assert "status -9" in str(counter.failure)
     assert (
-        "the counter's process ended (status -9), and the server with it; 3 submissions were under way"
+        "the write queue process ended (status -9), and the server with it; 3 batches were in progress"
         in caplog.text
     )
     with pytest.raises(Busy, match="the server is stopping"):
-        counter.ask(notes("after"))
+        counter.apply(notes("after"))
 
 
 def test_a_server_whose_counter_was_killed_says_so_and_ends_and_starts_anew(
@@ -138,7 +142,7 @@ def test_a_server_whose_counter_was_killed_says_so_and_ends_and_starts_anew(
     process = child(server.pid)
     os.kill(process, signal.SIGKILL)
     wait_until(lambda: not server.running, "the server to end")
-    assert "the counter's process ended (status -9), and the server with it" in server.tail()
+    assert "the write queue process ended (status -9), and the server with it" in server.tail()
     server.restart()
     assert child(server.pid) != process
     ask(server, 2)
@@ -149,7 +153,7 @@ def test_a_server_that_was_killed_leaves_no_counter_behind(server: FairbankServe
     process = child(server.pid)
     os.kill(server.pid, signal.SIGKILL)
     wait_until(lambda: gone(process), "the counter to end")
-    assert "the server is gone, and its counter ends" in server.tail()
+    assert "the server is gone, and its write queue ends" in server.tail()
     wait_until(lambda: not server.running, "the keeper to notice")
     server.restart()
     ask(server, 2)
@@ -175,16 +179,18 @@ def test_on_sqlite_the_counter_stays_in_the_server() -> None:
 
 
 def test_another_place_for_the_counter_is_not_known() -> None:
-    with made(server='counter = "cellar"') as server:
+    with made(server='write_queue = "cellar"') as server:
         done = server.command("serve")
     assert done.returncode
-    assert "field: server.counter\n  try: one of: threads, process" in done.stderr
+    assert "field: server.write_queue\n  try: one of: threads, process" in done.stderr
 
 
 def test_why_the_process_cannot_open_the_bank_is_told_in_its_words(
     postgres18: PostgresServer,
 ) -> None:
-    begin = partial(apart, log=Log.SHORT, bank=Ledger(MemoryStore(), Policy()), room=1)
+    begin = partial(
+        start_write_queue, log=LogFormat.SHORT, bank=Ledger(MemoryStore(), Policy()), capacity=1
+    )
     with postgres18.fresh_database() as name, pytest.raises(Unknown) as empty:
         begin(StoreSettings(postgres18.url(name)))
     assert "fairbank init" in str(empty.value.remedy)
@@ -197,20 +203,22 @@ def test_why_the_process_cannot_open_the_bank_is_told_in_its_words(
 
 
 def test_a_process_that_ends_without_a_word_is_told_too() -> None:
-    with pytest.raises(Unreachable, match="the counter's process did not start"):
-        started(
+    with pytest.raises(Unreachable, match="the write queue process did not start"):
+        start_process(
             (sys.executable, "-c", "raise SystemExit(3)"),
             WorkerSettings("memory:", "wal", Policy(), 1.0, "json"),
         )
 
 
-def test_nobody_waits_for_an_answer_in_vain_while_the_line_changes_hands(counter: Counter) -> None:
+def test_nobody_waits_for_an_answer_in_vain_while_the_line_changes_hands(
+    counter: WriteQueue,
+) -> None:
     """The event loop takes the line, and gives it back, while others hand in."""
     stop, answered = [False], []
 
     def hand_in() -> None:
         while not stop[0]:
-            answered.append(len(counter.ask(notes("x"))))
+            answered.append(len(counter.apply(notes("x"))))
 
     async def take_and_give() -> None:
         for _ in range(20):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from fairbank.rest.server.log import log_to
-from fairbank.service.settings import Log
+from fairbank.service.settings import LogFormat
 from tests.rest.logged import logged
 from tests.rest.world import AGENT, MEMBER, SUPERUSER, World, report
 
@@ -30,7 +30,7 @@ def root() -> Iterator[None]:
     root.setLevel(level)
 
 
-def lines(stream: io.StringIO, form: Log) -> list[str]:
+def lines(stream: io.StringIO, form: LogFormat) -> list[str]:
     log_to(stream, form)
     log = logging.getLogger("fairbank.test")
     log.info("GET /alloc", extra={"facts": {"status": 200}})
@@ -40,19 +40,23 @@ def lines(stream: io.StringIO, form: Log) -> list[str]:
 
 @pytest.mark.parametrize(
     ("stream", "form"),
-    [(io.StringIO(), Log.AUTO), (io.StringIO(), Log.JSON), (Terminal(), Log.JSON)],
+    [
+        (io.StringIO(), LogFormat.AUTO),
+        (io.StringIO(), LogFormat.JSON),
+        (Terminal(), LogFormat.JSON),
+    ],
 )
-def test_programs_read_json(stream: io.StringIO, form: Log) -> None:
+def test_programs_read_json(stream: io.StringIO, form: LogFormat) -> None:
     assert [json.loads(line)["level"] for line in lines(stream, form)] == ["info", "warning"]
 
 
 def test_on_a_terminal_only_warnings_are_told_and_in_short() -> None:
-    (line,) = lines(Terminal(), Log.AUTO)
+    (line,) = lines(Terminal(), LogFormat.AUTO)
     assert line[8:] == " WARNING the disk is \\x1b[31mfull"
 
 
 def test_short_lines_may_be_had_of_everything() -> None:
-    assert [line[8:] for line in lines(io.StringIO(), Log.SHORT)] == [
+    assert [line[8:] for line in lines(io.StringIO(), LogFormat.SHORT)] == [
         " INFO GET /alloc",
         " WARNING the disk is \\x1b[31mfull",
     ]

@@ -11,13 +11,13 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
 from fairbank.core.errors import Unreachable
 from fairbank.core.time import Instant, iso
-from fairbank.rest.teller import Teller
+from fairbank.rest.write_queue import AsyncWriteQueue
 from fairbank.service.ledger import Ledger
-from fairbank.service.write_queue.writers import Windows
+from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
 from tests.rest.sluggish import Sluggish, closed
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, a_world, report
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 
 @pytest.fixture
@@ -26,23 +26,25 @@ def store() -> Sluggish:
 
 
 def test_a_full_counter_sends_away_at_once_and_says_when_to_come_back(store: Sluggish) -> None:
-    with a_world(store, waiting_max=2) as world, ThreadPoolExecutor(2) as others:
+    with a_world(store, queue_max=2) as world, ThreadPoolExecutor(2) as others:
         with closed(store):
             first = others.submit(world.ask, "POST", "/job", AGENT, json=report(1))
             wait_until(
                 lambda: (
-                    world.house.metrics.registry.get_sample_value("fairbank_requests_in_progress")
+                    world.context.metrics.registry.get_sample_value("fairbank_requests_in_progress")
                     == 1
                 ),
                 "the first to be let in",
             )
             wait_until(
-                lambda: world.house.services.counter.waiting == 0, "the first to be taken up"
+                lambda: world.context.services.write_queue.waiting == 0, "the first to be taken up"
             )
             second = others.submit(
                 world.ask, "POST", "/job/bulk", AGENT, json={"reports": [report(2), report(3)]}
             )
-            wait_until(lambda: world.house.services.counter.waiting == 2, "the second to wait")
+            wait_until(
+                lambda: world.context.services.write_queue.waiting == 2, "the second to wait"
+            )
             third = world.ask("POST", "/job", AGENT, json=report(4))
         assert (third.status_code, third.headers["retry-after"]) == (503, "1")
         assert third.json()["remedy"] == "try again in 1 s; the request was not carried out"
@@ -112,12 +114,12 @@ def _note(text: str) -> Asked:
 
 
 def test_the_desk_answers_everybody_with_their_own() -> None:
-    counter = Windows(Ledger(MemoryStore(), Policy()))
+    counter = WriterThreads(Ledger(MemoryStore(), Policy()))
 
     async def many() -> list[int]:
-        teller = Teller(counter, asyncio.get_running_loop())
+        teller = AsyncWriteQueue(counter, asyncio.get_running_loop())
         answers = await asyncio.gather(
-            *(teller.ask([_note(str(each))] * (each % 3)) for each in range(300))
+            *(teller.apply([_note(str(each))] * (each % 3)) for each in range(300))
         )
         return [len(each) for each in answers]
 
@@ -127,17 +129,17 @@ def test_the_desk_answers_everybody_with_their_own() -> None:
 
 def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
     store = Sluggish()
-    counter = Windows(Ledger(store, Policy()))
+    counter = WriterThreads(Ledger(store, Policy()))
 
     async def leave() -> None:
-        teller = Teller(counter, asyncio.get_running_loop())
+        teller = AsyncWriteQueue(counter, asyncio.get_running_loop())
         with closed(store):
-            task = asyncio.create_task(teller.ask([_note("kept")]))
+            task = asyncio.create_task(teller.apply([_note("kept")]))
             await asyncio.sleep(0)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        assert len(await teller.ask([_note("another")])) == 1
+        assert len(await teller.apply([_note("another")])) == 1
 
     asyncio.run(leave())
     counter.close()
@@ -146,23 +148,23 @@ def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
 
 
 def test_what_goes_wrong_at_the_counter_reaches_the_desk() -> None:
-    counter = Windows(Ledger(MemoryStore(), Policy()))
+    counter = WriterThreads(Ledger(MemoryStore(), Policy()))
     counter.close()
 
     async def ask() -> None:
-        await Teller(counter, asyncio.get_running_loop()).ask([_note("too late")])
+        await AsyncWriteQueue(counter, asyncio.get_running_loop()).apply([_note("too late")])
 
     with pytest.raises(Exception, match="the server is stopping"):
         asyncio.run(ask())
 
 
 def test_the_counter_goes_on_when_somebody_cannot_be_told(caplog: pytest.LogCaptureFixture) -> None:
-    counter = Windows(Ledger(MemoryStore(), Policy()))
+    counter = WriterThreads(Ledger(MemoryStore(), Policy()))
 
     def gone(_: object) -> None:
         raise RuntimeError("the event loop is closed")
 
     counter.submit([_note("one")], gone)
-    assert len(counter.ask([_note("two")])) == 1
+    assert len(counter.apply([_note("two")])) == 1
     counter.close()
-    assert "an answer reached nobody" in caplog.text
+    assert "the result of a batch could not be delivered" in caplog.text

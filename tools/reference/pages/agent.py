@@ -1,34 +1,37 @@
-"""Reference page of the agent: settings and metrics."""
+"""Reference page of the agent: settings, states of a run, metrics."""
 
 from __future__ import annotations
 
 import msgspec
 
+from fairbank.agent import settings as agent
+from fairbank.agent.engine import Engine
+from fairbank.agent.metrics import AgentMetrics
+from fairbank.agent.outage_policy import PartitionTerms
+from fairbank.agent.reports.bank_probe import ProbeResults
+from fairbank.agent.reports.bank_status import SenderSettings
+from fairbank.agent.reports.report import OVERTIME_SECONDS
+from fairbank.agent.run_states import state_diagram
 from fairbank.priority.site_factor import Bend
-from fairbank.slurm.agent import settings as agent
-from fairbank.slurm.agent.clocks import BEYOND_SECONDS
-from fairbank.slurm.agent.core import Core
-from fairbank.slurm.agent.looking import Looks
-from fairbank.slurm.agent.metrics import Metrics
-from fairbank.slurm.agent.pool import Senders
-from fairbank.slurm.agent.silence import PartitionTerms
 from tools.reference.pages.keys import key_tables
 
 
 def agent_page() -> str:
-    """Return the page with every key of agent.toml and every metric."""
+    """Return the page: every key of agent.toml, the states of a run, and every metric."""
     lines = [
         "# The agent",
         "",
-        "`fairbank agent` runs on the host of slurmctld, beside the PrEp plug-in. It answers whether a job may start, and keeps all that",
-        "the bank has not heard yet in its outbox. Why it is so is in [decision 0013](../decisions/0013-the-agents-outbox.md).",
-        "It may also keep the [table of site factors](../decisions/0016-site-factor-table.md) up to date, which ranks jobs by credit;",
-        "[its rules](site-factor.md) are a page of their own.",
+        "`fairbank agent` runs on the host of slurmctld, next to the PrEp plug-in. It decides",
+        "whether a job may start, and keeps reports that the bank has not received in its outbox",
+        "([decision 0013](../decisions/0013-the-agents-outbox.md)). It can also write the",
+        "[table of site factors](../decisions/0016-site-factor-table.md), which ranks jobs",
+        "by credit; [its rules](site-factor.md) are a page of their own.",
         "",
         "## Settings",
         "",
-        f"One TOML file, `{agent.SITE_FILE}`, or the one named by `--config` or `FAIRBANK_AGENT_CONFIG`. An empty file is enough where",
-        "all is in its usual place. Unknown keys are refused with their place.",
+        f"One TOML file, `{agent.SITE_FILE}`, or the one that `--config` or `FAIRBANK_AGENT_CONFIG`",
+        "names. An empty file is enough if the defaults fit. An unknown key is an error",
+        "that names it.",
         "",
         "```toml",
         *AGENT_EXAMPLE.splitlines(),
@@ -38,9 +41,9 @@ def agent_page() -> str:
     tables: tuple[tuple[str, type[msgspec.Struct]], ...] = (
         ("(at the top)", agent.AgentSettings),
         ("[plugin]", agent.PluginSettings),
-        ("[bank]", agent.BankSettings),
+        ("[bank]", agent.BankConnectionSettings),
         ("[outbox]", agent.OutboxSettings),
-        ("[senders]", Senders),
+        ("[senders]", SenderSettings),
         ("[control]", agent.ControlSettings),
         ("[site_factor]", agent.SiteFactorSettings),
         ("[site_factor.credit] and [site_factor.expiry]", Bend),
@@ -48,8 +51,20 @@ def agent_page() -> str:
         ("[terms] and [partitions.NAME]", PartitionTerms),
     )
     lines += key_tables(tables, level=3)
+    lines += [
+        "## States of a run",
+        "",
+        "The agent keeps a state for each run. `src/fairbank/agent/run_states.py` has the table",
+        "with all events and effects, from which this diagram is drawn; an event that is not in",
+        "the table changes nothing.",
+        "",
+        "```mermaid",
+        *state_diagram().splitlines(),
+        "```",
+        "",
+    ]
     lines += CLOCKS.splitlines()
-    core = Core(lambda partition: PartitionTerms(), Senders(), life="", now=0.0)
+    core = Engine(lambda partition: PartitionTerms(), SenderSettings(), life="", now=0.0)
     lines += [
         "## Metrics",
         "",
@@ -60,7 +75,7 @@ def agent_page() -> str:
     ]
     lines += [
         f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |"
-        for each in Metrics(core, Looks()).families()
+        for each in AgentMetrics(core, ProbeResults()).families()
     ]
     return "\n".join(lines) + "\n"
 
@@ -76,10 +91,10 @@ which it was suspended, and never below 0. slurmdbd keeps the same difference (`
 | --- | --- |
 | back, so that it ended before it began | it costs nothing, and its hold is given back; the agent's log says so |
 | back or forward by less | it costs that much less or more, as in accounting |
-| forward, so that it lasted over {BEYOND_SECONDS} s beyond its limit | it costs what Slurm counts, where \
+| forward, so that it lasted over {OVERTIME_SECONDS} s beyond its limit | it costs what Slurm counts, where \
 `policy.overrun` is `write_off` at most what was held and what else is left; the agent's log names it, \
 and `fairbank refund` gives back what is too much |
-| forward, and that of the bank is right | its end is told again until the bank's clock comes near (`FROM_FUTURE`), and its hold \
+| forward, and that of the bank is right | its end is sent again until the bank's clock comes near (`FROM_FUTURE`), and its hold \
 stays till then; `fairbank doctor --slurm` tells how many there are |
 | back while it was suspended, so that it lasted longer than from its start to its end, by more than 3600 s | the bank does not take \
 such an end, which the agent's log says; its hold stays until `fairbank reconcile --fix` charges what accounting has |
@@ -107,8 +122,8 @@ path = "/run/fairbank-agent/site_factor"         # what Slurm's site_factor/fair
 token_file = "/etc/fairbank/reader.token"  # fairbank token create reader --scopes read, of an administrator
 
 [terms]
-silence = "closed"            # while the bank is away, jobs wait
+outage_policy = "closed"      # while the bank is down, jobs wait
 
 [partitions.debug]
-silence = "open"              # but for these: they run, and are charged later
+outage_policy = "open"        # these run, and are charged later
 """

@@ -1,4 +1,4 @@
-"""Cost of running jobs per second, in the doubles that Slurm has (slurm-rules.md, "Usage ticks").
+"""Cost of running jobs per second, in the doubles that Slurm has (slurm-rules.md, "Billing").
 
 Weights, their suffixes and the rule by which TRES compete are those of `core.tres`, where the bank
 prices with exact fractions. Here the same weights are doubles, summed in the order of Slurm's TRES

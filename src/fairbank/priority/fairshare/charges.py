@@ -1,5 +1,5 @@
 """Charge of a job for an interval, and the part of its time limit that it gives back
-(slurm-rules.md, "Usage ticks").
+(slurm-rules.md, "Usage").
 
 A suspended job is charged on: Slurm's controller never subtracts the pause. A requeue, a preemption
 or a failed node gives nothing back: each run of a job is its own row and stays charged. A job over

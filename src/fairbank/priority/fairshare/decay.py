@@ -1,5 +1,5 @@
 """Decay of usage (PriorityDecayHalfLife) and its reset (PriorityUsageResetPeriod) (slurm-rules.md,
-"Decay and reset").
+"Usage decay").
 """
 
 from __future__ import annotations

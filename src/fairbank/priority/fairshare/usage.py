@@ -1,5 +1,5 @@
 """Usage of associations and QOS: raw usage, TRES, wall time, and run-seconds of running jobs
-(slurm-rules.md, "Usage ticks").
+(slurm-rules.md, "Usage").
 
 Slurm keeps usage in C's long double, and so does this module (`columns`). Rows are associations or
 QOS; QOS have no parents. The tables are large, so functions that say that they change the usage do

@@ -1,5 +1,5 @@
 """Ticks of Slurm's priority thread over all usage, and the same usage recomputed from job records
-(slurm-rules.md, "Usage ticks").
+(slurm-rules.md, "Usage").
 """
 
 from __future__ import annotations

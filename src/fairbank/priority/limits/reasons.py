@@ -1,5 +1,5 @@
 """Slurm's reasons of jobs that a limit holds: by the owner of the limit, what it counts and the
-TRES (slurm-rules.md, "Limits").
+TRES (slurm-rules.md, "Reasons").
 """
 
 from __future__ import annotations

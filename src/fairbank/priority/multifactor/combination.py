@@ -1,5 +1,5 @@
 """Priority of jobs: the sum of weighted factors, rounded as Slurm does (slurm-rules.md,
-"Priority").
+"Job priority").
 """
 
 from __future__ import annotations

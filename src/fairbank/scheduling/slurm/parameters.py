@@ -1,5 +1,5 @@
-"""SchedulerParameters of slurm.conf, for both passes (slurm-rules.md, "The main pass",
-"Backfill").
+"""SchedulerParameters of slurm.conf, for both passes (slurm-rules.md, "Scheduler
+parameters").
 """
 
 from __future__ import annotations

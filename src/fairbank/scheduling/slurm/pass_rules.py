@@ -1,4 +1,4 @@
-"""Rules of both passes that do not depend on the machine (slurm-rules.md, "The main pass",
+"""Rules of both passes that do not depend on the machine (slurm-rules.md, "Main scheduler",
 "Backfill").
 
 They say which jobs a pass tests, for which jobs it keeps resources, and when it expects running

@@ -1,5 +1,5 @@
 """Preemption: by the tier of partitions that share nodes, or by QOS (slurm-rules.md,
-"Preemption").
+"Queue order").
 """
 
 from __future__ import annotations

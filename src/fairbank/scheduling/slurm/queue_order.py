@@ -1,5 +1,5 @@
-"""Order of the queue: six steps, of which the first difference decides (slurm-rules.md, "Order of
-the queue").
+"""Order of the queue: six steps, of which the first difference decides (slurm-rules.md,
+"Queue order").
 
 The steps are: jobs that can preempt; jobs with an advanced reservation; PriorityTier; priority;
 submit time; job id. Jobs that were requeued to be expedited come before all of them, tasks of an

@@ -1,4 +1,4 @@
-"""Nodes that advanced reservations leave to a job (slurm-rules.md, "Reservations")."""
+"""Nodes that advanced reservations leave to a job (slurm-rules.md, "Advanced reservations")."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The audit by several processes side by side, for long journals.
+"""Audit in several processes, for long journals.
 
-What a book's rows must be follows from its own entries and nothing else. So each process takes stretches of books, each in
-a snapshot of its own, while the bank goes on working.
+The rows of a journal follow from its own entries alone. So each process reads ranges of journals,
+each range in its own snapshot, while the bank goes on working.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fairbank.service.ops.audit import Audit, AuditResult, Progress
 from fairbank.store.contract import Store
 
 ENTRIES_MIN = 100_000
-"""In a stretch: fewer are read before another process has begun."""
+"""Entries of a range: fewer are read before another process has started."""
 
-_STRETCHES = 16  # for each process, so that none is left alone with a long one
+_PARTS_PER_PROCESS = 16  # so that no process works alone on a long part at the end
 
 
 def verify(
@@ -39,26 +39,37 @@ def verify(
     jobs: int | None = None,
     entries_min: int = ENTRIES_MIN,
 ) -> AuditResult:
-    """`Audit.verify` by `jobs` processes (None: as many as there are processors); a short journal is read here and now.
+    """Verify a store in several processes; a short journal in this one.
 
-    `open_again` opens the store in another process, so it must be something that can be sent there. Raises Unreachable.
+    Args:
+        store: the store to verify.
+        open_again: opens the store in another process, so it must be picklable.
+        heads: heads written down earlier, by journal.
+        progress: called now and then.
+        jobs: number of processes; None for one per processor.
+        entries_min: entries of a range.
+
+    Raises:
+        Unreachable: a process was killed.
     """
     jobs = jobs or len(os.sched_getaffinity(0))
-    stretches = _stretches(store, jobs * _STRETCHES, entries_min)
+    stretches = _split(store, jobs * _PARTS_PER_PROCESS, entries_min)
     if jobs == 1 or len(stretches) == 1:
         return Audit(store).verify(heads, progress)
-    return _together(_side_by_side(open_again, heads, stretches, jobs), progress, _entries(store))
+    return _combine(
+        _run_in_processes(open_again, heads, stretches, jobs), progress, _entries(store)
+    )
 
 
-def _stretches(store: Store, pieces: int, entries_min: int) -> list[Books]:
+def _split(store: Store, pieces: int, entries_min: int) -> list[Books]:
     try:
-        return list(stretches_of(Audit(store).heads(), pieces, entries_min))
-    except (Corrupt, TypeError):  # rows that are no rows are for the audit to find
+        return list(split_books(Audit(store).heads(), pieces, entries_min))
+    except (Corrupt, TypeError):  # damaged rows: the audit itself reports them
         return [EVERY_BOOK]
 
 
-def stretches_of(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterator[Books]:
-    """All books, in about so many stretches of about equal length."""
+def split_books(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterator[Books]:
+    """Yield ranges that cover all journals, in about `pieces` parts of about equal length."""
     known = sorted(heads, key=lambda head: head.book)
     size = max(entries_min, sum(head.seq for head in known) // pieces)
     ends: list[int | None] = [None]
@@ -71,16 +82,18 @@ def stretches_of(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterat
     return (Books(first, end) for first, end in pairwise([*ends, None]))
 
 
-def _side_by_side(
+def _run_in_processes(
     open_again: Callable[[], Store], heads: Mapping[int, Head], stretches: list[Books], jobs: int
 ) -> Iterator[AuditResult]:
-    """The store as a whole is one piece, and the longest: begun first, and waited for last."""
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
+    """Yield the results of all ranges, then that of the store as a whole: the longest task, begun
+    first.
+    """
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_init_worker)
     try:
-        whole = pool.submit(_look_at_the_whole, open_again)
+        whole = pool.submit(_check_store, open_again)
         waiting = [
             pool.submit(
-                _read,
+                _verify_books,
                 open_again,
                 {book: head for book, head in heads.items() if book in each},
                 each,
@@ -98,21 +111,25 @@ def _side_by_side(
         pool.shutdown(cancel_futures=True)
 
 
-def _begin() -> None:
-    """Leave Ctrl-C, which reaches every process, to the one that was called; look for reference cycles rarely, as the server does."""
+def _init_worker() -> None:
+    """Leave Ctrl-C to the parent process, and collect reference cycles rarely, as the server
+    does.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(50_000, 10, 10)
-    Thread(target=_end_with_the_caller, daemon=True).start()
+    Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _end_with_the_caller() -> None:
-    """Nobody tells a pool's processes that the one they work for was killed: they would wait for ever."""
+def _exit_with_parent() -> None:
+    """End this process with its parent: the pool does not notice a killed parent."""
     if (caller := parent_process()) is not None:
         caller.join()
         os._exit(1)
 
 
-def _read(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books) -> AuditResult:
+def _verify_books(
+    open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books
+) -> AuditResult:
     store = open_again()
     try:
         return Audit(store).verify(heads, books=books)
@@ -120,16 +137,18 @@ def _read(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Boo
         store.close()
 
 
-def _look_at_the_whole(open_again: Callable[[], Store]) -> tuple[Finding, ...]:
+def _check_store(open_again: Callable[[], Store]) -> tuple[Finding, ...]:
     store = open_again()
     try:
-        return Audit(store).whole()
+        return Audit(store).check_store()
     finally:
         store.close()
 
 
-def _together(parts: Iterable[AuditResult], progress: Progress | None, of: int) -> AuditResult:
-    """All in one; what is wrong with the store as a whole stands first, for it may explain the rest."""
+def _combine(parts: Iterable[AuditResult], progress: Progress | None, of: int) -> AuditResult:
+    """Combine the results. Findings about the whole store come first: they may explain the
+    others.
+    """
     whole = AuditResult(0, 0, 0, ())
     for part in parts:
         whole = AuditResult(

@@ -1,4 +1,4 @@
-"""Backups that any store can be restored from, taken from one snapshot while the bank works."""
+"""Backups of a working bank, from one snapshot. Any store can be restored from them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from fairbank.core.errors import Conflict, Corrupt, Malformed, Unknown
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Clock
-from fairbank.service.ops.backup_file import Progress, check, chunks, write
+from fairbank.service.ops.backup_file import Progress, chunks, verify_file, write
 from fairbank.service.ops.restored_tokens import RestoredTokens
 from fairbank.store.contract import ProgressCallback, Store
 
 
 class Backups:
-    """Taking and restoring backups of one store."""
+    """Backup and restore of one store."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -30,24 +30,38 @@ class Backups:
         at_work: ProgressCallback | None = None,
         replace: bool = False,
     ) -> int:
-        """Write a backup to `path`, whole or not at all, readable by its owner only. Returns the number of rows.
+        """Write a backup, complete or not at all, readable by its owner only.
 
-        `at_work` is called as long as the store's own file is checked, before anything is written.
+        When this returns, the file survives a loss of power.
 
-        Once it returns, the file is there even after a loss of power. Raises Conflict when there is a file already and `replace`
-        is false, Unknown without the folder, Forbidden, Malformed, Corrupt where the store's own file is damaged.
+        Args:
+            path: file to create.
+            progress: called now and then.
+            at_work: called while the store's own file is checked, before anything is written.
+            replace: overwrite an existing file.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            Conflict: the file exists and `replace` is false.
+            Unknown: there is no such directory.
+            Corrupt: the store's own file is damaged.
+            Forbidden, Malformed: the file cannot be written.
         """
-        _check_place(path, replace)
-        self._demand_sound(at_work)
+        _check_path(path, replace)
+        self._check_integrity(at_work)
         try:
             rows = self._create(path, progress, replace)
-            _keep_name(path.parent)
+            _sync_directory(path.parent)
         except OSError as error:
             raise translate_os_error(error, f"cannot write {path}", field="FILE") from error
         return rows
 
-    def _demand_sound(self, at_work: ProgressCallback | None) -> None:
-        """Rows that an index lacks would be missing from the backup, and nobody would notice before it is needed."""
+    def _check_integrity(self, at_work: ProgressCallback | None) -> None:
+        """Raise Corrupt for a damaged store: rows that an index lacks would be missing from the
+        backup.
+        """
         if found := self._store.integrity_errors(at_work=at_work):
             more = f", and {len(found) - 1} more" if len(found) > 1 else ""
             raise Corrupt(
@@ -67,7 +81,7 @@ class Backups:
                 out.close()
                 raw.flush()
                 os.fsync(raw.fileno())
-            _name(Path(name), path, replace)
+            _publish(Path(name), path, replace)
         finally:
             Path(name).unlink(missing_ok=True)
         return rows
@@ -75,24 +89,24 @@ class Backups:
     def restore(
         self, path: Path, *, replace: bool = False, progress: Progress | None = None
     ) -> int:
-        """Fill the store from a backup in one transaction; a file that is not whole changes nothing.
+        """Fill the store from a backup in one transaction. An incomplete file changes nothing.
 
-        Raises Conflict when the store is not empty and `replace` is false, Corrupt, Malformed, Unknown.
+        Raises Conflict if the store has rows and `replace` is false; Corrupt, Malformed, Unknown.
         """
-        of = check(path)
+        of = verify_file(path)
         rows = 0
         with self._store.restoring(replace=replace) as filling:
             tokens = RestoredTokens(filling, self._clock.now())
             for table, chunk in chunks(path):
-                table.filled_by(filling, tokens)(chunk)
+                table.loader(filling, tokens)(chunk)
                 rows += len(chunk)
                 if progress:
                     progress(rows, of)
         return rows
 
 
-def _check_place(path: Path, replace: bool) -> None:
-    """Before an hour's work: whether the backup may come to stand at `path`."""
+def _check_path(path: Path, replace: bool) -> None:
+    """Check, before long work, that the backup can be created at this path."""
     if not path.parent.is_dir():
         raise Unknown(
             f"there is no folder {path.parent}",
@@ -102,10 +116,10 @@ def _check_place(path: Path, replace: bool) -> None:
     if path.is_dir():
         raise Malformed(f"{path} is a folder", field="FILE", remedy="name a file in it")
     if not replace and os.path.lexists(path):
-        raise _there_already(path)
+        raise _file_exists(path)
 
 
-def _there_already(path: Path) -> Conflict:
+def _file_exists(path: Path) -> Conflict:
     return Conflict(
         f"there is a file {path} already",
         field="FILE",
@@ -113,19 +127,21 @@ def _there_already(path: Path) -> Conflict:
     )
 
 
-def _name(aside: Path, path: Path, replace: bool) -> None:
-    """Give the finished file its name; without `replace` not that of a file that came meanwhile."""
+def _publish(aside: Path, path: Path, replace: bool) -> None:
+    """Give the finished file its name. Without `replace`, not the name of a file created
+    meanwhile.
+    """
     if replace:
         aside.replace(path)
         return
     try:
         os.link(aside, path)
     except FileExistsError as came:
-        raise _there_already(path) from came
+        raise _file_exists(path) from came
 
 
-def _keep_name(folder: Path) -> None:
-    """Have the disk keep which file bears which name: a rename alone may be lost with the power."""
+def _sync_directory(folder: Path) -> None:
+    """Make the disk store the file's name: a rename alone may be lost with the power."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""What is wrong with a bank, and how to mend it: looked at from its own host."""
+"""Health checks of a bank, run on its own host, with the remedy for each failure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fairbank.bank.query import AllocationQuery, Page
 from fairbank.core.check import HealthCheck
 from fairbank.core.errors import Corrupt, Trouble
 from fairbank.core.time import Clock, Instant
+from fairbank.service.access.tokens import AGENT
 from fairbank.service.settings import BankSettings
-from fairbank.service.tokens import AGENT
 from fairbank.store.contract import ProgressCallback, Reader, Store
 from fairbank.store.factory import open_store
 from fairbank.store.sql.schema_check import SchemaFault, schema_differences
@@ -21,14 +21,14 @@ from fairbank.store.urls import SQLITE, parse_url, path_of
 
 _DISK_FREE_PERCENT = 10
 _LATE_SECONDS = 600
-_DAMAGE_TOLD = 20
+_DAMAGE_MAX = 20
 
 
-def examine(
+def check_bank(
     settings: BankSettings, clock: Clock, at_work: ProgressCallback | None = None
 ) -> Iterator[HealthCheck]:
-    """Look at the store and at what the settings promise. `at_work` is called as long as the file with the books is checked."""
-    yield from _settings(settings)
+    """Check the store and the settings. `at_work` is called while SQLite checks its file."""
+    yield from _check_settings(settings)
     try:
         store = open_store(settings.store.url, journal=settings.store.journal)
     except Trouble as trouble:
@@ -36,17 +36,17 @@ def examine(
         return
     try:
         yield HealthCheck(f"the store opens and its schema is current ({_kind(settings)})", True)
-        yield from guards(settings.store.url)
-        yield from _file(store, settings, at_work)
-        yield from _disk(settings)
-        yield from _books(store, clock)
-        with suppress(Corrupt):  # told above, in more words
-            yield from _unbilled(settings, store, clock)
+        yield from check_schema(settings.store.url)
+        yield from _check_file(store, settings, at_work)
+        yield from _check_disk(settings)
+        yield from _check_ledger(store, clock)
+        with suppress(Corrupt):  # _check_ledger has reported it
+            yield from _check_unused(settings, store, clock)
     finally:
         store.close()
 
 
-def _settings(settings: BankSettings) -> Iterator[HealthCheck]:
+def _check_settings(settings: BankSettings) -> Iterator[HealthCheck]:
     partitions = sum(len(each.partitions) for each in settings.clusters.values())
     names = ", ".join(sorted(settings.clusters)) or "none"
     yield HealthCheck(
@@ -66,11 +66,14 @@ def _settings(settings: BankSettings) -> Iterator[HealthCheck]:
         )
 
 
-_MEND = "fairbank audit verify; then make a new bank with fairbank init, and move the books there: fairbank backup, fairbank restore"
+_REBUILD = (
+    "fairbank audit verify; then make a new bank with fairbank init, and move the books there:"
+    " fairbank backup, fairbank restore"
+)
 
 
-def guards(url: str) -> Iterator[HealthCheck]:
-    """Whether the triggers, views, indexes and constraints are those that Fairbank made, each that is not."""
+def check_schema(url: str) -> Iterator[HealthCheck]:
+    """Compare triggers, views, indexes and constraints with those that Fairbank creates."""
     try:
         found = schema_differences(url)
     except Trouble as trouble:
@@ -84,19 +87,25 @@ def guards(url: str) -> Iterator[HealthCheck]:
         remedy = (
             f"DROP TRIGGER {each.name}, unless you know it; then: fairbank audit verify"
             if each.fault is SchemaFault.FOREIGN
-            else _MEND
+            else _REBUILD
         )
         yield HealthCheck(f"{each.kind} {each.name} is {each.fault.value}", False, remedy)
 
 
-_DAMAGED = "fairbank audit verify tells more; then move the file away, and restore a backup of before: fairbank init, fairbank restore FILE"
-_INDEXES = "sqlite3 FILE REINDEX makes the indexes again, with the server stopped; then: fairbank audit verify"
+_DAMAGED = (
+    "fairbank audit verify tells more; then move the file away, and restore a backup of before:"
+    " fairbank init, fairbank restore FILE"
+)
+_INDEXES = (
+    "sqlite3 FILE REINDEX makes the indexes again, with the server stopped; then:"
+    " fairbank audit verify"
+)
 
 
-def _file(
+def _check_file(
     store: Store, settings: BankSettings, at_work: ProgressCallback | None
 ) -> Iterator[HealthCheck]:
-    """What SQLite itself says of its file. A full check, as long as it takes: the quick one does not compare indexes with their tables."""
+    """Run SQLite's full check. The quick one does not compare indexes with their tables."""
     if parse_url(settings.store.url).drivername != SQLITE:
         return
     try:
@@ -106,7 +115,7 @@ def _file(
         return
     if not found:
         yield HealthCheck("the file with the books is sound, and its indexes have every row", True)
-    for each in found[:_DAMAGE_TOLD]:
+    for each in found[:_DAMAGE_MAX]:
         yield HealthCheck(each, False, _INDEXES if each.startswith("the index ") else _DAMAGED)
 
 
@@ -114,7 +123,7 @@ def _kind(settings: BankSettings) -> str:
     return parse_url(settings.store.url).drivername.partition("+")[0]
 
 
-def _disk(settings: BankSettings) -> Iterator[HealthCheck]:
+def _check_disk(settings: BankSettings) -> Iterator[HealthCheck]:
     where = parse_url(settings.store.url)
     if where.drivername != SQLITE:
         return
@@ -127,7 +136,7 @@ def _disk(settings: BankSettings) -> Iterator[HealthCheck]:
     )
 
 
-def _books(store: Store, clock: Clock) -> Iterator[HealthCheck]:
+def _check_ledger(store: Store, clock: Clock) -> Iterator[HealthCheck]:
     since = Instant(clock.now() - _LATE_SECONDS)
     try:
         with store.reading() as reader:
@@ -142,8 +151,10 @@ def _books(store: Store, clock: Clock) -> Iterator[HealthCheck]:
     yield HealthCheck(what, not overdue and not expired, "run the server: it sweeps every minute")
 
 
-def _unbilled(settings: BankSettings, store: Store, clock: Clock) -> Iterator[HealthCheck]:
-    """Names what no cluster of the settings draws on or signs in by: it may be yet to come, so nothing is wrong with it."""
+def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterator[HealthCheck]:
+    """Report allocations and agent tokens that no cluster of the settings uses. This is no
+    error.
+    """
     billed = {
         each.resource
         for cluster in settings.clusters.values()
@@ -154,7 +165,8 @@ def _unbilled(settings: BankSettings, store: Store, clock: Clock) -> Iterator[He
         for each in _allocations(reader):
             if each.resource not in billed and each.standing(now) is not Standing.ENDED:
                 yield HealthCheck(
-                    f"allocation {each.id} is of {each.resource}, which no partition bills: so far no job can draw on it",
+                    f"allocation {each.id} is of {each.resource}, which no partition bills:"
+                    " so far no job can draw on it",
                     True,
                 )
         for token in reader.tokens(None):
@@ -166,13 +178,14 @@ def _unbilled(settings: BankSettings, store: Store, clock: Clock) -> Iterator[He
             ):
                 if name not in settings.clusters:
                     yield HealthCheck(
-                        f"token {token.id} is for the agent of {name}, which is no cluster of the settings",
+                        f"token {token.id} is for the agent of {name},"
+                        " which is no cluster of the settings",
                         True,
                     )
 
 
 def _allocations(reader: Reader) -> Iterator[Allocation]:
-    """All of them, page by page."""
+    """Yield all allocations, page by page."""
     page = Page(1_000)
     while found := reader.allocations(AllocationQuery(), page):
         yield from found

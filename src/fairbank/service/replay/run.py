@@ -1,9 +1,9 @@
-"""The replay itself: every start and end of the trace as a wish, in batches, at the trace's own clock."""
+"""Replay of a trace: every start and end of a job becomes a request, at the time of the trace."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from fairbank.bank.charge import cost
@@ -15,13 +15,13 @@ from fairbank.core.errors import Malformed, Trouble
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
-from fairbank.service.replay.distinct_jobs import distinct
 from fairbank.service.replay.grants import grant, uid_of
 from fairbank.service.replay.plan import OpenTrace, Progress, ReplayPlan
-from fairbank.service.replay.result import Played, ReplayResult, result
+from fairbank.service.replay.result import ReplayCounts, ReplayResult, result
 from fairbank.simulator.engine.bank_replay import (
     CreditDemand,
     ReplayEvent,
+    billable_until,
     demand_of,
     end_details,
     outcome_of,
@@ -32,7 +32,7 @@ from fairbank.simulator.engine.bank_replay import (
 )
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import SwfJob
-from fairbank.simulator.traces.swf import Trace
+from fairbank.simulator.traces.swf import JobStream, Trace
 
 _BATCH = 500
 
@@ -40,7 +40,8 @@ _BATCH = 500
 def replay(
     bank: Ledger, open_trace: OpenTrace, plan: ReplayPlan, progress: Progress | None = None
 ) -> ReplayResult:
-    """Run a whole trace through `bank`, whose store must be empty. Reads the trace twice: to size the allocations, then to play it.
+    """Run a whole trace through an empty bank. Reads the trace twice: to size the allocations, then
+    to play it.
 
     Raises Malformed for a trace that cannot be read, Conflict for a store that is not empty.
     """
@@ -62,7 +63,7 @@ def replay(
         bank.policy,
         demand,
         payers.accounts,
-        player.played,
+        player.counts,
         time.perf_counter() - begun,
         progress,
     )
@@ -77,7 +78,7 @@ class _Player:
         projects: Mapping[int, int],
         progress: Progress | None,
     ) -> None:
-        self.played = Played()
+        self.counts = ReplayCounts()
         self._bank, self._demand, self._plan, self._projects, self._progress = (
             bank,
             demand,
@@ -85,14 +86,14 @@ class _Player:
             projects,
             progress,
         )
-        # Both forget a run at its end, so that neither grows with the trace.
+        # Runs are removed from both at their end, so that neither grows with the trace.
         self._refused: set[Run] = set()
         self._holding: dict[Run, int] = {}
         self._held = 0
         self._batch: list[tuple[ReplayEvent, Hold | Charge | Release]] = []
 
     def play(self, trace: Trace) -> None:
-        """Every start a hold, every end a charge or a release."""
+        """Turn every start into a hold and every end into a charge or a release."""
         total = 2 * (self._demand.jobs - self._demand.never_ran - self._demand.without_size)
         for done, moment in enumerate(run_events(trace.header, distinct(trace.jobs))):
             if moment.is_start:
@@ -143,7 +144,7 @@ class _Player:
         return Release(**facts) if free else Charge(amount=_cost(job, job.run_time), **facts)
 
     def _was_refused(self, run: Run) -> bool:
-        """Asked once, at the end of a run."""
+        """Return True if the run was refused, and forget it. Called once, at the end of a run."""
         refused = run in self._refused
         self._refused.discard(run)
         return refused
@@ -152,47 +153,83 @@ class _Player:
         return Run(self._plan.cluster, job.number, (header.unix_start_time or 0) + job.submit_time)
 
     def _flush(self) -> None:
-        """Ask for what has gathered, and note the answers."""
+        """Apply the collected requests and count the outcomes."""
         actor = self._plan.actor
-        outcomes = self._bank.ask([Asked(wish, moment.at, actor) for moment, wish in self._batch])
-        for (moment, wish), outcome in zip(self._batch, outcomes, strict=True):
-            if isinstance(wish, Hold):
-                self._note_hold(wish, outcome)
+        outcomes = self._bank.apply(
+            [Asked(request, moment.at, actor) for moment, request in self._batch]
+        )
+        for (moment, request), outcome in zip(self._batch, outcomes, strict=True):
+            if isinstance(request, Hold):
+                self._note_hold(request, outcome)
             else:
-                self._note_end(moment, wish, outcome)
+                self._note_end(moment, request, outcome)
         self._batch.clear()
 
-    def _note_hold(self, wish: Hold, outcome: Outcome) -> None:
-        played = self.played
+    def _note_hold(self, request: Hold, outcome: Outcome) -> None:
+        played = self.counts
         if not isinstance(outcome, Done):
             name = outcome.reason.name
             played.refusals[name] = played.refusals.get(name, 0) + 1
-            self._refused.add(wish.run)
+            self._refused.add(request.run)
             return
         played.holds += 1
-        self._holding[wish.run] = outcome.amount
+        self._holding[request.run] = outcome.amount
         self._held += outcome.amount
         played.held_peak = max(played.held_peak, self._held)
 
-    def _note_end(self, moment: ReplayEvent, wish: Charge | Release, outcome: Outcome) -> None:
+    def _note_end(self, moment: ReplayEvent, request: Charge | Release, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
-            if not self._was_refused(
-                wish.run
-            ):  # the end of a job that was refused in this very batch says NO_HOLD
+            # The end of a job that was refused in this same batch is refused with NO_HOLD.
+            if not self._was_refused(request.run):
                 raise Trouble(
                     f"job {moment.number} could not be settled: {sentence(outcome)}",
                     remedy=remedies(outcome)[0],
                 )
             return
-        played = self.played
-        self._held -= self._holding.pop(wish.run)
+        played = self.counts
+        self._held -= self._holding.pop(request.run)
         played.written_off += outcome.written_off
-        if isinstance(wish, Charge):
+        if isinstance(request, Charge):
             played.charges += 1
-            played.expected += wish.amount
+            played.expected += request.amount
         else:
             played.releases += 1
 
 
 def _cost(job: SwfJob, seconds: int) -> SuMinutes:
     return cost(Fraction(job.processors or 0), Fraction(1), seconds)
+
+
+SECOND_MAX = 1_000_000
+"""Limit of the runs submitted in one second: waiting and running jobs are kept in memory."""
+
+
+def distinct(jobs: Iterator[SwfJob]) -> Iterator[SwfJob]:
+    """Yield the jobs, and check that no run appears twice.
+
+    A run is identified by number and submit time. Traces are sorted by submit time, so only the
+    jobs of one second have to be remembered. Lines with nothing to bill may repeat a number.
+
+    Raises:
+        Malformed: a run appears twice (with both line numbers), or more than SECOND_MAX runs are
+            submitted in one second.
+    """
+    second, known = -1, dict[int, int]()
+    for job in jobs:
+        if job.submit_time != second:
+            second = job.submit_time
+            known.clear()
+        line = jobs.line if isinstance(jobs, JobStream) else 0
+        if billable_until(job) is not None:
+            if job.number in known:
+                what = f"line {line}: job {job.number} stands in line {known[job.number]} already"
+                raise Malformed(what, field="FILE", remedy="keep one line for each job")
+            if len(known) == SECOND_MAX:
+                what = f"line {line}: more than {SECOND_MAX:,} jobs are submitted in one second"
+                raise Malformed(
+                    what,
+                    field="FILE",
+                    remedy="spread their submit times, or replay a part of the trace",
+                )
+            known[job.number] = line
+        yield job

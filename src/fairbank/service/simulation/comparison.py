@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import Malformed, Trouble, Unknown
 from fairbank.core.os_errors import translate_os_error
-from fairbank.service.ops.atomic_file import check_place, whole_file
+from fairbank.service.ops.atomic_file import atomic_write, check_writable
 from fairbank.service.simulation.trace_files import Reader, open_skimmed
 from fairbank.simulator.engine.policies import SimulationPolicy, policy_named
 from fairbank.simulator.engine.simulation import (
@@ -261,7 +261,7 @@ def check_starts(path: Path, trace: Path | None) -> None:
     if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
         raise Malformed(f"{path} is the trace itself", field="starts", remedy="name another file")
     try:
-        check_place(path)
+        check_writable(path)
     except OSError as error:
         raise translate_os_error(error, f"cannot write {path}", field="starts") from error
 
@@ -271,7 +271,7 @@ def write_starts(lines: Iterable[str], path: Path) -> None:
     be written.
     """
     try:
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             file.writelines(map(str.encode, lines))
     except BrokenPipeError:
         pass  # whoever reads them has seen enough

@@ -15,7 +15,7 @@ from fairbank.core.errors import Malformed, Unknown
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import parse_instant
 from fairbank.core.validation import parse_toml, validated_settings
-from fairbank.service.ops.atomic_file import whole_file
+from fairbank.service.ops.atomic_file import atomic_write
 from fairbank.service.simulation.comparison import Extent
 from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, fast_line
 from fairbank.simulator.traces.swf import write
@@ -69,7 +69,7 @@ class Modelled(NamedTuple):
         `translate_os_error` if that fails.
         """
         try:
-            with whole_file(path) as file:
+            with atomic_write(path) as file:
                 file.writelines(map(str.encode, write(*month(self.centre, self.seed))))
         except OSError as error:
             raise translate_os_error(error, f"cannot write {path}", field="save") from error

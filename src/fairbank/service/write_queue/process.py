@@ -1,13 +1,16 @@
-"""The counter in a process of its own, as the server sees it: a line to it, and who waits for which answer.
+"""Write queue in a process of its own, seen from the server.
 
-In one process the threads of Python take turns. So the event loop and the windows would share one processor, however many there are.
+Python threads share one processor (the global interpreter lock), so an event loop and writer
+threads in one process would slow each other down (docs/decisions/0020).
 
-All that gathers while the event loop works through what has arrived leaves in one frame, and the answers of a batch come back in one:
-the loop reads and writes the line itself, and no thread of the server has to be woken. Before that loop runs, and after it, a loop in a
-thread of our own does the same.
+All batches that gather while the event loop handles one round of events leave in one frame, and
+the replies of a transaction come back in one. The event loop reads and writes the socket itself,
+so no other thread has to be woken. Before the server's loop runs, and after it, a loop in a thread
+of the queue has the socket.
 
-When the process dies, whoever waits is told that nobody knows whether it was carried out, and the server ends (`failure`): as if it had
-been its own thread. Whoever looks after the server starts it again, and it starts with a new one.
+If the process dies, the result of every open batch is Unreachable: it is unknown if it was
+applied. `failure` makes the server end, as if the queue had been its own thread; the supervisor
+(systemd) starts both again.
 """
 
 from __future__ import annotations
@@ -30,253 +33,300 @@ from fairbank.core.errors import Unreachable
 from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.protocol import (
     READ_MAX,
-    BatchAnswer,
-    Frames,
-    Wishes,
+    BatchReply,
+    FrameReader,
+    RequestBatch,
     WorkerSettings,
-    answers_in,
-    came_of,
+    decode_error,
+    decode_failure,
+    decode_replies,
+    decode_result,
     encode,
-    error_of,
-    failure_in,
-    framed,
+    frame,
 )
-from fairbank.service.write_queue.queue import Counter, Notify, demand_one_transaction, say
+from fairbank.service.write_queue.queue import (
+    BatchCallback,
+    WriteQueue,
+    call_safely,
+    check_batch_size,
+)
 
-_END: list[Wishes] = []
+START_SECONDS = 60.0
+"""Time limit of a start: imports, then opening the store, which waits for the database."""
+
+_END: list[RequestBatch] = []
 
 _log = logging.getLogger(__name__)
 
 
-class Apart(Counter):
-    """The windows in a process of their own, at the other end of `line`; `bank` is the server's own view of the same books. `ended` waits
-    for the end of that process and tells its status."""
+class ProcessWriteQueue(WriteQueue):
+    """Write queue in a process at the other end of a socket.
+
+    Invariant: exactly one event loop has the socket, `_loop`. Only its thread, `_loop_thread`,
+    reads and writes the socket and touches `_send_buffer`, `_frames` and `_writer_registered`.
+    `_loop_thread` is None while the socket changes hands (`in_loop`). During that time
+    `_flush_scheduled` is True, so that no thread schedules a flush; the next loop flushes first.
+
+    `_lock` protects what any thread may change: `_callbacks` (by batch number, with the number of
+    requests), `_count` (their sum), `_unsent` (encoded batches not yet in `_send_buffer`),
+    `_flush_scheduled`, `_closed` and `_end_sent`. A batch is in `_callbacks` from `submit` until
+    its callback has its result. `_finished` is set once, at the end of the connection.
+    """
 
     def __init__(
-        self, bank: Ledger, line: socket.socket, ended: Callable[[], int], *, room: int = 10_000
+        self,
+        bank: Ledger,
+        connection: socket.socket,
+        wait_for_exit: Callable[[], int],
+        *,
+        capacity: int = 10_000,
     ) -> None:
-        super().__init__(bank, room)
-        self._line, self._process_ended = line, ended
-        self._frames = Frames()
-        self._numbers = count()
-        self._lock = threading.Lock()  # of what stands below, up to the blank line
-        self._askers: dict[int, tuple[int, Notify]] = {}
-        self._count = 0
-        self._unsaid: list[msgspec.Raw] = []
-        self._due = False  # whether somebody will say it
-        self._closed = False
-        self._ending = False  # whether the process was told that this was all
+        """Start the queue's own event loop, which has the socket at first.
 
-        self._out = bytearray()  # what the line does not take yet
-        self._full = False  # whether somebody waits for it to take more
-        self._over = threading.Event()
-        self._line.setblocking(False)
-        self._own = asyncio.new_event_loop()
+        Args:
+            bank: the ledger as the server sees it, on the same store.
+            connection: socket to the process.
+            wait_for_exit: waits for the end of the process and returns its exit status.
+            capacity: the most requests that may wait or be in progress.
+        """
+        super().__init__(bank, capacity)
+        self._connection, self._wait_for_exit = connection, wait_for_exit
+        self._frames = FrameReader()
+        self._numbers = count()
+        self._lock = threading.Lock()
+        self._callbacks: dict[int, tuple[int, BatchCallback]] = {}
+        self._count = 0
+        self._unsent: list[msgspec.Raw] = []
+        self._flush_scheduled = False
+        self._closed = False
+        self._end_sent = False
+
+        self._send_buffer = bytearray()  # bytes that the socket does not accept yet
+        self._writer_registered = False
+        self._finished = threading.Event()
+        self._connection.setblocking(False)
+        self._own_loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
-            target=self._own.run_forever, name="fairbank-counter", daemon=True
+            target=self._own_loop.run_forever, name="fairbank-writer", daemon=True
         )
         self._thread.start()
-        self._loop: AbstractEventLoop = self._own
-        self._ident: int | None = (
-            self._thread.ident
-        )  # of the thread whose loop has the line; None while it changes hands
-        self._own.call_soon_threadsafe(self._watch_line)
+        self._loop: AbstractEventLoop = self._own_loop
+        self._loop_thread: int | None = self._thread.ident
+        self._own_loop.call_soon_threadsafe(self._watch)
 
     @property
     def waiting(self) -> int:
         return self._count
 
-    def submit(self, batch: Sequence[Asked], notify: Notify) -> None:
-        """As of every counter."""
-        demand_one_transaction(batch)
+    def submit(self, batch: Sequence[Asked], notify: BatchCallback) -> None:
+        check_batch_size(batch)
         number = next(self._numbers)
-        said = msgspec.Raw(encode(Wishes(number, self.bank.patience.from_now().at, batch)))
+        deadline = self.bank.retry_policy.new_deadline()
+        # Encode here, in the client's thread and outside the lock: it takes most of the time.
+        message = msgspec.Raw(encode(RequestBatch(number, deadline.at, batch)))
         with self._lock:
-            self._admit(batch, self._count, closed=self._closed)
-            self._askers[number] = len(batch), notify
+            self._check_capacity(batch, self._count, closed=self._closed)
+            self._callbacks[number] = len(batch), notify
             self._count += len(batch)
-            self._unsaid.append(said)
-            self._soon()
+            self._unsent.append(message)
+            self._schedule_flush()
 
     def close(self) -> None:
-        """As of every counter; the process has ended then. Not in an event loop."""
+        """Answer what waits, then stop and wait for the end of the process.
+
+        Not for use in an event loop.
+        """
         with self._lock:
-            if self._own.is_closed():
+            if self._own_loop.is_closed():
                 return
             self._closed = True
-            self._soon()
-        self._over.wait()
-        self._process_ended()
-        self._own.call_soon_threadsafe(self._own.stop)
+            self._schedule_flush()
+        self._finished.wait()
+        self._wait_for_exit()
+        self._own_loop.call_soon_threadsafe(self._own_loop.stop)
         self._thread.join()
-        self._own.close()
-        self._line.close()
+        self._own_loop.close()
+        self._connection.close()
 
     @contextmanager
     def in_loop(self, loop: AbstractEventLoop) -> Iterator[None]:
-        """While the block lasts the loop that runs in this thread has the line."""
-        gone = threading.Event()
-        self._own.call_soon_threadsafe(self._leave_line, gone)
-        gone.wait()
-        self._take_line(loop)
+        """Give the socket to the running event loop of this thread while the block lasts."""
+        detached = threading.Event()
+        self._own_loop.call_soon_threadsafe(self._detach, detached)
+        detached.wait()
+        self._attach(loop)
         try:
             yield
         finally:
-            self._leave_line(threading.Event())
-            self._own.call_soon_threadsafe(self._take_line, self._own)
+            self._detach(threading.Event())
+            self._own_loop.call_soon_threadsafe(self._attach, self._own_loop)
 
-    def _take_line(self, loop: AbstractEventLoop) -> None:
-        """In the thread of the loop that has the line from now on."""
+    def _attach(self, loop: AbstractEventLoop) -> None:
+        """Give the socket to a loop. Runs in the thread of that loop."""
         with self._lock:
-            self._loop, self._ident = loop, threading.get_ident()
-            self._due = False
-            self._soon()
-        self._watch_line()
+            self._loop, self._loop_thread = loop, threading.get_ident()
+            self._flush_scheduled = False
+            self._schedule_flush()
+        self._watch()
 
-    def _watch_line(self) -> None:
-        if not self._over.is_set():
-            self._loop.add_reader(self._line, self._read)
+    def _watch(self) -> None:
+        if not self._finished.is_set():
+            self._loop.add_reader(self._connection, self._read)
 
-    def _leave_line(self, gone: threading.Event) -> None:
-        """In the thread of the loop that has the line. Until another takes it, all that is to be said waits."""
+    def _detach(self, detached: threading.Event) -> None:
+        """Take the socket from its loop. Runs in the thread of that loop."""
         with self._lock:
-            self._due, self._ident = True, None
+            self._flush_scheduled, self._loop_thread = True, None
         self._unwatch()
-        gone.set()
+        detached.set()
 
     def _unwatch(self) -> None:
-        self._loop.remove_reader(self._line)
-        self._loop.remove_writer(self._line)
-        self._full = False
+        self._loop.remove_reader(self._connection)
+        self._loop.remove_writer(self._connection)
+        self._writer_registered = False
 
-    def _soon(self) -> None:
-        """Let the loop say what gathers until it comes to it. Under the lock."""
-        if self._due:
+    def _schedule_flush(self) -> None:
+        """Let the loop send later what gathers until then. The caller holds the lock."""
+        if self._flush_scheduled:
             return
-        self._due = True
-        if threading.get_ident() == self._ident:
-            self._loop.call_soon(self._say)
+        self._flush_scheduled = True
+        # Within the loop's own thread call_soon is enough: it wakes no one and costs no system
+        # call. It runs after the events of this round, so that their batches share one frame.
+        if threading.get_ident() == self._loop_thread:
+            self._loop.call_soon(self._flush)
         else:
-            self._loop.call_soon_threadsafe(self._say)
+            self._loop.call_soon_threadsafe(self._flush)
 
-    def _say(self) -> None:
+    def _flush(self) -> None:
         with self._lock:
-            if threading.get_ident() != self._ident:  # this loop has left the line meanwhile
+            # The socket has changed hands since this call was scheduled: the new loop flushes.
+            if threading.get_ident() != self._loop_thread:
                 return
-            self._due = False
-            said, self._unsaid = self._unsaid, []
-            ending, self._ending = self._ending, self._closed
-        if said:
-            self._out += framed(said)
-        if self._ending and not ending:
-            self._out += framed(_END)
+            self._flush_scheduled = False
+            messages, self._unsent = self._unsent, []
+            end_was_sent, self._end_sent = self._end_sent, self._closed
+        if messages:
+            self._send_buffer += frame(messages)
+        # The end message follows the last batch: `submit` adds none once `_closed` is set.
+        if self._end_sent and not end_was_sent:
+            self._send_buffer += frame(_END)
         self._write()
 
     def _write(self) -> None:
         try:
-            sent = self._line.send(self._out) if self._out else 0
+            sent = self._connection.send(self._send_buffer) if self._send_buffer else 0
         except BlockingIOError:
             sent = 0
-        except OSError:  # nobody is there any more: reading tells why
-            sent = len(self._out)
-        del self._out[:sent]
-        if self._out and not self._full:
-            self._loop.add_writer(self._line, self._write)
-        elif self._full and not self._out:
-            self._loop.remove_writer(self._line)
-        self._full = bool(self._out)
+        except OSError:  # the process is gone; `_read` notices it and reports the reason
+            sent = len(self._send_buffer)
+        del self._send_buffer[:sent]
+        if self._send_buffer and not self._writer_registered:
+            self._loop.add_writer(self._connection, self._write)
+        elif self._writer_registered and not self._send_buffer:
+            self._loop.remove_writer(self._connection)
+        self._writer_registered = bool(self._send_buffer)
 
     def _read(self) -> None:
         try:
-            data = self._line.recv(READ_MAX)
+            data = self._connection.recv(READ_MAX)
         except BlockingIOError:
             return
         except OSError:
             data = b""
         if not data:
-            self._ended()
-        for body in self._frames.arrived(data):
-            self._hand_out(answers_in(body))
+            self._handle_eof()
+        for body in self._frames.feed(data):
+            self._deliver(decode_replies(body))
 
-    def _hand_out(self, answers: list[BatchAnswer]) -> None:
+    def _deliver(self, replies: list[BatchReply]) -> None:
+        """Pass the results of a transaction to their callbacks, then to the observer."""
         with self._lock:
-            told = [self._askers.pop(each.number) for each in answers]
-            self._count -= sum(size for size, _ in told)
-        judged: list[Outcome] = []
-        for each, (_, notify) in zip(answers, told, strict=True):
-            came = came_of(each)
-            if not isinstance(came, Exception):
-                judged += came
-            say(notify, came)
-        if judged:
-            self._tell(judged)
+            callbacks = [self._callbacks.pop(reply.number) for reply in replies]
+            self._count -= sum(size for size, _ in callbacks)
+        outcomes: list[Outcome] = []
+        for reply, (_, notify) in zip(replies, callbacks, strict=True):
+            result = decode_result(reply)
+            if not isinstance(result, Exception):
+                outcomes += result
+            call_safely(notify, result)
+        if outcomes:
+            self._observe(outcomes)
 
-    def _ended(self) -> None:
-        """The line ended: as it should once we closed it, or else the process died."""
+    def _handle_eof(self) -> None:
+        """End the queue: after the end message as intended, else because the process died."""
         self._unwatch()
         with self._lock:
-            orderly = self._closed and not self._askers
+            intended = self._closed and not self._callbacks
             self._closed = True
-            askers, self._askers, self._count = self._askers, {}, 0
-        if not orderly:
-            status = self._process_ended()  # it ends, or has ended: only so the line does
+            callbacks, self._callbacks, self._count = self._callbacks, {}, 0
+        if not intended:
+            # This does not block for long: the connection ends only with the process.
+            status = self._wait_for_exit()
             self.failure = Unreachable(
-                f"the counter's process ended (status {status}), and the server with it",
+                f"the write queue process ended (status {status}), and the server with it",
                 remedy="see the log for what it said before; start the server again",
             )
-            _log.critical("%s; %d submissions were under way", self.failure.message, len(askers))
-        for _, notify in askers.values():
-            say(notify, _unknown())
-        self._over.set()
+            _log.critical("%s; %d batches were in progress", self.failure.message, len(callbacks))
+        for _, notify in callbacks.values():
+            call_safely(notify, _outcome_unknown())
+        self._finished.set()
 
 
-def _unknown() -> Unreachable:
+def _outcome_unknown() -> Unreachable:
     return Unreachable(
-        "the counter's process ended, and whether this was carried out is not known",
-        remedy="ask again with the same key: it counts once; without a key look into the statement first",
+        "the write queue process ended, and whether this was carried out is not known",
+        remedy=(
+            "send it again with the same key: it counts once; without a key check the statement"
+            " first"
+        ),
     )
 
 
-START_SECONDS = 60.0  # it imports, and opens the store, which waits for the database
-
-
-def started(
-    command: Sequence[str], opening: WorkerSettings
+def start_process(
+    command: Sequence[str], settings: WorkerSettings
 ) -> tuple[socket.socket, Callable[[], int]]:
-    """Run `command`, with the line as its standard input, and wait until it has opened the bank. Returns the line, and what
-    waits for the end of the process and tells its status.
+    """Start the process of a write queue and wait until it has opened the store.
 
-    Raises what it could not open the bank for; Unreachable when it ended without a word, or says nothing for START_SECONDS.
+    Args:
+        command: the process; its standard input is its end of the socket.
+        settings: the store to open, and how.
+
+    Returns:
+        Our end of the socket, and a function that waits for the exit status of the process.
+
+    Raises:
+        Trouble: the store could not be opened, with the reason.
+        Unreachable: the process ended without a reason, or did not answer for START_SECONDS.
     """
-    line, theirs = socket.socketpair()
+    connection, theirs = socket.socketpair()
     try:
         with theirs:
-            popen = subprocess.Popen(command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL)
+            process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL)
     except BaseException:
-        line.close()
+        connection.close()
         raise
     try:
-        _greet(line, opening)
+        _wait_until_ready(connection, settings)
     except BaseException:
-        line.close()
-        popen.kill()
-        popen.wait()
+        connection.close()
+        process.kill()
+        process.wait()
         raise
-    return line, popen.wait
+    return connection, process.wait
 
 
-def _greet(line: socket.socket, opening: WorkerSettings) -> None:
-    line.settimeout(START_SECONDS)
-    frames = Frames()
+def _wait_until_ready(connection: socket.socket, settings: WorkerSettings) -> None:
+    connection.settimeout(START_SECONDS)
+    reader = FrameReader()
     with suppress(OSError):
-        line.sendall(framed(opening))
-        while data := line.recv(READ_MAX):
-            for body in frames.arrived(data):
-                failure = failure_in(body)
+        connection.sendall(frame(settings))
+        while data := connection.recv(READ_MAX):
+            for body in reader.feed(data):
+                failure = decode_failure(body)
                 if failure is not None:
-                    raise error_of(failure)
+                    raise decode_error(failure)
                 return
     raise Unreachable(
-        "the counter's process did not start",
-        remedy='see what it said above; or set counter = "threads" in [server]',
+        "the write queue process did not start",
+        remedy='see what it said above; or set write_queue = "threads" in [server]',
     )

@@ -1,5 +1,5 @@
 """Usage of the users of a trace, and the priorities that follow for pending jobs (slurm-rules.md,
-"Usage ticks", "Priority").
+"Usage", "Job priority").
 """
 
 from __future__ import annotations

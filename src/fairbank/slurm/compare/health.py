@@ -21,7 +21,7 @@ CLOCK_SECONDS = 5
 SOCKET, PATIENCE_SECONDS = "/run/fairbank-agent/prep.sock", 30.0
 """What the PrEp plug-in takes when PrEpParameters do not say (plugins/prep/README.md)."""
 
-MISHAP_SECONDS = 86_400
+INCIDENT_SECONDS = 86_400
 """How long ago what befell the agent is told: a day, for whom the doctor's exit code calls every morning."""
 
 _GUIDE = "docs/howto/install-next-to-slurm.md"
@@ -206,7 +206,7 @@ def agents(config: Config, agent: AgentHealth, now: int) -> Iterator[HealthCheck
     )
     yield _reaching(bank)
     kept = (
-        f"{outbox['letters']} reports wait"
+        f"{outbox['reports']} reports wait"
         if not outbox["trouble"]
         else f"cannot be written: {outbox['trouble']}"
     )
@@ -215,21 +215,21 @@ def agents(config: Config, agent: AgentHealth, now: int) -> Iterator[HealthCheck
         not outbox["trouble"],
         "make room on its disk; the agent goes on by itself",
     )
-    if later := outbox.get("later"):
+    if later := outbox.get("retry_later"):
         remedy = "set the clocks of both hosts alike (chronyc tracking); the agent tells them again by itself"
         yield HealthCheck(
             f"the agent's ends: {later} are too early for the bank's clock, and told again later",
             False,
             remedy,
         )
-    yield _understanding(status.get("aside"))
-    for each in status.get("mishaps", ()):
-        if now - each["last"] < MISHAP_SECONDS:
+    yield _understanding(status.get("quarantine"))
+    for each in status.get("incidents", ()):
+        if now - each["last"] < INCIDENT_SECONDS:
             how_often = (
                 f"{each['count']} since {iso(each['since'])}, the last at {iso(each['last'])}"
             )
             yield HealthCheck(
-                f"the agent tells of {each['about']}: {how_often}: {each['words']}",
+                f"the agent tells of {each['about']}: {how_often}: {each['text']}",
                 False,
                 each["remedy"],
             )
@@ -244,19 +244,21 @@ def _reaching(bank: Mapping[str, Any]) -> HealthCheck:
     return HealthCheck(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
 
 
-def _understanding(aside: Mapping[str, Any] | None) -> HealthCheck:
-    if aside is None:
+def _understanding(quarantine: Mapping[str, Any] | None) -> HealthCheck:
+    if quarantine is None:
         return HealthCheck(
             "the agent is older than this command",
             False,
             "restart it: systemctl restart fairbank-agent",
         )
     but = (
-        f", but for {aside['frames']} frames, the last: {aside['last']}; they are in {aside['path']}"
-        if aside["frames"]
+        f", but for {quarantine['frames']} frames, the last: {quarantine['last']}; they are in {quarantine['path']}"
+        if quarantine["frames"]
         else ""
     )
-    return HealthCheck(f"the agent understands slurmctld's plug-in{but}", not but, aside["remedy"])
+    return HealthCheck(
+        f"the agent understands slurmctld's plug-in{but}", not but, quarantine["remedy"]
+    )
 
 
 def policies(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:

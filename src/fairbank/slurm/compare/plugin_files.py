@@ -20,13 +20,13 @@ SCRIPTS: Mapping[str, tuple[str, str]] = {
 """What Slurm loads when this setting names lua, and who does."""
 
 RULES = (
-    "paying.lua",
+    "credit.lua",
     "plugin.lua",
     "policy_file.lua",
     "price.lua",
     "request.lua",
     "rules.lua",
-    "words.lua",
+    "text.lua",
 )
 """What stands in `fairbank` beside either."""
 

@@ -44,7 +44,7 @@ def listed(value: str) -> list[str]:
 
 
 def parameters(value: str) -> dict[str, str]:
-    """What a setting such as `PrEpParameters=fairbank_watch=1,fairbank_silence=open` says by name; "" for a name alone."""
+    """What a setting such as `PrEpParameters=fairbank_poll_interval=1,fairbank_outage_policy=open` says by name; "" for a name alone."""
     return {
         name.rstrip(): said.lstrip()
         for name, _, said in (word.partition("=") for word in listed(value))

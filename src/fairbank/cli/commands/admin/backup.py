@@ -51,10 +51,10 @@ def verify(context: Context, options: Namespace) -> int:
     """Read a backup to its end and print its size; also used by `restore --check`."""
     from pathlib import Path
 
-    from fairbank.service.ops.backup_file import check
+    from fairbank.service.ops.backup_file import verify_file
 
     with Progress("backup", options) as progress:
-        rows = check(Path(options.file), progress)
+        rows = verify_file(Path(options.file), progress)
     context.say(f"{plain(options.file)}: whole, {counted(rows, 'row')}")
     return 0
 

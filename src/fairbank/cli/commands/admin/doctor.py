@@ -102,11 +102,11 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     from pathlib import Path
 
     from fairbank.core.check import run_check
+    from fairbank.rest.auth.keyfile import read_secret
     from fairbank.rest.client import Client, parse_address
     from fairbank.rest.server.open_files import demand_enough
-    from fairbank.rest.sign_in.keyfile import read_secret
     from fairbank.service.clock import SystemClock
-    from fairbank.service.ops.doctor import examine
+    from fairbank.service.ops.doctor import check_bank
     from fairbank.setup.bank_settings import settings_of
 
     settings = settings_of(config)
@@ -116,7 +116,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
             "the secret is there, and nobody else's to read",
             lambda: read_secret(Path(settings.secret_file)),
         ),
-        *examine(settings, SystemClock(), at_work),
+        *check_bank(settings, SystemClock(), at_work),
         run_check(
             f"the server answers on {socket}",
             lambda: Client(parse_address(socket)).get("/health", {}),
@@ -135,9 +135,9 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
     """
     import os
 
-    from fairbank.rest.sign_in.munge import LIBRARY, Munge
-    from fairbank.slurm.agent.asking import status_of
-    from fairbank.slurm.agent.settings import read_agent_settings, settings_file
+    from fairbank.agent.control import agent_status
+    from fairbank.agent.settings import read_agent_settings, settings_file
+    from fairbank.rest.auth.munge import LIBRARY, Munge
     from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.compare.health import AgentHealth
     from fairbank.slurm.doctor import Doctor
@@ -150,7 +150,7 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
             socket=settings.plugin.socket,
             slurm_users=settings.plugin.uids(),
             patience=max(terms.patience for terms in (settings.terms, *partitions)),
-            status=status_of(agent),
+            status=agent_status(agent),
         )
 
     def munge(socket: str | None) -> None:

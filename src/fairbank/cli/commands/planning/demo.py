@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
 
-FAIRBANK = (sys.executable, "-m", "fairbank.cli")
+FAIRBANK = (sys.executable, "-P", "-m", "fairbank.cli")  # -P: no modules of this directory
 MONTH_DAYS, TERM_DAYS = 30, 90
 START_SECONDS = 30
 
@@ -73,7 +73,7 @@ def _folder(given: str | None) -> Iterator[Path]:
 
 def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     """Run a month that ended last night through a bank whose allocations last a quarter."""
-    from fairbank.service.ops.atomic_file import whole_file
+    from fairbank.service.ops.atomic_file import atomic_write
     from fairbank.setup.init import init
     from fairbank.simulator.traces.swf import write
     from fairbank.simulator.traces.synthetic import month
@@ -82,7 +82,7 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     starts = (int(time.time()) // DAY - MONTH_DAYS) * DAY
     trace = folder / "month.swf"
     centre = SyntheticSite(starts=Instant(starts))
-    with whole_file(trace) as file:
+    with atomic_write(trace) as file:
         file.writelines(map(str.encode, write(*month(centre, options.seed))))
     jobs = centre.jobs
     context.say(
@@ -97,7 +97,7 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     )
     done = replay_trace(plan, str(trace), f"sqlite:///{folder}/books.sqlite", cluster="local")
     tell(context, done)
-    return 0 if all(check.held for check in done.checks) else FOUND
+    return 0 if all(check.holds_true for check in done.checks) else FOUND
 
 
 # --- the session ---

@@ -33,13 +33,13 @@ def write_picture(
 
     from fairbank.core.os_errors import translate_os_error
     from fairbank.report.plots import canvas
-    from fairbank.service.ops.atomic_file import whole_file
+    from fairbank.service.ops.atomic_file import atomic_write
 
     content = canvas.render(picture, "png" if as_png else "svg")
     file = Path(folder, f"{name}.png" if as_png else f"{name}.svg")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(file) as out:
+        with atomic_write(file) as out:
             out.write(content)
     except OSError as error:
         raise translate_os_error(error, f"cannot write {file}", field=option) from error
@@ -56,7 +56,7 @@ def check_folder(folder: str, option: str) -> None:
 
     from fairbank.core.os_errors import translate_os_error
     from fairbank.report.plots import canvas
-    from fairbank.service.ops.atomic_file import check_place
+    from fairbank.service.ops.atomic_file import check_writable
 
     canvas.check_installed()
     place = Path(folder)
@@ -68,6 +68,6 @@ def check_folder(folder: str, option: str) -> None:
         )
     try:
         # Not access(2): it allows root to write in /proc, where nobody can make a file.
-        check_place(place / "picture")
+        check_writable(place / "picture")
     except OSError as error:
         raise translate_os_error(error, f"cannot write in {place}", field=option) from error

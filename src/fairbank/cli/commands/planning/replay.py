@@ -96,7 +96,7 @@ def run(context: Context, options: Namespace) -> int:
         return 0
     done = replay_trace(options, options.trace, options.store)
     tell(context, done)
-    return 0 if all(check.held for check in done.checks) else FOUND
+    return 0 if all(check.holds_true for check in done.checks) else FOUND
 
 
 def replay_trace(
@@ -149,7 +149,8 @@ def tell(context: Context, done: ReplayResult) -> None:
     figures = figures_of(context, done)
     summary = {name: value for name, value, _ in figures}
     checks = [
-        {"what": each.what, "held": each.held, "figures": each.figures} for each in done.checks
+        {"what": each.what, "held": each.holds_true, "figures": each.figures}
+        for each in done.checks
     ]
     plain_form = context.options.form is None
     if plain_form:
@@ -170,7 +171,7 @@ def tell(context: Context, done: ReplayResult) -> None:
     if plain_form:
         context.say()
         for check in done.checks:
-            context.say(f"{'ok' if check.held else 'x '}  {check.what}: {check.figures}")
+            context.say(f"{'ok' if check.holds_true else 'x '}  {check.what}: {check.figures}")
 
 
 def figures_of(context: Context, done: ReplayResult) -> list[tuple[str, object, str]]:

@@ -32,10 +32,11 @@ def _run(context: Context, options: Namespace) -> int:
 
     import uvloop
 
+    from fairbank.agent.daemon import Agent
+    from fairbank.agent.settings import read_agent_settings, settings_file
     from fairbank.rest.server.log import log_to
-    from fairbank.service.settings import Log
-    from fairbank.slurm.agent.serving import Agent
-    from fairbank.slurm.agent.settings import read_agent_settings, settings_file
+    from fairbank.service.settings import LogFormat
+    from fairbank.setup.agent import slurm_jobs
 
     def ready(sockets: Sequence[str]) -> None:
         context.note(
@@ -43,8 +44,8 @@ def _run(context: Context, options: Namespace) -> int:
         )
 
     settings = read_agent_settings(settings_file(options.config))
-    log_to(sys.stderr, Log(settings.log))
-    uvloop.run(Agent(settings).run(ready))
+    log_to(sys.stderr, LogFormat(settings.log))
+    uvloop.run(Agent(settings, slurm_jobs(settings)).run(ready))
     return 0
 
 
@@ -54,15 +55,17 @@ def _add_status(parser: Parser) -> None:
 
 
 def _status(context: Context, options: Namespace) -> int:
-    from fairbank.slurm.agent.asking import status_of
+    from fairbank.agent.control import agent_status
 
-    status = status_of(options.config)
+    status = agent_status(options.config)
     if options.json:
         context.say(json.dumps(status, indent=2))
     else:
         for name, said in _lines(status):
             context.say(f"{name:<11}{plain(said)}")
-    well = status["bank"]["reachable"] and not status["outbox"]["trouble"] and not _aside(status)
+    well = (
+        status["bank"]["reachable"] and not status["outbox"]["trouble"] and not _quarantine(status)
+    )
     return 0 if well else FOUND
 
 
@@ -87,34 +90,31 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     yield (
         "outbox",
-        f"{outbox['letters']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only",
+        f"{outbox['reports']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only",
     )
-    if later := outbox.get("later"):
-        yield (
-            "",
-            f"besides, {later} ends that the bank's clock finds too early; they are told again later",
-        )
+    if later := outbox.get("retry_later"):
+        yield "", f"{later} more ends are too early for the bank's clock; they are sent again later"
         yield "", "try: set the clocks of both hosts alike (chronyc tracking)"
     if outbox["trouble"]:
         yield "", f"cannot be written: {outbox['trouble']}"
         yield "", "try: make room on its disk; the agent goes on by itself"
-    if aside := _aside(status):
+    if quarantine := _quarantine(status):
         yield (
-            "aside",
-            f"{aside['frames']} frames of slurmctld's plug-in were not understood, the last: {aside['last']}",
+            "quarantine",
+            f"{quarantine['frames']} frames of slurmctld's plug-in were not understood, the last: {quarantine['last']}",
         )
-        yield "", f"try: {aside['remedy']}"
-    for mishap in status.get("mishaps", ()):
-        often = f"{mishap['count']} {mishap['about']} since {iso(mishap['since'])}, the last at {iso(mishap['last'])}"
-        yield "look at", f"{often}: {mishap['words']}"
-        yield "", f"try: {mishap['remedy']}"
+        yield "", f"try: {quarantine['remedy']}"
+    for incident in status.get("incidents", ()):
+        often = f"{incident['count']} {incident['about']} since {iso(incident['since'])}, the last at {iso(incident['last'])}"
+        yield "incidents", f"{often}: {incident['text']}"
+        yield "", f"try: {incident['remedy']}"
     yield (
         "senders",
         f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy",
     )
-    yield "questions", f"{status['questions']} open; settled: {_counted(status['answers'])}"
+    yield "questions", f"{status['questions']} open; verdicts: {_counted(status['answers'])}"
     for kind, what in (("hold", "holds"), ("adjust", "limits"), ("complete", "ends")):
-        yield what, _counted(status["told"][kind])
+        yield what, _counted(status["sent"][kind])
     yield "runs", f"{status['runs']} known"
     if table := status.get("site_factor"):
         written = (
@@ -133,9 +133,9 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "", f"try: {release['remedy']}"
 
 
-def _aside(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What was put aside, if anything was."""
-    found: Mapping[str, Any] | None = status.get("aside")
+def _quarantine(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the quarantine if it has frames."""
+    found: Mapping[str, Any] | None = status.get("quarantine")
     return found if found and found["frames"] else None
 
 

@@ -1,0 +1,1 @@
+../../../../../../plugins/fairbank/credit.lua

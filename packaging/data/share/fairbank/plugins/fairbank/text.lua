@@ -1,0 +1,1 @@
+../../../../../../plugins/fairbank/text.lua

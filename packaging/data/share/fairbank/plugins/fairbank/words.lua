@@ -1,1 +1,0 @@
-../../../../../../plugins/fairbank/words.lua

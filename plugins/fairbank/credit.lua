@@ -1,0 +1,87 @@
+-- Check of a project's credit for a job, with the balances in the policy; and the three remedies.
+
+local use = ...
+local text, price, request = use("text"), use("price"), use("request")
+local has_member = use("policy_file").has_member
+
+local M = {}
+
+local LABELS = { cpu = "CPUs", mem = "of memory", ["gres/gpu"] = "GPUs" }
+
+local function count_text(name, count)
+  if name == "mem" then
+    local size = count >= 1024 and string.format("%.0fG", math.floor(count / 1024))
+      or string.format("%.0fM", count)
+    return size .. " " .. LABELS.mem
+  end
+  local type = name:match("^gres/gpu:(.+)$")
+  return string.format("%.0f ", count) .. (LABELS[name] or type and type .. " GPUs" or name)
+end
+
+local function counts_text(counts)
+  local names, texts = {}, {}
+  for name in pairs(counts) do table.insert(names, name) end
+  table.sort(names)
+  for i, name in ipairs(names) do texts[i] = count_text(name, counts[name]) end
+  return text.join(texts, " and ")
+end
+
+-- Return the groups of the user's other projects that could pay.
+local function other_groups(policy, job, project, resource, amount)
+  local groups = {}
+  for _, other in ipairs(policy.projects) do
+    local pays = (other.available[resource] or 0) >= amount and not other.partition
+    if other ~= project and pays and has_member(other, job.uid) then
+      table.insert(groups, other.group)
+    end
+  end
+  return groups
+end
+
+local function remedies(policy, job, project, partition, counts, bill)
+  local lines = {}
+  local qos, minutes, available = bill.qos, bill.minutes, bill.available
+  local longest = price.longest_limit(policy, partition, counts, qos, minutes, available)
+  local reduced = price.reduced_counts(policy, partition, counts, qos, minutes, available)
+  if longest > 0 then
+    table.insert(lines, "a shorter limit that fits: --time=" .. request.time_option(longest))
+  end
+  if reduced then
+    local prefix = job.whole_nodes and "without --exclusive, " or ""
+    table.insert(lines, "a smaller job that fits: " .. prefix .. "at most " .. counts_text(reduced))
+  end
+  local line = "more credit: ask for a deposit to " .. project.account
+  local groups = other_groups(policy, job, project, partition.resource, bill.amount)
+  if #groups > 0 then
+    line = line .. ", or use another project: " .. text.options("newgrp ", groups)
+  end
+  table.insert(lines, line)
+  return lines
+end
+
+-- Return the lines to show if the project cannot pay for the job; none if it can. `bill` has the
+-- QOS and the minutes of the price.
+function M.check(policy, job, project, partition, bill)
+  local counts = request.counts(job, partition)
+  bill.amount = price.amount(policy, partition, counts, bill.qos, bill.minutes)
+  bill.available = project.available[partition.resource]
+  local is_paid = bill.available and bill.amount <= bill.available
+  if is_paid or bill.amount == 0 or bill.amount <= (job.paid or 0) then return {} end
+  local line
+  if bill.available then
+    line = "this job may cost " .. text.su(bill.amount) .. " SU; " .. project.account .. " has " ..
+      text.su(bill.available, true) .. " SU of " .. partition.resource .. ", short by " ..
+      text.shortfall(bill.amount, bill.available) .. " SU"
+  else
+    line = "project " .. project.account .. " has no credit for " .. partition.resource ..
+      ", which partition " .. partition.name .. " bills"
+    bill.available = 0
+  end
+  local lines = { line }
+  for _, remedy in ipairs(remedies(policy, job, project, partition, counts, bill)) do
+    table.insert(lines, remedy)
+  end
+  return lines
+end
+
+return M

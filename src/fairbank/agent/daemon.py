@@ -1,0 +1,319 @@
+"""Agent daemon: sockets, threads and the clock around the engine that decides."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import signal
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairbank.agent.control import HEADER_MAX, as_json, page_server
+from fairbank.agent.engine import Engine
+from fairbank.agent.incidents import Incident
+from fairbank.agent.metrics import AgentMetrics, status
+from fairbank.agent.outbox import Outbox
+from fairbank.agent.outbox_writer import OutboxWriter
+from fairbank.agent.plugin_connection import PluginConnection
+from fairbank.agent.protocol import UnreadableFrame
+from fairbank.agent.protocol.messages import FromAgent, Greeting, PluginMessage
+from fairbank.agent.quarantine import Quarantine
+from fairbank.agent.reports.bank_probe import BankProbe
+from fairbank.agent.reports.report import PendingReport
+from fairbank.agent.reports.results import send_reports
+from fairbank.agent.settings import AgentSettings
+from fairbank.core.errors import Trouble
+from fairbank.rest.client import Client, parse_address
+from fairbank.rest.server.unix_socket import bind_unix
+
+_log = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.25
+
+
+class PeriodicJob(NamedTuple):
+    """Job that the agent runs for its scheduler, again and again in a thread of its own.
+
+    `work` blocks and raises nothing; `status` returns JSON for `fairbank agent status`.
+    """
+
+    seconds: float
+    work: Callable[[], None]
+    status: Callable[[], dict[str, Any]]
+    waits_first: bool = False
+
+
+class Agent:
+    """Agent daemon.
+
+    Invariant: all state changes in one event loop. Threads only do I/O: one for the outbox, one for
+    the quarantine, one for the probe, one per periodic job, and the senders. `_pump_scheduled` and
+    `_wake_scheduled` say that `_pump` will run; `_paused` says that the plug-ins are not read from.
+    """
+
+    def __init__(
+        self, settings: AgentSettings, jobs: Mapping[str, PeriodicJob] | None = None
+    ) -> None:
+        """Open the outbox and prepare the connection to the bank.
+
+        Args:
+            settings: its settings.
+            jobs: periodic jobs of the scheduler by their names in the status.
+
+        Raises:
+            Trouble: the outbox or the credentials for the bank cannot be used.
+        """
+        self._settings, self._jobs = settings, jobs or {}
+        self._clock_offset = time.time() - time.monotonic()
+        self.engine = Engine(
+            settings.terms_of, settings.senders, life=secrets.token_hex(6), now=time.monotonic()
+        )
+        self._client = Client(
+            parse_address(settings.bank.server, field="bank.server"),
+            signer=settings.bank.signer(),
+            timeout_seconds=settings.bank.timeout,
+        )
+        path = Path(settings.outbox.path)
+        outbox = Outbox(path, clock_offset=self._clock_offset)
+        content = outbox.content()
+        self.engine.restore(*content)
+        if content.seqs:
+            _log.info("%d reports of an earlier agent wait for the bank", len(content.seqs))
+        self._connections: set[PluginConnection] = set()
+        self._probe = BankProbe(
+            self.engine.flow, self.engine.counts, self._client, self._connected_clusters
+        )
+        self.metrics = AgentMetrics(self.engine, self._probe.results)
+        self._writer = OutboxWriter(outbox, self.engine, self._start_task, self.pump_soon)
+        self._quarantine = Quarantine(path, self.engine, self._start_task, self.pump_soon)
+        self._senders = ThreadPoolExecutor(settings.senders.maximum, "sender")
+        self._job_threads = ThreadPoolExecutor(max(1, len(self._jobs)), "job")
+        self._pump_scheduled = self._wake_scheduled = self._paused = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = asyncio.Event()
+
+    # ------------------------------------------------------------------ start and stop
+
+    async def run(self, ready: Callable[[Sequence[str]], None]) -> None:
+        """Run until SIGTERM or SIGINT; `ready` is called with the sockets once they listen."""
+        loop, settings = asyncio.get_running_loop(), self._settings
+        with contextlib.suppress(ValueError, RuntimeError):  # a test runs it in another thread
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self._stopping.set)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(self._close)
+            for server, path in await self._listen():
+                stack.callback(self._close_server, server, path)
+            ready([settings.plugin.socket, settings.control.socket])
+            _log.info(
+                "ready: slurmctld connects to %s, the bank is at %s",
+                settings.plugin.socket,
+                self._client.address,
+            )
+            self._start_task(self._tick())
+            self._start_task(self._probe.run())
+            for job in self._jobs.values():
+                self._start_task(self._repeat(job))
+            await self._stopping.wait()
+
+    async def _repeat(self, job: PeriodicJob) -> None:
+        loop = asyncio.get_running_loop()
+        if job.waits_first:
+            await asyncio.sleep(job.seconds)
+        while True:
+            await loop.run_in_executor(self._job_threads, job.work)
+            await asyncio.sleep(job.seconds)
+
+    async def _listen(self) -> list[tuple[asyncio.Server, str | None]]:
+        """Return the servers, with the paths of their sockets."""
+        loop, settings = asyncio.get_running_loop(), self._settings
+        uids = settings.plugin.uids()
+        pages = page_server(
+            {
+                "/status": lambda: as_json(self.status()),
+                "/metrics": lambda: (
+                    "text/plain; version=0.0.4; charset=utf-8",
+                    self.metrics.page(time.monotonic()),
+                ),
+                "/health": lambda: as_json({"status": "ok"}),
+            }
+        )
+        control = bind_unix(Path(settings.control.socket))
+        plugin = bind_unix(Path(settings.plugin.socket))
+
+        def connect() -> PluginConnection:
+            return PluginConnection(self, lambda peer: peer.uid in uids, self._connections)
+
+        control_server = await asyncio.start_unix_server(pages, sock=control, limit=HEADER_MAX)
+        plugin_server = await loop.create_unix_server(connect, sock=plugin)
+        servers: list[tuple[asyncio.Server, str | None]] = [
+            (control_server, settings.control.socket),
+            (plugin_server, settings.plugin.socket),
+        ]
+        if (port := settings.control.port) is not None:
+            try:
+                tcp = await asyncio.start_server(pages, "127.0.0.1", port, limit=HEADER_MAX)
+            except OSError as error:
+                raise Trouble(
+                    f"cannot listen on port {port}: {error.strerror}",
+                    field="control.port",
+                    remedy="choose another port",
+                ) from error
+            servers.append((tcp, None))
+        return servers
+
+    def _close_server(self, server: asyncio.Server, path: str | None) -> None:
+        if path is not None:
+            Path(path).unlink(missing_ok=True)
+        server.close()
+
+    def _close(self) -> None:
+        """Write the last changes. The next agent repeats requests that are under way."""
+        for connection in list(self._connections):
+            connection.hang_up()
+        self._senders.shutdown(wait=False, cancel_futures=True)
+        self._job_threads.shutdown(wait=False, cancel_futures=True)
+        self._probe.close()
+        self._quarantine.close()
+        self._writer.close()
+
+    # ------------------------------------------------------------------ plug-in handler
+
+    def on_greeting(self, connection: PluginConnection, greeting: Greeting) -> None:
+        self.metrics.plugins = len(self._connections)
+        _log.info(
+            "slurmctld %s of cluster %s is connected: %s",
+            greeting.slurm,
+            greeting.cluster,
+            connection.peer,
+        )
+        connection.pause(paused=self._paused)
+
+    def on_messages(self, connection: PluginConnection, messages: Sequence[PluginMessage]) -> None:
+        now = time.monotonic()
+        for message in messages:
+            self.engine.handle_message(message, connection, now)
+        self.pump_soon()
+
+    def on_unreadable(
+        self, connection: PluginConnection, frames: Sequence[UnreadableFrame]
+    ) -> None:
+        self._quarantine.take(connection, connection.peer, frames)
+        self.pump_soon()
+
+    def on_close(self, connection: PluginConnection) -> None:
+        self.metrics.plugins = len(self._connections)
+        if connection.greeting is not None:
+            _log.info("slurmctld is not connected any more: %s", connection.peer)
+
+    def on_incident(self, kind: Incident, text: str) -> None:
+        self.engine.incidents.record(kind, text, time.monotonic())
+
+    def _greetings(self) -> list[Greeting]:
+        return [each.greeting for each in self._connections if each.greeting]
+
+    def _connected_clusters(self) -> frozenset[str]:
+        return frozenset(greeting.cluster for greeting in self._greetings())
+
+    # ------------------------------------------------------------------ work
+
+    def pump_soon(self) -> None:
+        """Run `_pump` once for all that happens in this turn of the event loop."""
+        if not self._pump_scheduled:
+            self._pump_scheduled = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump(self) -> None:
+        """Start all I/O that is due."""
+        self._pump_scheduled = False
+        now = time.monotonic()
+        while batch := self.engine.flow.next_request(now):
+            self._start_task(self._send(batch))
+        self._wake_when_due(now)
+        self._send_replies()
+        self._writer.start_work(now)
+        if self.engine.take_reconnect(now):
+            _log.info("the bank is back: slurmctld must connect again to release deferred jobs")
+            for connection in list(self._connections):
+                connection.hang_up()
+        self._pause_when_behind()
+
+    def _wake_when_due(self, now: float) -> None:
+        """Run `_pump` when reports that wait for others must go without them."""
+        due = self.engine.flow.next_due()
+        if due is not None and due > now and not self._wake_scheduled:
+            self._wake_scheduled = True
+            asyncio.get_running_loop().call_later(due - now, self._wake)
+
+    def _wake(self) -> None:
+        self._wake_scheduled = False
+        self._pump()
+
+    def _send_replies(self) -> None:
+        by_connection: dict[PluginConnection, list[FromAgent]] = {}
+        for receipt, reply in self.engine.flow.take_replies():
+            by_connection.setdefault(receipt.connection, []).append(reply)
+        for connection, replies in by_connection.items():
+            connection.send(replies)
+        waits, self.engine.waits = self.engine.waits, []
+        self.metrics.waited(waits)
+
+    def _pause_when_behind(self) -> None:
+        behind = self._writer.is_behind
+        if behind != self._paused:
+            self._paused = behind
+            for connection in self._connections:
+                connection.pause(paused=behind)
+
+    async def _tick(self) -> None:
+        """Do what time brings: deadlines, retries, smaller pools."""
+        # A task that ends the agent when it fails: without it no question would be decided in time.
+        while True:
+            now = time.monotonic()
+            self.engine.tick(now)
+            self._pump()
+            times = (self.engine.questions.next_deadline(), self.engine.flow.bank.retry_at)
+            due = min([now + TICK_SECONDS, *(time for time in times if time and time > now)])
+            await asyncio.sleep(max(0.005, due - now))
+
+    async def _send(self, batch: list[PendingReport]) -> None:
+        loop = asyncio.get_running_loop()
+        bodies = [report.body for report in batch]
+        results = await loop.run_in_executor(self._senders, send_reports, self._client, bodies)
+        now = time.monotonic()
+        if isinstance(results, Trouble):
+            self.engine.handle_failure(batch, results, now)
+        else:
+            self.engine.handle_results(batch, results, now)
+        self.pump_soon()
+
+    def _start_task(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._end_task)
+
+    def _end_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.critical("the agent has a bug and stops, to be started again", exc_info=error)
+            self._stopping.set()
+
+    def status(self) -> dict[str, object]:
+        """Return the status as JSON."""
+        jobs = {name: job.status() for name, job in self._jobs.items()}
+        own = {
+            "plugins": [
+                {"slurm": greeting.slurm, "cluster": greeting.cluster}
+                for greeting in self._greetings()
+            ],
+            "quarantine": self._quarantine.status(),
+            "site_factor": None,
+            "release": None,
+        }
+        now = time.monotonic()
+        return own | jobs | status(self.engine, self._probe.results, now, self._clock_offset)

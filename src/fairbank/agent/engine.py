@@ -1,0 +1,391 @@
+"""Engine of the agent: makes events of messages and results, and carries out their effects.
+
+The decisions are in `agent.run_states`, the conditions that choose an event in `agent.run_events`.
+There is no I/O and no clock here: `now` is in monotonic seconds. The shells take what must be done
+from `flow` and `take_reconnect`, and report how it went.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from fairbank.agent import refusal_messages
+from fairbank.agent.incidents import Incident, Incidents
+from fairbank.agent.outage_policy import (
+    KnownCredit,
+    PartitionTerms,
+    answer_deadline,
+    decide_without_bank,
+)
+from fairbank.agent.protocol.messages import EpilogEvent, LimitEvent, PluginMessage, PrologRequest
+from fairbank.agent.refusal_messages import PrologRefusal, verdict
+from fairbank.agent.reports.bank_status import (
+    STABLE_SECONDS,
+    AfterFailure,
+    SenderSettings,
+    after_failure,
+)
+from fairbank.agent.reports.flow import ReportFlow
+from fairbank.agent.reports.report import (
+    PendingReport,
+    Receipt,
+    ReportKind,
+    clock_warning,
+    fields_of,
+    report_body,
+)
+from fairbank.agent.reports.results import ReportResult, ResultKind
+from fairbank.agent.run_events import (
+    Occurrence,
+    adjust_event,
+    end_event,
+    hold_event,
+    limit_event,
+    prolog_event,
+    warning,
+)
+from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions
+from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
+from fairbank.core.errors import Forbidden, Trouble
+
+_log = logging.getLogger(__name__)
+S = AgentRunState
+E = AgentEvent
+F = AgentEffect
+
+
+class Engine:
+    """State of the agent.
+
+    Invariants: a question is open only while its run is WAITING. `deferred_at` is the time of the
+    last deferral that the plug-in was not made to release; None if there is none.
+    """
+
+    def __init__(
+        self,
+        terms_of: Callable[[str], PartitionTerms],
+        senders: SenderSettings,
+        *,
+        life: str,
+        now: float,
+    ) -> None:
+        self.terms_of = terms_of
+        self.flow = ReportFlow(senders, life=life, now=now)
+        self.credit, self.questions = KnownCredit(), PrologQuestions()
+        self.waits: list[float] = []  # seconds that questions have waited, for the histogram
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.incidents = Incidents(self.counts)
+        self.deferred_at: float | None = None
+
+    def restore(
+        self, runs: Iterable[tuple[str, KnownRun]], seqs: Sequence[int], credit: bytes | None
+    ) -> None:
+        """Restore what an agent before this one has left in the outbox."""
+        self.flow.restore(runs, seqs)
+        if credit:
+            self.credit.load(credit)
+
+    # ------------------------------------------------------------------ events
+
+    def handle_message(self, message: PluginMessage, connection: object, now: float) -> None:
+        """Handle a message of the plug-in, perhaps a repeated one.
+
+        Args:
+            message: the message.
+            connection: where the answer goes.
+            now: monotonic seconds.
+        """
+        self.counts["messages", type(message).__name__] += 1
+        run = str(message.run)
+        known = self.flow.memory.get(run)
+        cause = Occurrence(run, now, message=message, receipt=Receipt(connection, message.number))
+        match message:
+            case PrologRequest():
+                terms = self.terms_of(message.partition)
+                event = prolog_event(message, terms, bank_up=self.flow.bank.up)
+                is_first = known is None or known.state is S.DEFERRED
+                if event is E.PROLOG_UNLIMITED_RUN and is_first:
+                    cause.label = "unbillable: run"
+                elif event is E.PROLOG_UNLIMITED_REFUSE and is_first:
+                    cause.label = ResultKind.UNBILLABLE.value
+                    cause.refusal = refusal_messages.no_time_limit(terms.refusal)
+            case LimitEvent():
+                self._close_question(run)
+                event = limit_event(known, message.limit_seconds)
+            case EpilogEvent():
+                self._close_question(run)
+                event = E.EPILOG if message.begun else E.EPILOG_NEVER_STARTED
+                earlier = known.refusal if known is not None else None
+                cause.refusal = earlier or refusal_messages.bank_down(batch=message.batch)
+            case _:
+                raise TypeError(f"{type(message).__name__} is not a message about a run")
+        self._apply(event, cause)
+
+    def handle_results(
+        self, batch: list[PendingReport], results: Sequence[ReportResult], now: float
+    ) -> None:
+        """Handle the bank's results for a request.
+
+        Args:
+            batch: reports of the request.
+            results: one for each report, in their order.
+            now: monotonic seconds.
+        """
+        self.flow.busy -= 1
+        pairs = list(zip(batch, results, strict=True))
+        forbidden = [pair for pair in pairs if pair[1].kind is ResultKind.FORBIDDEN]
+        if len(forbidden) < len(batch) and self.flow.bank.record_success(now):
+            _log.info("the bank answers")
+        for report, result in pairs:
+            if result.kind is not ResultKind.FORBIDDEN:
+                self._handle_result(report, result, now)
+        if forbidden:
+            trouble = Forbidden(forbidden[0][1].text, field="cluster")
+            self._retry([report for report, _ in forbidden], trouble, now)
+
+    def handle_failure(self, batch: list[PendingReport], trouble: Trouble, now: float) -> None:
+        """Handle a request that failed as a whole.
+
+        Args:
+            batch: reports of the request.
+            trouble: its error.
+            now: monotonic seconds.
+        """
+        self.flow.busy -= 1
+        first = batch[0]
+        match after_failure(trouble, len(batch), first.attempts):
+            case AfterFailure.RETRY:
+                self._retry(batch, trouble, now)
+            case AfterFailure.SPLIT:
+                self.flow.queue.split(batch)
+            case AfterFailure.DROP:
+                _log.error(
+                    "dropped a report that the bank cannot take (%s): %s",
+                    trouble.message,
+                    first.body.decode(),
+                )
+                text = f"{first.kind.value} of {first.run}: {trouble.message}"
+                self.incidents.record(Incident.DROPPED_REPORT, text, now)
+                reason = "Fairbank_cannot_bill_this"
+                result = ReportResult(ResultKind.UNBILLABLE, reason, trouble.message)
+                self._handle_result(first, result, now)
+
+    def _retry(self, reports: list[PendingReport], trouble: Trouble, now: float) -> None:
+        if self.flow.bank.record_failure(trouble, now):
+            _log.warning("%s; %s", trouble.message, trouble.remedy or "the agent retries by itself")
+        self.counts["failures", trouble.title] += 1
+        waiting = [report.run for report in reports if report.run in self.questions]
+        self.flow.queue.put_back(reports, urgent=waiting)
+
+    def _handle_result(self, report: PendingReport, result: ReportResult, now: float) -> None:
+        self.flow.queue.done(report)
+        self.counts[f"sent {report.kind.value}", result.kind.value] += 1
+        fields = fields_of(report)
+        self.credit.learn(fields, result, now)
+        cause = Occurrence(report.run, now, report=report, result=result)
+        event: E | None
+        match report.kind:
+            case ReportKind.HOLD:
+                terms = self.terms_of(fields["partition"])
+                event = hold_event(result, report, terms)
+                self._prepare_verdict(event, cause, terms, fields["account"])
+            case ReportKind.ADJUST:
+                event = adjust_event(result, report)
+            case ReportKind.COMPLETE:
+                event = end_event(result)
+        if event is not E.END_TOO_EARLY:  # the only result after which the report is still needed
+            self.flow.finish(report)
+        if event is not None:
+            self._apply(event, cause)
+
+    def _prepare_verdict(
+        self, event: E, cause: Occurrence, terms: PartitionTerms, account: str
+    ) -> None:
+        """Set the label and the refusal of the verdict that the result of a hold gives."""
+        result = cause.result
+        if result is None or event is E.HOLD_UNPRICED_RUN:
+            cause.label = "unbillable: run"
+        elif event is E.RUN_NEVER_STARTED:
+            question = self.questions.get(cause.run)
+            batch = question is None or question.request.batch
+            cause.label = result.kind.value
+            cause.refusal = refusal_messages.never_started(batch=batch)
+        elif event in (E.HOLD_REFUSED, E.HOLD_UNPRICED_REFUSE):
+            cause.label = result.kind.value
+            cause.refusal = refusal_messages.refused(terms.refusal, result, account)
+        else:
+            cause.label = "granted"
+
+    def tick(self, now: float) -> None:
+        """Decide without the bank what has waited long enough, and do what else time brings."""
+        for run in self.questions.overdue(now):
+            self._decide(run, now)
+        self.flow.tick(now)
+
+    def _decide(self, run: str, now: float) -> None:
+        """Decide an open question by the outage policy of its partition."""
+        question = self.questions.get(run)
+        if question is None:
+            return
+        request, report = question.request, question.report
+        terms = self.terms_of(request.partition)
+        body = report.body if report else report_body(request, ReportKind.HOLD, "")
+        fields = msgspec.json.decode(body)
+        refusal = decide_without_bank(terms, fields, self.credit, batch=request.batch)
+        event, action = (E.TIMEOUT_RUN, "run") if refusal is None else (E.TIMEOUT_DEFER, "deferred")
+        label = f"{terms.outage_policy.value}: {action}"
+        self._apply(event, Occurrence(run, now, report=report, refusal=refusal, label=label))
+
+    # ------------------------------------------------------------------ effects
+
+    def _apply(self, event: E, cause: Occurrence) -> None:
+        """Take the step of the table, store the new state, and carry out the effects."""
+        memory, message = self.flow.memory, cause.message
+        known = memory.get(cause.run)
+        old = known.state if known is not None else S.NEW
+        new, effects = step(old, event)
+        # A new limit or a new refusal is stored too where the state stays the same.
+        is_news = event in (E.LIMIT_CHANGED, E.LIMIT_NONE) and new is not S.ENDED
+        if new is not old or is_news or F.REFUSE in effects:
+            limit = known.limit if known is not None else None
+            if message is not None:
+                limit = message.limit_seconds
+            refusal = cause.refusal if new in (S.REFUSED, S.DEFERRED) else None
+            memory.put(cause.run, new, None if new is S.ENDED else limit, refusal)
+        for effect in effects:
+            self._carry_out(effect, event, cause, known)
+
+    def _carry_out(self, effect: F, event: E, cause: Occurrence, known: KnownRun | None) -> None:
+        message, receipt, report = cause.message, cause.receipt, cause.report
+        match effect:
+            case F.WARN:
+                _log.warning("%s", warning(event, cause))
+            case F.INCIDENT:
+                text = f"{cause.run}: {cause.text or 'it has no time limit'}"
+                self.incidents.record(Incident.WITHOUT_HOLD, text, cause.now)
+            case F.RUN:
+                receipts = self._settle_question(cause)
+                self.flow.replies += [(each, verdict(each.number, None)) for each in receipts]
+            case F.REFUSE:
+                self._refuse(cause)
+        if message is not None and receipt is not None:
+            self._carry_out_for_message(effect, message, receipt, cause, known)
+        if report is not None:
+            self._carry_out_for_report(effect, report, cause)
+
+    def _carry_out_for_message(
+        self,
+        effect: F,
+        message: PluginMessage,
+        receipt: Receipt,
+        cause: Occurrence,
+        known: KnownRun | None,
+    ) -> None:
+        now = cause.now
+        match effect:
+            case F.ASK_BANK | F.JOIN_QUESTION if isinstance(message, PrologRequest):
+                self._ask(message, receipt, now, send=effect is F.ASK_BANK)
+            case F.SEND_HOLD:
+                self.flow.send(ReportKind.HOLD, message, receipt, now)
+            case F.SEND_ADJUST:
+                self.flow.send(ReportKind.ADJUST, message, receipt, now)
+            case F.SEND_END:
+                self.flow.send(ReportKind.COMPLETE, message, receipt, now)
+            case F.CHECK_CLOCK if isinstance(message, EpilogEvent):
+                if (text := clock_warning(message)) is not None:
+                    _log.warning("%s %s", cause.run, text)
+            case F.REPEAT_REFUSAL:
+                refusal = known.refusal if known is not None else None
+                self._note_deferral(refusal, now)
+                self.flow.replies.append((receipt, verdict(receipt.number, refusal)))
+            case F.ACK:
+                self.flow.acknowledge(receipt)
+            case F.ACK_WHEN_SAFE:
+                self.flow.acknowledge_when_safe(cause.run, receipt)
+
+    def _carry_out_for_report(self, effect: F, report: PendingReport, cause: Occurrence) -> None:
+        match effect:
+            case F.DEPRIORITISE:
+                self.flow.deprioritise(report)
+            case F.WITHDRAW:
+                self.flow.withdraw(report)
+            case F.RESEND_AS_ADJUST:
+                self.flow.resend(report, ReportKind.ADJUST)
+            case F.RESEND_AS_HOLD:
+                self.flow.resend(report, ReportKind.HOLD)
+            case F.RETRY_LATER:
+                self.flow.retry_later.put(report, cause.now)
+
+    def _ask(self, request: PrologRequest, receipt: Receipt, now: float, *, send: bool) -> None:
+        """Open the question of a run, or join the open one; perhaps decide it at once."""
+        run = str(request.run)
+        if (question := self.questions.get(run)) is not None:
+            question.join(receipt)
+            return
+        report = self.flow.ask(request, now) if send else None
+        terms = self.terms_of(request.partition)
+        deadline = answer_deadline(now, terms, self.flow.bank.down_since)
+        self.questions.keep(run, PrologQuestion(request, now, deadline, (receipt,), report))
+        if deadline <= now:
+            self._decide(run, now)
+        elif report is not None and terms.optimistic_start and self.flow.bank.up:
+            fields = fields_of(report)
+            fresh = self.credit.is_fresh(fields, now)
+            if fresh and self.credit.spend(fields, terms.optimistic_start):
+                cause = Occurrence(run, now, report=report, label="optimistic start")
+                self._apply(E.OPTIMISTIC_START, cause)
+
+    def _close_question(self, run: str) -> None:
+        """Close a question that slurmctld does not wait for any more: it has gone on."""
+        if (question := self.questions.take(run)) is not None:
+            self.flow.replies += [(each, verdict(each.number, None)) for each in question.receipts]
+            if question.report is not None:
+                self.flow.deprioritise(question.report)
+
+    def _settle_question(self, cause: Occurrence) -> tuple[Receipt, ...]:
+        """Close and count the question of a run; return the receipts that want the verdict."""
+        question = self.questions.take(cause.run)
+        receipts = () if question is None else question.receipts
+        if cause.receipt is not None:
+            receipts = (*receipts, cause.receipt)
+        if question is not None:
+            self.waits.append(cause.now - question.received)
+        if cause.label and receipts:
+            self.counts["answers", cause.label] += 1
+        return receipts
+
+    def _refuse(self, cause: Occurrence) -> None:
+        refusal = cause.refusal
+        self._note_deferral(refusal, cause.now)
+        if refusal is not None and cause.result is not None:
+            _log.info("%s is refused: %s", cause.run, refusal.text)
+        # With the changes and not with the replies: a refusal is stored before it is sent.
+        self.flow.memory.changes.replies += [
+            (each, verdict(each.number, refusal)) for each in self._settle_question(cause)
+        ]
+
+    def _note_deferral(self, refusal: PrologRefusal | None, now: float) -> None:
+        if refusal is not None and refusal.reason == refusal_messages.BANK_DOWN:
+            self.deferred_at = now
+
+    def take_reconnect(self, now: float) -> bool:
+        """Return, once per outage, whether the plug-in must be made to connect again.
+
+        The plug-in releases deferred jobs when it connects. That must not happen before slurmctld
+        has deferred the last one, which takes a moment, nor before the bank is back. A bank that
+        takes requests and answers none counts as up until the first request has failed, so wait
+        for a result if a request is under way.
+        """
+        deferred_at, flow = self.deferred_at, self.flow
+        if deferred_at is None or now - deferred_at < STABLE_SECONDS:
+            return False
+        if not flow.bank.is_stable(now):
+            return False
+        if flow.busy and not flow.bank.was_contacted_since(deferred_at):
+            return False
+        self.deferred_at = None
+        return True

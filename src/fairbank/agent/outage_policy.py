@@ -1,0 +1,160 @@
+"""Outage policy of partitions, and the credit that the agent last knew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from fairbank.agent.refusal_messages import PrologRefusal, bank_down, beyond_known_credit
+from fairbank.agent.reports.report import billing_of
+from fairbank.agent.reports.results import ReportResult, ResultKind
+from fairbank.core.units import round_up
+
+
+class OutagePolicy(Enum):
+    """Policy of a partition for prolog requests that the bank does not answer."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    CREDIT = "credit"
+
+
+class PartitionTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Terms for the jobs of a partition.
+
+    `patience`: seconds that a job waits for the bank; less than the plug-in's fairbank_patience.
+    `outage_policy`: what happens then: "open" lets the job run and reports it later, "closed"
+    defers it until the bank is back, "credit" lets it run if the credit that was last known pays
+    for it and else defers it. `refusal`: what happens to a job without credit: "hold" keeps batch
+    jobs in the queue, "cancel" ends them; interactive jobs always end. `unbillable`: jobs for
+    which the bank cannot hold credit (unknown account or partition, no time limit, a wrong clock):
+    "refuse"; or "run", without a hold. Their ends are reported, and the bank charges them if it
+    accepts late charges; an unknown account or partition is refused again: nothing is charged, and
+    the refusal is kept. `optimistic_start`: a job starts before the bank has answered if at least
+    so many times its price was available a few minutes ago; 0 for never. It saves interactive jobs
+    a tenth of a second.
+    """
+
+    patience: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
+    outage_policy: OutagePolicy = OutagePolicy.CLOSED
+    refusal: Literal["hold", "cancel"] = "hold"
+    unbillable: Literal["refuse", "run"] = "refuse"
+    optimistic_start: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+
+
+def answer_deadline(received: float, terms: PartitionTerms, down_since: float | None) -> float:
+    """Return when the agent decides a prolog request without the bank.
+
+    Args:
+        received: time of the request.
+        terms: terms of its partition.
+        down_since: start of the bank's outage, None while it is up. All times are monotonic.
+
+    Returns:
+        `received` itself where the bank has been down for longer than the partition's patience:
+        a long outage must not delay each start.
+    """
+    if down_since is not None and received - down_since >= terms.patience:
+        return received
+    return received + terms.patience
+
+
+FRESH_SECONDS = 300.0
+_MIN_PRICE = 600  # SU-minutes from which rounding up does not distort the factor of a QOS
+
+
+class KnownCredit:
+    """Credit and prices that the bank last reported.
+
+    Invariant: each allocation in `_payers` has an entry in `_available`. `_payers` maps
+    cluster/account/partition to the allocation that pays, `_factors` a QOS to its price factor.
+    `_seen` has the time of each balance; it is not stored, since clocks differ between lives.
+    """
+
+    def __init__(self) -> None:
+        self._payers: dict[str, int] = {}
+        self._available: dict[int, int] = {}
+        self._factors: dict[str, float] = {}
+        self._seen: dict[int, float] = {}
+
+    def learn(self, report: Mapping[str, Any], result: ReportResult, now: float) -> None:
+        """Keep the balance and the price in the result of a report.
+
+        Args:
+            report: fields of the report.
+            result: the bank's answer to it.
+            now: monotonic seconds.
+        """
+        allocation = result.allocation
+        if allocation is None or result.available is None:
+            return
+        if result.kind not in (ResultKind.GRANTED, ResultKind.REFUSED):
+            return
+        self._payers[_place(report)] = allocation
+        self._available[allocation] = result.available
+        self._seen[allocation] = now
+        if report["do"] == "hold" and report.get("qos") and result.amount:
+            list_price = float(report["billing"]) * report["time_limit"] / 60
+            if list_price >= _MIN_PRICE:
+                self._factors[report["qos"]] = round(result.amount / list_price, 2)
+
+    def price(self, report: Mapping[str, Any]) -> int:
+        """Return the price of a run for its whole limit, in SU-minutes."""
+        factor = Fraction(str(self._factors.get(report.get("qos", ""), 1)))
+        return round_up(billing_of(report) * int(report.get("time_limit", 0)) / 60 * factor)
+
+    def spend(self, report: Mapping[str, Any], times: int = 1) -> bool:
+        """Subtract the price of a run if so many times its price is available; return whether."""
+        payer = self._payers.get(_place(report))
+        if payer is None or times * (amount := self.price(report)) > self._available[payer]:
+            return False
+        self._available[payer] -= amount
+        return True
+
+    def is_fresh(self, report: Mapping[str, Any], now: float) -> bool:
+        """Return whether the balance that would pay for a run was reported lately."""
+        payer = self._payers.get(_place(report))
+        return payer is not None and now - self._seen.get(payer, -FRESH_SECONDS) < FRESH_SECONDS
+
+    def dump(self) -> bytes:
+        """Return the content for `load`."""
+        return msgspec.json.encode((self._payers, list(self._available.items()), self._factors))
+
+    def load(self, stored: bytes) -> None:
+        payers, available, factors = msgspec.json.decode(
+            stored, type=tuple[dict[str, int], list[tuple[int, int]], dict[str, float]]
+        )
+        self._payers, self._available, self._factors = payers, dict(available), factors
+
+
+def _place(report: Mapping[str, Any]) -> str:
+    return f"{report['cluster']}/{report['account']}/{report['partition']}"
+
+
+def decide_without_bank(
+    terms: PartitionTerms, report: Mapping[str, Any], credit: KnownCredit, *, batch: bool
+) -> PrologRefusal | None:
+    """Decide a prolog request that the bank did not answer in time.
+
+    Args:
+        terms: terms of the partition.
+        report: fields of the run's hold report.
+        credit: credit that was last known; the price is subtracted if it decides.
+        batch: False for an interactive job.
+
+    Returns:
+        The refusal, or None if the run may start.
+    """
+    match terms.outage_policy:
+        case OutagePolicy.OPEN:
+            return None
+        case OutagePolicy.CLOSED:
+            return bank_down(batch=batch)
+        case OutagePolicy.CREDIT:
+            if credit.spend(report):
+                return None
+            return beyond_known_credit(report["account"], batch=batch)

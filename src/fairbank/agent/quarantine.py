@@ -1,0 +1,204 @@
+"""Quarantine: a file of frames that cannot be decoded (docs/decisions/0012).
+
+They are answered, so that the plug-in does not repeat them for ever. What they reported is not
+lost: `fairbank reconcile` finds it in Slurm's accounting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fairbank.agent.engine import Engine
+from fairbank.agent.outage_policy import OutagePolicy
+from fairbank.agent.protocol import UnreadableFrame
+from fairbank.agent.protocol.messages import Ack
+from fairbank.agent.refusal_messages import not_understood, verdict
+from fairbank.agent.reports.report import Receipt
+from fairbank.core.time import iso
+
+_log = logging.getLogger(__name__)
+
+FRAMES_MAX, BYTES_MAX = 1_000, 4 * 1024 * 1024
+"""Limits of the file. Further frames are answered and counted, but not kept."""
+
+RETRY_SECONDS = 1.0
+
+
+class QuarantineFile:
+    """File with one frame per line, as JSON with the bytes in base64.
+
+    The administrator who has read it moves it away. Call `append` from one thread at a time.
+    `last` is the error of the newest frame.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._frames = path, 0
+        self.last: str | None = None
+        with suppress(OSError, msgspec.MsgspecError, KeyError, IndexError, TypeError):
+            lines = path.read_bytes().splitlines()
+            self._frames = len(lines)
+            self.last = str(msgspec.json.decode(lines[-1])["why"])
+
+    @property
+    def frames(self) -> int:
+        """Number of frames in the file; 0 if it was moved away."""
+        return self._frames if self._path.exists() else 0
+
+    def append(self, frames: Sequence[UnreadableFrame], at: int) -> None:
+        """Append all frames that fit, or none, and sync the file.
+
+        Args:
+            frames: the frames.
+            at: seconds since 1970.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        # O_NOFOLLOW: a symbolic link in the directory must not redirect root's writes.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.open(self._path, flags, 0o600)
+        try:
+            size = os.fstat(file).st_size
+            count = self._frames if size else 0
+            lines = [_line(frame, at) for frame in frames[: max(0, FRAMES_MAX - count)]]
+            text = b"".join(lines)
+            if size + len(text) > BYTES_MAX:
+                lines, text = [], b""
+            if os.write(file, text) != len(text):
+                os.ftruncate(file, size)
+                raise OSError("no space left on its disk")
+            os.fsync(file)
+        finally:
+            os.close(file)
+        self._frames, self.last = count + len(lines), frames[-1].error
+
+
+def _line(frame: UnreadableFrame, at: int) -> bytes:
+    row = {"at": iso(at), "number": frame.number, "why": frame.error, "body": frame.body}
+    return msgspec.json.encode(row) + b"\n"
+
+
+class Quarantine:
+    """Answers to frames that cannot be decoded, and the thread that writes their file.
+
+    Invariant: a frame other than a prolog request is acknowledged only when it is in the file or
+    the file is full; at most FRAMES_MAX frames wait for the disk in `_waiting`. `start_task` runs a
+    coroutine, `on_change` is called when replies are ready.
+    """
+
+    def __init__(
+        self,
+        outbox: Path,
+        engine: Engine,
+        start_task: Callable[[Coroutine[None, None, None]], None],
+        on_change: Callable[[], None],
+    ) -> None:
+        self.path = outbox.with_suffix(".quarantine")
+        self._engine, self._start_task, self._on_change = engine, start_task, on_change
+        self._file = QuarantineFile(self.path)
+        self._thread = ThreadPoolExecutor(1, "quarantine")
+        self._waiting: list[tuple[Receipt, UnreadableFrame]] = []
+        self._writing, self._trouble = False, ""
+        self._logged: set[tuple[str, str | None]] = set()
+
+    def take(self, connection: object, peer: str, frames: Sequence[UnreadableFrame]) -> None:
+        """Answer prolog requests at once, as in an outage; the others once they are in the file.
+
+        Args:
+            connection: where the answers go.
+            peer: the other end, for the log.
+            frames: the frames.
+        """
+        for frame in frames:
+            receipt = Receipt(connection, frame.number)
+            self._engine.counts["quarantined", frame.kind] += 1
+            self._log_once(peer, frame)
+            if frame.is_prolog:
+                self._answer(receipt, frame)
+            # Beyond that it is not answered, so the plug-in sends it again on its next connection.
+            if len(self._waiting) < FRAMES_MAX:
+                self._waiting.append((receipt, frame))
+        if self._waiting and not self._writing:
+            self._writing = True
+            self._start_task(self._write())
+
+    def _answer(self, receipt: Receipt, frame: UnreadableFrame) -> None:
+        is_open = self._engine.terms_of(frame.partition).outage_policy is OutagePolicy.OPEN
+        label = "not understood: run" if is_open else "not understood: deferred"
+        self._engine.counts["answers", label] += 1
+        refusal = None if is_open else not_understood(batch=frame.batch)
+        self._engine.flow.replies.append((receipt, verdict(frame.number, refusal)))
+
+    def _log_once(self, peer: str, frame: UnreadableFrame) -> None:
+        """Log the first frame of each kind and error in the life of this agent."""
+        what = (frame.kind, frame.why.field)
+        if what not in self._logged:
+            self._logged.add(what)
+            _log.error(
+                "%s: a frame is not understood: %s; it is kept in %s; %s",
+                peer,
+                frame.error,
+                self.path,
+                self.remedy,
+            )
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            taken = self._waiting[:]
+            frames = [frame for _, frame in taken]
+            try:
+                await loop.run_in_executor(
+                    self._thread, self._file.append, frames, int(time.time())
+                )
+            except OSError as error:
+                if not self._trouble:
+                    _log.error(
+                        "%s cannot be written: %s; free space on its disk. Until then frames that "
+                        "are not understood wait",
+                        self.path,
+                        error,
+                    )
+                self._trouble = str(error)
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            self._trouble = ""
+            del self._waiting[: len(taken)]
+            self._engine.flow.replies += [
+                (receipt, Ack(number=frame.number))
+                for receipt, frame in taken
+                if not frame.is_prolog
+            ]
+            self._on_change()
+        self._writing = False
+
+    @property
+    def remedy(self) -> str:
+        return (
+            "install the plug-in and the agent of one release, restart slurmctld and the agent; "
+            f"fairbank reconcile --fix charges what is missing; then move {self.path} away"
+        )
+
+    def status(self) -> dict[str, Any]:
+        """Return the status as JSON."""
+        frames = self._file.frames
+        return {
+            "path": str(self.path),
+            "frames": frames,
+            "last": self._file.last if frames else None,
+            "trouble": self._trouble or None,
+            "remedy": self.remedy,
+        }
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True)

@@ -1,0 +1,123 @@
+"""Choice of the event: the conditions that decide which row of `agent.run_states` applies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairbank.agent.outage_policy import PartitionTerms
+from fairbank.agent.protocol.messages import PluginMessage, PrologRequest
+from fairbank.agent.refusal_messages import PrologRefusal
+from fairbank.agent.reports.report import PendingReport, Receipt
+from fairbank.agent.reports.results import ReportResult, ResultKind
+from fairbank.agent.run_memory import KnownRun
+from fairbank.agent.run_states import STARTED_STATES, AgentEvent, AgentRunState
+
+S = AgentRunState
+E = AgentEvent
+
+
+class Occurrence(msgspec.Struct):
+    """Occurrence of an event: what its effects need to know.
+
+    `message` and `receipt` are set for messages, `report` and `result` for results of the bank.
+    `label` names the verdict in the counts.
+    """
+
+    run: str
+    now: float
+    message: PluginMessage | None = None
+    receipt: Receipt | None = None
+    report: PendingReport | None = None
+    result: ReportResult | None = None
+    refusal: PrologRefusal | None = None
+    label: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.result.text if self.result is not None else ""
+
+
+def prolog_event(request: PrologRequest, terms: PartitionTerms, *, bank_up: bool) -> E:
+    """Return the event of a prolog request.
+
+    Args:
+        request: the request.
+        terms: terms of its partition.
+        bank_up: whether the bank answered the last report.
+    """
+    if request.limit_seconds is not None:
+        return E.PROLOG if bank_up else E.PROLOG_IN_OUTAGE
+    run = terms.unbillable == "run"
+    return E.PROLOG_UNLIMITED_RUN if run else E.PROLOG_UNLIMITED_REFUSE
+
+
+def limit_event(known: KnownRun | None, limit: int | None) -> E:
+    same = known is not None and known.limit == limit
+    # A refused run has no hold for its limit, whatever the limit was.
+    if known is not None and same and known.state in STARTED_STATES | {S.WAITING, S.ENDED}:
+        return E.LIMIT_SAME
+    return E.LIMIT_NONE if limit is None else E.LIMIT_CHANGED
+
+
+def hold_event(result: ReportResult, report: PendingReport, terms: PartitionTerms) -> E:
+    match result.kind:
+        case ResultKind.GRANTED:
+            return E.HOLD_GRANTED
+        case ResultKind.HOLD_EXISTS:
+            # Converted once already, so converting it again would go on for ever.
+            return E.HOLD_GRANTED if report.converted else E.HOLD_EXISTS
+        case ResultKind.LAPSED:
+            return E.HOLD_LAPSED
+        case ResultKind.CLOSED:
+            return E.RUN_CLOSED
+        case ResultKind.NEVER_STARTED:
+            return E.RUN_NEVER_STARTED
+        case ResultKind.UNBILLABLE | ResultKind.TOO_EARLY:
+            run = terms.unbillable == "run"
+            return E.HOLD_UNPRICED_RUN if run else E.HOLD_UNPRICED_REFUSE
+        case _:
+            return E.HOLD_REFUSED
+
+
+_ADJUSTED = (ResultKind.GRANTED, ResultKind.HOLD_EXISTS, ResultKind.LAPSED, ResultKind.CLOSED)
+
+
+def adjust_event(result: ReportResult, report: PendingReport) -> E | None:
+    if result.kind in _ADJUSTED:
+        return None
+    is_missing = result.kind is ResultKind.NO_HOLD and not report.converted
+    return E.ADJUST_NO_HOLD if is_missing else E.ADJUST_REFUSED
+
+
+def end_event(result: ReportResult) -> E | None:
+    if result.kind is ResultKind.GRANTED:
+        return None
+    return E.END_TOO_EARLY if result.kind is ResultKind.TOO_EARLY else E.END_REFUSED
+
+
+_WARNINGS: Mapping[E, str] = {  # run, text of the bank
+    E.PROLOG: "%s asks to start after it has ended: it may run%s",
+    E.PROLOG_UNLIMITED_RUN: "%s has no time limit: it runs without a hold, and its end is "
+    "reported%s",
+    E.LIMIT_NONE: "%s has no time limit any more: its price cannot be held%s",
+    E.HOLD_LAPSED: "%s starts, but its hold has lapsed: %s",
+    E.HOLD_REFUSED: "%s runs, but the bank holds nothing for it: %s",
+    E.HOLD_UNPRICED_RUN: "%s runs without a hold, and its end is reported: %s",
+    E.RUN_CLOSED: "%s starts, but is charged or released already: %s",
+    E.ADJUST_REFUSED: "%s has a new time limit that the bank does not hold for: %s",
+    E.END_TOO_EARLY: "%s has ended, and the bank does not charge it yet: %s",
+    E.END_REFUSED: "%s has ended, and the bank has not charged it: %s",
+}
+_SAME_WARNING = {
+    E.HOLD_UNPRICED_REFUSE: E.HOLD_REFUSED,
+    E.RUN_NEVER_STARTED: E.HOLD_REFUSED,
+    E.PROLOG_IN_OUTAGE: E.PROLOG,
+    E.PROLOG_UNLIMITED_REFUSE: E.PROLOG,
+}
+
+
+def warning(event: E, occurrence: Occurrence) -> str:
+    """Return the log line for the effect WARN."""
+    return _WARNINGS[_SAME_WARNING.get(event, event)] % (occurrence.run, occurrence.text)

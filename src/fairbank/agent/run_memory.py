@@ -1,0 +1,203 @@
+"""Runs and open questions that the agent knows, and the changes to write to the outbox."""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+
+import msgspec
+
+from fairbank.agent.protocol.messages import FromAgent, PrologRequest
+from fairbank.agent.refusal_messages import PrologRefusal
+from fairbank.agent.reports.report import PendingReport, Receipt
+from fairbank.agent.run_states import AgentRunState
+
+ENDED_KEPT = 50_000
+LIVE_KEPT = 200_000
+"""Beyond these the oldest runs are forgotten. The bank's figures stay right: the agent only sends
+reports that it would else know to be unnecessary."""
+
+UNWRITTEN_MAX = 50_000
+"""Largest number of runs whose state waits for a disk that cannot be written."""
+
+Reply = tuple[Receipt, FromAgent]
+
+
+class KnownRun(msgspec.Struct, frozen=True):
+    """State of a run, its last time limit in seconds, and the refusal if it was refused."""
+
+    state: AgentRunState
+    limit: int | None = None
+    refusal: PrologRefusal | None = None
+
+
+class OutboxChanges(msgspec.Struct, eq=False):
+    """Changes for one transaction of the outbox; None deletes a report or a run.
+
+    `replies` are sent once the transaction is committed.
+    """
+
+    reports: dict[int, PendingReport | None] = {}
+    runs: dict[str, KnownRun | None] = {}
+    credit: bytes | None = None
+    replies: list[Reply] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.reports or self.runs or self.credit or self.replies)
+
+
+@lru_cache(maxsize=4_096)
+def _shared(state: AgentRunState, limit: int | None) -> KnownRun:
+    """Return the same object for equal values: of 200,000 runs most are alike."""
+    return KnownRun(state, limit)
+
+
+class RunMemory:
+    """Known runs and the changes that are not in the outbox yet.
+
+    Invariant: a run is in `_live` or in `_ended`, never in both; a WAITING run is not forgotten,
+    because slurmctld waits for its verdict.
+    """
+
+    def __init__(self, live: int = LIVE_KEPT, ended: int = ENDED_KEPT) -> None:
+        self._live_kept, self._ended_kept = live, ended
+        self._live: OrderedDict[str, KnownRun] = OrderedDict()
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self.changes = OutboxChanges()
+
+    def restore(self, runs: Iterable[tuple[str, KnownRun]]) -> None:
+        for run, known in runs:
+            if known.state is AgentRunState.ENDED:
+                self._ended[run] = None
+            else:
+                self._live[run] = known if known.refusal else _shared(known.state, known.limit)
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def get(self, run: str) -> KnownRun | None:
+        return _shared(AgentRunState.ENDED, None) if run in self._ended else self._live.get(run)
+
+    def put(
+        self,
+        run: str,
+        state: AgentRunState,
+        limit: int | None,
+        refusal: PrologRefusal | None = None,
+    ) -> None:
+        """Set the state of a run.
+
+        Args:
+            run: its name.
+            state: its new state.
+            limit: its time limit in seconds; None for none.
+            refusal: the refusal, for a run that is refused or deferred.
+        """
+        known = KnownRun(state, limit, refusal) if refusal else _shared(state, limit)
+        self.changes.runs[run] = known
+        if state is AgentRunState.ENDED:
+            self._live.pop(run, None)
+            self._ended[run] = None
+            if len(self._ended) > self._ended_kept:
+                oldest, _ = self._ended.popitem(last=False)
+                self.changes.runs[oldest] = None
+            return
+        self._ended.pop(run, None)
+        self._live[run] = known
+        if len(self._live) > self._live_kept:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        for run, known in self._live.items():
+            if known.state is not AgentRunState.WAITING:
+                del self._live[run]
+                self.changes.runs[run] = None
+                return
+
+    def keep(self, report: PendingReport) -> None:
+        """Have a report written to the outbox."""
+        self.changes.reports[report.seq] = report
+
+    def drop(self, report: PendingReport) -> None:
+        """Have a report deleted from the outbox, or not written at all."""
+        if report.stored or self.changes.reports.pop(report.seq, None) is None:
+            self.changes.reports[report.seq] = None
+
+    def take(self) -> OutboxChanges:
+        """Return the changes for the next transaction, and start to collect new ones."""
+        taken, self.changes = self.changes, OutboxChanges()
+        return taken
+
+    def give_back(self, failed: OutboxChanges) -> None:
+        """Put back the changes of a transaction that failed, behind later ones.
+
+        Their replies are not kept: the caller sends them all the same.
+        """
+        later = self.changes
+        self.changes = OutboxChanges(
+            {**failed.reports, **later.reports},
+            {**failed.runs, **later.runs},
+            later.credit or failed.credit,
+            later.replies,
+        )
+        excess = len(self.changes.runs) - UNWRITTEN_MAX
+        # Only what the next agent would know of these runs is lost; the reports stay.
+        for run in list(islice(self.changes.runs, max(0, excess))):
+            del self.changes.runs[run]
+
+
+_RECEIPTS_KEPT = 4  # of a request that the plug-in repeats; it waits for the newest
+
+
+class PrologQuestion(msgspec.Struct, eq=False):
+    """Prolog request without a verdict. `report` is None if an agent before this one sent it."""
+
+    request: PrologRequest
+    received: float
+    deadline: float
+    receipts: tuple[Receipt, ...]
+    report: PendingReport | None
+
+    def join(self, receipt: Receipt) -> None:
+        """Add the receipt of a repeated request."""
+        self.receipts = (*self.receipts[1 - _RECEIPTS_KEPT :], receipt)
+
+
+class PrologQuestions:
+    """Open prolog questions, at most one per run, and their deadlines."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, PrologQuestion] = {}
+        # Also of questions that were taken since; they are skipped when their time comes.
+        self._deadlines: list[tuple[float, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __contains__(self, run: str) -> bool:
+        return run in self._open
+
+    def keep(self, run: str, question: PrologQuestion) -> None:
+        self._open[run] = question
+        heapq.heappush(self._deadlines, (question.deadline, run))
+
+    def get(self, run: str) -> PrologQuestion | None:
+        return self._open.get(run)
+
+    def take(self, run: str) -> PrologQuestion | None:
+        """Remove and return the question of a run."""
+        return self._open.pop(run, None)
+
+    def overdue(self, now: float) -> Iterator[str]:
+        """Yield the runs whose question has waited long enough."""
+        while self._deadlines and self._deadlines[0][0] <= now:
+            deadline, run = heapq.heappop(self._deadlines)
+            question = self._open.get(run)
+            if question is not None and question.deadline == deadline:
+                yield run
+
+    def next_deadline(self) -> float | None:
+        return self._deadlines[0][0] if self._deadlines else None

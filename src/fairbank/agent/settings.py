@@ -1,0 +1,235 @@
+"""Settings of the agent: one TOML file, read strictly; each error names the key and the remedy."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from fairbank.agent.outage_policy import PartitionTerms
+from fairbank.agent.reports.bank_status import SenderSettings
+from fairbank.core.errors import Forbidden, Malformed, Trouble, Unknown
+from fairbank.core.ids import UID_MAX
+from fairbank.core.validation import describe_invalid_setting, parse_toml
+from fairbank.priority.site_factor import Bend, RuleName, idle_keys
+from fairbank.rest.client import MungeSigner, Signer, TokenSigner, parse_address
+from fairbank.rest.client.token_file import read_token
+
+Absolute = Annotated[str, msgspec.Meta(pattern="^/", max_length=200)]
+Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=3_600)]
+Uid = Annotated[int, msgspec.Meta(ge=0, le=UID_MAX)]
+
+
+class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Socket for slurmctld's plug-in (its fairbank_socket).
+
+    `slurm_user` is slurm.conf's SlurmUser: only that user and root may connect.
+    """
+
+    socket: Absolute = "/run/fairbank-agent/prep.sock"
+    slurm_user: str | Uid = "slurm"
+
+    def uids(self) -> frozenset[int]:
+        """Return the uids that may connect. Raises Unknown for an unknown user."""
+        if isinstance(self.slurm_user, int):
+            return frozenset({0, self.slurm_user})
+        try:
+            return frozenset({0, pwd.getpwnam(self.slurm_user).pw_uid})
+        except KeyError:
+            raise Unknown(
+                f"there is no user {self.slurm_user!r}",
+                field="plugin.slurm_user",
+                remedy="name slurm.conf's SlurmUser, or its number",
+            ) from None
+
+
+class BankConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Address of the bank, and how the agent authenticates there.
+
+    On the bank's Unix socket it needs no credential; over the network it uses the token in
+    `token_file`, or MUNGE without one. `timeout`: seconds after which a request counts as failed.
+    `name`: the bank's name, for which a MUNGE credential is made.
+    """
+
+    server: str = "unix:/run/fairbank/fairbank.sock"
+    timeout: Seconds = 15.0
+    token_file: Absolute | None = None
+    name: str = "fairbank"
+    munge_socket: Absolute | None = None
+    libmunge: str | None = None
+
+    def signer(self) -> Signer:
+        """Return the signer. Raises Unknown, Forbidden, Malformed if the token cannot be read."""
+        if parse_address(self.server, field="bank.server").scheme == "unix":
+            return Signer()
+        if self.token_file:
+            return TokenSigner(read_token(self.token_file))
+        return MungeSigner(self.name, socket=self.munge_socket, library=self.libmunge)
+
+
+class OutboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """File in which reports wait for the bank.
+
+    It needs a local disk with 1 KiB per report and 1 MiB more: the file `PATH.reserve` lets the
+    agent go on after the disk was full.
+    """
+
+    path: Absolute = "/var/lib/fairbank-agent/outbox.sqlite"
+
+
+class ControlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Socket for `fairbank agent status` and for Prometheus, and optionally a port of 127.0.0.1."""
+
+    socket: Absolute = "/run/fairbank-agent/agent.sock"
+    port: Port | None = None
+
+
+class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Table of site factors: it adds credit left and closeness of expiry to the priority of jobs.
+
+    Slurm's site_factor/fairbank reads it; it is written only if `path` is set. `cluster`: its name
+    in the bank; needed only if the bank has several. `refresh`: seconds between two tables.
+    `stale`: seconds after which a table is ignored. `weight`: priority for full credit that
+    expires now. `rule`: value of less credit and later ends; the tables `credit` and `expiry`
+    refine it. `token_file`: token of a user who may see all projects and allocations; default: as
+    for the rest.
+    """
+
+    path: Absolute | None = None
+    cluster: str | None = None
+    refresh: Seconds = 15.0
+    stale: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 600
+    weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 1_000
+    rule: RuleName = "linear"
+    credit: Bend = Bend()
+    expiry: Bend = Bend()
+    token_file: Absolute | None = None
+
+    def signer(self, bank: BankConnectionSettings) -> Signer:
+        """Return the signer. Raises Unknown, Forbidden, Malformed if the token cannot be read."""
+        return TokenSigner(read_token(self.token_file)) if self.token_file else bank.signer()
+
+
+class ReleaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Release of jobs that were held for lack of credit, once the bank would pay for them.
+
+    If `when_paid` is false, an operator releases them. `every`: seconds between two checks of
+    Slurm's queue. `again`: seconds until the same job is checked again. `token_file`: token of a
+    user who may see all projects; default: as for the rest. Slurm's commands must be in the
+    agent's PATH.
+    """
+
+    when_paid: bool = False
+    every: Seconds = 60.0
+    again: Annotated[float, msgspec.Meta(ge=60, le=86_400)] = 600.0
+    token_file: Absolute | None = None
+
+    def signer(self, bank: BankConnectionSettings) -> Signer:
+        """Return the signer. Raises Unknown, Forbidden, Malformed if the token cannot be read."""
+        return TokenSigner(read_token(self.token_file)) if self.token_file else bank.signer()
+
+
+class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of the agent.
+
+    `terms` hold for every partition; a table under `partitions` changes some for one. `log`: JSON
+    or short lines; "auto" is JSON, but on a terminal short lines and only warnings.
+    """
+
+    plugin: PluginSettings = PluginSettings()
+    bank: BankConnectionSettings = BankConnectionSettings()
+    outbox: OutboxSettings = OutboxSettings()
+    senders: SenderSettings = SenderSettings()
+    control: ControlSettings = ControlSettings()
+    site_factor: SiteFactorSettings = SiteFactorSettings()
+    release: ReleaseSettings = ReleaseSettings()
+    terms: PartitionTerms = PartitionTerms()
+    partitions: dict[str, PartitionTerms] = {}
+    log: Literal["auto", "json", "short"] = "auto"
+
+    def terms_of(self, partition: str) -> PartitionTerms:
+        return self.partitions.get(partition, self.terms)
+
+
+SITE_FILE = "/etc/fairbank/agent.toml"
+
+
+def settings_file(named: str | None) -> Path:
+    """Return the named file, else that of FAIRBANK_AGENT_CONFIG, else the site's."""
+    return Path(named or os.environ.get("FAIRBANK_AGENT_CONFIG") or SITE_FILE)
+
+
+def read_agent_settings(path: Path) -> AgentSettings:
+    """Read the file at `path`.
+
+    Raises:
+        Unknown: it does not exist.
+        Forbidden: it may not be read.
+        Malformed: a key is wrong; the error names it.
+    """
+    try:
+        text = path.read_bytes()
+    except PermissionError as error:
+        raise Forbidden(
+            f"you may not read the settings {path}",
+            field="config",
+            remedy="run the command as the agent's user",
+        ) from error
+    except OSError as error:
+        raise Unknown(
+            f"cannot read the settings {path}: {error.strerror}",
+            field="config",
+            remedy="name the file with --config; an empty one is enough if the defaults fit",
+        ) from error
+    try:
+        return agent_settings(text)
+    except Trouble as bad:
+        raise type(bad)(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
+
+
+def agent_settings(text: bytes) -> AgentSettings:
+    """Return the settings in a TOML text. Raises Malformed with the key."""
+    table = parse_toml(text, "this", field="config")
+    try:
+        settings = msgspec.convert(_with_default_terms(table), AgentSettings)
+    except msgspec.ValidationError as bad:
+        raise describe_invalid_setting(bad, AgentSettings, "docs/reference/agent.md") from bad
+    parse_address(settings.bank.server, field="bank.server")
+    if settings.senders.minimum > settings.senders.maximum:
+        raise Malformed(
+            "senders.minimum is more than senders.maximum",
+            field="senders.minimum",
+            remedy="at most senders.maximum",
+        )
+    if settings.site_factor.stale <= settings.site_factor.refresh:
+        raise Malformed(
+            "site_factor.stale is not longer than site_factor.refresh",
+            field="site_factor.stale",
+            remedy="more than site_factor.refresh",
+        )
+    for fraction, bend in (
+        ("credit", settings.site_factor.credit),
+        ("expiry", settings.site_factor.expiry),
+    ):
+        for name, rule in idle_keys(settings.site_factor.rule, bend):
+            field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
+            raise Malformed(
+                f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out"
+            )
+    return settings
+
+
+def _with_default_terms(table: dict[str, object]) -> dict[str, object]:
+    """Return the table with the terms of all filled in where a partition has none of its own."""
+    terms, partitions = table.get("terms", {}), table.get("partitions")
+    if not isinstance(terms, dict) or not isinstance(partitions, dict):
+        return table
+    return table | {
+        "partitions": {
+            name: terms | own if isinstance(own, dict) else own for name, own in partitions.items()
+        }
+    }

@@ -1,0 +1,1 @@
+"""Access to the bank: identities, permissions, memberships and tokens."""

@@ -1,0 +1,34 @@
+"""Periodic jobs of the agent that need Slurm's commands."""
+
+from __future__ import annotations
+
+import time
+
+from fairbank.agent.daemon import PeriodicJob
+from fairbank.agent.settings import AgentSettings
+from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.releasing import Releaser
+from fairbank.slurm.site_factor_writer import TableWriter
+
+
+def slurm_jobs(settings: AgentSettings) -> dict[str, PeriodicJob]:
+    """Return the jobs that the settings ask for. Raises Trouble if credentials cannot be read."""
+    jobs: dict[str, PeriodicJob] = {}
+    if settings.site_factor.path:
+        writer = TableWriter(settings)
+        jobs["site_factor"] = PeriodicJob(settings.site_factor.refresh, writer.write, writer.status)
+    if settings.release.when_paid:
+        client = Client(
+            parse_address(settings.bank.server, field="bank.server"),
+            signer=settings.release.signer(settings.bank),
+            timeout_seconds=settings.bank.timeout,
+        )
+        releaser = Releaser(client, SlurmCommands(), settings.release.again)
+        jobs["release"] = PeriodicJob(
+            settings.release.every,
+            lambda: releaser.look(time.monotonic()),
+            releaser.status,
+            waits_first=True,
+        )
+    return jobs

@@ -1,0 +1,104 @@
+"""Invariants of the table of run states."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from fairbank.agent.run_states import (
+    ROWS,
+    TABLE,
+    AgentEffect,
+    AgentEvent,
+    AgentRunState,
+    state_diagram,
+    step,
+)
+
+S = AgentRunState
+E = AgentEvent
+F = AgentEffect
+
+# After these slurmctld waits no longer: the message itself shows that it has gone on.
+GONE_ON = {E.LIMIT_SAME, E.LIMIT_CHANGED, E.LIMIT_NONE, E.EPILOG, E.EPILOG_NEVER_STARTED}
+NEVER_CHOSEN = {(state, E.LIMIT_SAME) for state in (S.NEW, S.REFUSED, S.DEFERRED)}
+"""`run_events.limit_event`: no limit is known, or the one of a run that was not to start."""
+PROLOGS = [event for event in E if event.name.startswith("PROLOG")]
+
+
+def test_no_pair_stands_in_two_rows() -> None:
+    pairs = Counter(
+        (state, event) for states, events, _, _ in ROWS for state in states for event in events
+    )
+    assert [pair for pair, count in pairs.items() if count > 1] == []
+
+
+def test_leaving_waiting_answers_slurmctld() -> None:
+    leaving = {
+        event: effects
+        for (state, event), (new, effects) in TABLE.items()
+        if state is S.WAITING and new is not S.WAITING and event not in GONE_ON
+    }
+    assert leaving
+    for event, effects in leaving.items():
+        assert (F.RUN in effects) != (F.REFUSE in effects), event
+
+
+@pytest.mark.parametrize("state", S)
+@pytest.mark.parametrize("event", PROLOGS)
+def test_every_prolog_request_is_answered_or_waits(state: S, event: E) -> None:
+    new, effects = step(state, event)
+    answers = {F.RUN, F.REFUSE, F.REPEAT_REFUSAL} & set(effects)
+    waits = {F.ASK_BANK, F.JOIN_QUESTION} & set(effects)
+    assert len(answers) + len(waits) == 1
+    assert bool(waits) == (new is S.WAITING)
+
+
+@pytest.mark.parametrize("state", S)
+@pytest.mark.parametrize("event", [event for event in E if event in GONE_ON])
+def test_every_other_message_is_acknowledged(state: S, event: E) -> None:
+    if (state, event) in NEVER_CHOSEN:
+        assert (state, event) not in TABLE
+        return
+    _, effects = step(state, event)
+    acknowledging = {F.ACK, F.ACK_WHEN_SAFE, F.SEND_HOLD, F.SEND_ADJUST, F.SEND_END}
+    assert len(acknowledging & set(effects)) == 1
+
+
+def test_the_end_of_a_run_is_reported_unless_the_bank_holds_nothing() -> None:
+    for state in S:
+        assert (F.SEND_END in step(state, E.EPILOG)[1]) == (state is not S.ENDED)
+        never_started = F.SEND_END in step(state, E.EPILOG_NEVER_STARTED)[1]
+        assert never_started == (state not in (S.ENDED, S.REFUSED))
+
+
+def test_a_deferred_run_is_never_forgotten_as_refused_without_its_end() -> None:
+    """Its hold may be in the bank. Only the report of its end closes that."""
+    targets = {
+        event: effects
+        for (state, event), (new, effects) in TABLE.items()
+        if state is S.DEFERRED and new is S.REFUSED
+    }
+    assert targets == {E.EPILOG_NEVER_STARTED: (F.SEND_END,)}
+
+
+def test_ended_is_final() -> None:
+    assert {new for (state, _), (new, _) in TABLE.items() if state is S.ENDED} == {S.ENDED}
+
+
+def test_an_unlisted_pair_changes_nothing() -> None:
+    assert step(S.NEW, E.HOLD_GRANTED) == (S.NEW, ())
+
+
+def test_every_state_event_and_effect_is_used() -> None:
+    assert {new for new, _ in TABLE.values()} | {S.NEW} == set(S)
+    assert {event for _, event in TABLE} == set(E)
+    assert {effect for _, effects in TABLE.values() for effect in effects} == set(F)
+
+
+def test_the_diagram_shows_changes_of_state_only() -> None:
+    lines = state_diagram().splitlines()
+    assert lines[0] == "stateDiagram-v2"
+    assert "    DEFERRED --> WAITING: PROLOG" in lines
+    assert not any(line.split()[0] == line.split()[2].rstrip(":") for line in lines[1:])

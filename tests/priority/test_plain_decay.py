@@ -1,0 +1,23 @@
+"""What the benchmark does in plain Python is what it measures beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks import usage
+from fairbank.priority.fairshare.usage_ticks import unused
+
+
+def test_lists_fade_as_tables_do() -> None:
+    payers, jobs = usage.cluster(usage.Scale(50, 5))
+    books = usage.tick(unused(payers, usage.TRES), jobs, payers)
+    faded = usage.tick(books, jobs.only(np.zeros(5, bool)), payers).associations
+    before = books.associations
+    tres, raw, wall = usage.decay_in_python(
+        before.tres.astype(float).tolist(), before.raw.tolist(), before.wall.tolist()
+    )
+    assert before.raw[0] > 0
+    assert raw == pytest.approx(faded.raw.astype(float).tolist())
+    assert wall == pytest.approx(faded.wall.tolist())
+    assert np.array(tres) == pytest.approx(faded.tres.astype(float))

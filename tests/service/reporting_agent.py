@@ -1,0 +1,159 @@
+"""A bank in memory, and the agent of its cluster who reports runs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+import msgspec
+
+from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import Alternative, Reason, Refusal
+from fairbank.bank.wish import Asked, CreateProject, Open, Request
+from fairbank.cluster.job import Run
+from fairbank.cluster.partition import Cluster
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
+from fairbank.core.time import Instant, ManualClock
+from fairbank.core.units import SuMinutes
+from fairbank.service.access.identity import Staff, asker_of
+from fairbank.service.services import services
+from fairbank.store.memory.store import MemoryStore
+from tests.support.ticks import Ticks
+
+NOW, END = Instant(1_000), Instant(9_000)
+AGENT, ALICE = 7, 1001
+STAFF = Staff(agents={AGENT: frozenset({"darwin"})})
+GROUPS = {ALICE: frozenset({30})}
+
+
+class Centre:
+    """The services of a bank in memory, and the agent of its cluster."""
+
+    def __init__(self, policy: Policy, groups: Mapping[int, frozenset[int]] | None) -> None:
+        groups_of = None if groups is None else lambda uid: groups.get(uid, frozenset())
+        self.ticks = Ticks()
+        self.clusters: dict[str, Cluster] = {}
+        self.house = services(
+            MemoryStore(),
+            clock=ManualClock(NOW),
+            staff=STAFF,
+            clusters=self.clusters,
+            policy=msgspec.structs.replace(
+                policy, clock_tolerance_seconds=END
+            ),  # the clock stands still, and runs end
+            key=b"k" * 32,
+            groups_of=groups_of,
+            monotonic=self.ticks,
+        )
+
+    def ask(self, *wishes: Request) -> list[Done]:
+        """Set the scene."""
+        outcomes = self.house.write_queue.apply([Asked(each, NOW, 0) for each in wishes])
+        assert all(isinstance(each, Done) for each in outcomes), outcomes
+        return [each for each in outcomes if isinstance(each, Done)]
+
+    def project(
+        self,
+        name: str,
+        number: int,
+        *,
+        credit: int = 0,
+        parent: int | None = None,
+        shared: bool = False,
+    ) -> None:
+        """A project with an allocation, both of the same number as long as each has one."""
+        project = (
+            self.ask(CreateProject(gname=name, gid=10 * number, account=name, parent=parent))[
+                0
+            ].project
+            or 0
+        )
+        opening = Open(
+            project=project,
+            resource="cpu",
+            category="startup",
+            start=NOW,
+            end=END,
+            shared=shared,
+            deposit=SuMinutes(credit),
+        )
+        self.ask(opening)
+        self.house.project_cache.refresh()  # as the server does that enters a project
+
+    def hear(self, report: RunReport) -> Outcome:
+        """The agent's report, judged. Raises what keeps it from being a wish."""
+        (prepared,) = self.house.reports.prepare(asker_of(AGENT, STAFF, {}), [report])
+        if not isinstance(prepared, Asked):
+            raise prepared
+        return self.house.write_queue.apply([prepared])[0]
+
+    def kept(self, entry: int | None) -> Refusal:
+        """A refusal in the books, as staff see it."""
+        return self.house.runs.refusal(
+            asker_of(0, Staff(superusers=frozenset({0})), {}), entry or 0
+        )[1]
+
+    def refused_but_let_through(self, report: RunReport) -> Refusal:
+        """The refusal behind an answer that holds nothing."""
+        yes = self.hear(report)
+        assert isinstance(yes, Done)
+        assert (yes.amount, yes.allocation, yes.run) == (0, None, None)
+        return self.kept(yes.entry)
+
+    def others(self, asked: int, *, reason: Reason = Reason.OVERDRAWN) -> list[Alternative]:
+        """Who else could pay for a job of Alice's that project 1 cannot."""
+        return list(
+            self.house.runs.alternatives(
+                Refusal(reason=reason, project=1, resource="cpu", owner=ALICE, asked=asked)
+            )
+        )
+
+
+def made(
+    policy: Policy | None = None, groups: Mapping[int, frozenset[int]] | None = None
+) -> Iterator[Centre]:
+    """One centre, for a fixture to yield."""
+    centre = Centre(policy or Policy(), groups)
+    yield centre
+    centre.house.close()
+
+
+def started(account: str) -> RunStarted:
+    return RunStarted(
+        run=Run("darwin", 1, 900),
+        owner=ALICE,
+        account=account,
+        resource="cpu",
+        start=NOW,
+        limit_seconds=3_600,
+        billing=Fraction(1),
+    )
+
+
+def changed(account: str, limit_seconds: int) -> LimitChanged:
+    return LimitChanged(
+        run=Run("darwin", 1, 900),
+        owner=ALICE,
+        account=account,
+        resource="cpu",
+        start=NOW,
+        limit_seconds=limit_seconds,
+        billing=Fraction(1),
+        key="change",
+    )
+
+
+def ended(account: str) -> RunEnded:
+    return RunEnded(
+        run=Run("darwin", 1, 900),
+        owner=ALICE,
+        account=account,
+        resource="cpu",
+        start=NOW,
+        billing=Fraction(1),
+        ended=Instant(NOW + 600),
+        outcome="COMPLETED",
+        elapsed_seconds=600,
+        key="end",
+    )

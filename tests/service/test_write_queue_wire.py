@@ -1,0 +1,129 @@
+"""The line between a server and its counter's process: what is said arrives as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.policy import Overrun, Policy
+from fairbank.bank.refusal import Reason, Refusal, Resolution
+from fairbank.bank.run import RunState
+from fairbank.bank.wish import Asked, Request, digest
+from fairbank.bank.wish.asked import Request as EveryKind
+from fairbank.core.errors import Busy, Corrupt, Trouble, Unreachable
+from fairbank.core.time import Instant
+from fairbank.service.write_queue.protocol import (
+    FrameReader,
+    RequestBatch,
+    WorkerSettings,
+    decode_batches,
+    decode_error,
+    decode_failure,
+    decode_replies,
+    decode_result,
+    decode_settings,
+    encode,
+    encode_error,
+    encode_result,
+    frame,
+)
+from tests.bank.wishes import arriving, of_anything
+from tests.faults.sample import wishes
+
+outcomes = st.lists(
+    st.builds(
+        Done,
+        entry=st.integers(1, 99),
+        amount=st.integers(-9, 2**53),
+        written_off=st.integers(0, 9),
+        again=st.booleans(),
+    )
+    | st.builds(
+        Refusal,
+        reason=st.sampled_from(Reason),
+        available=st.integers(-(2**53), 9),
+        about=st.none() | st.text(max_size=3),
+    )
+    | st.just(
+        Refusal(
+            reason=Reason.RUN_RESOLVED,
+            resolution=Resolution(state=RunState.CHARGED, outcome="COMPLETED"),
+        )
+    ),
+    max_size=6,
+)
+
+
+@given(st.lists(arriving(of_anything), max_size=3))
+def test_wishes_arrive_as_they_were_and_count_as_the_same(batch: list[Asked]) -> None:
+    (arrived,) = decode_batches(encode([RequestBatch(7, 1.5, batch)]))
+    assert arrived == RequestBatch(7, 1.5, batch)
+    assert list(map(digest, arrived.batch)) == list(map(digest, batch))
+
+
+@pytest.mark.parametrize("wish", wishes(), ids=lambda wish: type(wish).__name__)
+def test_so_does_one_of_each_kind_with_all_its_particulars(wish: Request) -> None:
+    asked = Asked(wish, Instant(5), 7, acting_as=8, said=b"\0\xff", latest=9)
+    (arrived,) = decode_batches(encode([RequestBatch(0, 0.0, [asked])]))
+    assert arrived.batch == [asked]
+    assert digest(arrived.batch[0]) == digest(asked)
+
+
+def test_the_sample_has_nearly_every_kind() -> None:
+    kinds = {type(each) for each in wishes()}
+    assert len(kinds) >= len(EveryKind.__args__) - 5
+
+
+@given(outcomes)
+def test_outcomes_arrive_in_their_order(came: list[Outcome]) -> None:
+    (answer,) = decode_replies(encode([encode_result(3, came)]))
+    assert answer.number == 3
+    assert decode_result(answer) == came
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Busy("many wait", retry_after_seconds=7),
+        Unreachable("nobody is there", remedy="look"),
+        Corrupt("damaged", field="x"),
+        Trouble("this wish breaks the bank"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_troubles_arrive_as_what_they_were(error: Trouble) -> None:
+    (answer,) = decode_replies(encode([encode_result(3, error)]))
+    arrived = decode_result(answer)
+    assert type(arrived) is type(error)
+    assert vars(arrived) == vars(error)
+
+
+def test_a_fault_of_ours_arrives_as_a_fault() -> None:
+    arrived = decode_error(encode_error(KeyError("x")))
+    assert (type(arrived), str(arrived)) == (RuntimeError, "KeyError: 'x'")
+
+
+def test_how_the_bank_is_opened_arrives_and_what_came_of_it() -> None:
+    policy = Policy(overrun=Overrun.RECORD, enforce=False, free_states=frozenset({"FAILED"}))
+    opening = WorkerSettings("postgresql://a:b@c/d", "wal", policy, 30.0, "json")
+    assert decode_settings(encode(opening)) == opening
+    assert decode_failure(encode(None)) is None
+
+
+def pieces(data: bytes, cuts: Sequence[int]) -> Iterator[bytes]:
+    places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    return (data[begin:end] for begin, end in pairwise(places))
+
+
+@given(st.lists(st.binary(max_size=9), max_size=4), st.lists(st.integers(0, 99), max_size=6))
+def test_frames_are_found_wherever_the_line_cuts_them(said: list[bytes], cuts: list[int]) -> None:
+    frames = FrameReader()
+    data = b"".join(map(frame, said))
+    arrived = [body for piece in pieces(data, cuts) for body in frames.feed(piece)]
+    assert [msgspec.msgpack.decode(each) for each in arrived] == said
