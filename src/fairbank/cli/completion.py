@@ -1,7 +1,7 @@
 """Command `completion`, and completion of command lines by argcomplete.
 
-The shell runs `fairbank` itself with _ARGCOMPLETE set (docs/decisions/0035-argcomplete.md). A parser
-is built for the command on the line only: the modules of the others are not imported.
+The shell runs `fairbank` itself with _ARGCOMPLETE set (docs/decisions/0035-argcomplete.md). Only the
+command on the line gets its options: the modules of the others are not imported.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class NameCompleter(NamedTuple):
     def _names(self) -> list[Name]:
         from fairbank.cli.framework.client_settings import read_client_settings
         from fairbank.cli.names import find_names
-        from fairbank.core.errors import Trouble
+        from fairbank.core.errors import FairbankError
 
         parser = Parser("", "")
         add_server(parser)
@@ -62,7 +62,7 @@ class NameCompleter(NamedTuple):
             options, _ = parser.parse_known_args(self.words)
             settings = read_client_settings({"server": options.server}, os.environ)
             return find_names(self.kind, settings, options.acting_as)
-        except Trouble:  # the command itself will report the wrong setting
+        except FairbankError:  # the command itself will report the wrong setting
             return []
 
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
 
 RuleName = Literal["linear", "power", "sigmoid"]
@@ -61,7 +61,7 @@ class Power(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 0 < self.exponent <= EXPONENT_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"{self.exponent} is no exponent",
                 field="exponent",
                 remedy=f"more than 0, at most {EXPONENT_MAX:g}",
@@ -81,7 +81,7 @@ class Sigmoid(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         for field in ("steepness", "midpoint"):
             if not math.isfinite(getattr(self, field)):
-                raise Malformed(
+                raise InvalidInput(
                     f"{getattr(self, field)} is no {field}", field=field, remedy="any finite number"
                 )
 
@@ -191,10 +191,10 @@ def scaled(factor: ArrayLike, weight: int) -> Integers:
     """Return site factors from 0 to 1 as integers from 0 to `weight`, rounded down.
 
     A value less than a part in 2^44 below an integer becomes that integer, because double
-    arithmetic may have lost it. Raises Malformed for a weight that Slurm does not accept.
+    arithmetic may have lost it. Raises InvalidInput for a weight that Slurm does not accept.
     """
     if not 0 <= weight <= NICE_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"{weight} is no weight of the site factor",
             field="weight",
             remedy=f"from 0 to {NICE_MAX}",

@@ -7,18 +7,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 
 
 def explain_reason(name: str) -> str:
     """Return a sentence that explains the reason to a user who meets it for the first time. Raises
-    Unknown.
+    NotFound.
     """
     if name in _PLAIN:
         return _PLAIN[name]
     match = _LIMIT.fullmatch(name)
     if match is None or (match["what"], match["over"] or "") not in _LIMITS:
-        raise Unknown(
+        raise NotFound(
             f"{name[:64]!r} is not a reason of Slurm",
             field="reason",
             remedy="one that squeue prints, such as Resources",

@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationEvent
-from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import (
     AllocationQuery,
     Debit,
@@ -20,11 +18,13 @@ from fairbank.bank.query import (
     Page,
     UserRow,
 )
-from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
-from fairbank.core.errors import Forbidden, Unknown
+from fairbank.bank.requests import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
+from fairbank.bank.rules import Outcome
+from fairbank.bank.term_changes import changes
+from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.time import Clock, Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request, last_terms
 from fairbank.service.project_cache import ProjectCache
@@ -55,7 +55,7 @@ class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allocations:
-    """Use cases of allocations. Raises Unknown for what a user may not see, Forbidden for what they
+    """Use cases of allocations. Raises NotFound for what a user may not see, Forbidden for what they
     may not do.
     """
 
@@ -69,47 +69,51 @@ class Allocations:
         with self._store.reading() as reader:
             return reader.allocations(query, page)
 
-    def parents_of(self, asker: Asker, projects: frozenset[int] | None) -> frozenset[int]:
+    def parents_of(self, identity: Identity, projects: frozenset[int] | None) -> frozenset[int]:
         """Return the parents whose shared credit the projects may use.
 
         `projects` is None for the user's own. A user who may use a parent's allocation sees what is
         left of it, but not its statement, users and runs.
         """
-        drawing = asker.sight.projects if projects is None else projects
+        drawing = identity.visibility.projects if projects is None else projects
         lines = (self._directory.project_chain(self._directory.by_id(each)) for each in drawing)
         return frozenset(number for _, *parents in lines for number in parents)
 
-    def get_drawable(self, asker: Asker, number: int) -> Allocation:
+    def get_drawable(self, identity: Identity, number: int) -> Allocation:
         """Return an allocation of the user's projects, or one of a parent that they may use. Raises
-        Unknown.
+        NotFound.
         """
         found = self.find(
             AllocationQuery(
-                sight=asker.sight, ids=frozenset({number}), lenders=self.parents_of(asker, None)
+                visibility=identity.visibility,
+                ids=frozenset({number}),
+                lenders=self.parents_of(identity, None),
             ),
             Page(1),
         )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no allocation {number}",
                 field="allocation",
                 remedy="list yours with: fairbank alloc list",
             )
         return found[0]
 
-    def get(self, asker: Asker, number: int) -> Allocation:
+    def get(self, identity: Identity, number: int) -> Allocation:
         """Return an allocation of the user's projects.
 
-        Raises Unknown, and Forbidden for a parent's allocation that they may only use.
+        Raises NotFound, and Forbidden for a parent's allocation that they may only use.
         """
-        found = self.find(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        found = self.find(
+            AllocationQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
-            raise self._not_visible(asker, number)
+            raise self._not_visible(identity, number)
         return found[0]
 
-    def _not_visible(self, asker: Asker, number: int) -> Forbidden:
-        """Return the error for a parent's allocation; raise Unknown if they may not use it."""
-        self.get_drawable(asker, number)
+    def _not_visible(self, identity: Identity, number: int) -> Forbidden:
+        """Return the error for a parent's allocation; raise NotFound if they may not use it."""
+        self.get_drawable(identity, number)
         return Forbidden(
             f"allocation {number} is your parent project's: you may use its credit, but only its"
             " members may see more",
@@ -117,11 +121,11 @@ class Allocations:
             remedy=f"see what yours used of it: fairbank usage --alloc {number}",
         )
 
-    def users(self, asker: Asker, number: int, page: Page) -> list[UserRow]:
+    def users(self, identity: Identity, number: int, page: Page) -> list[UserRow]:
         """Return the sums and caps of an allocation's users, by uid; `page.after` is a uid. Raises
         as `get`.
         """
-        allocation = self.get(asker, number)
+        allocation = self.get(identity, number)
         with self._store.reading() as reader:
             return reader.allocation_users(allocation.id, page)
 
@@ -131,14 +135,14 @@ class Allocations:
             return reader.debits(query, page)
 
     def statement(
-        self, asker: Asker, number: int, since: Instant, until: Instant, page: Page
+        self, identity: Identity, number: int, since: Instant, until: Instant, page: Page
     ) -> Statement:
         """Return one page of an allocation's journal, oldest first; `page.after` is a seq. Raises
         as `get`.
         """
         with self._store.reading() as reader:
             found = reader.allocations(
-                AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1)
+                AllocationQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
             )
             if found:
                 entries = reader.statement(number, since, until, page)
@@ -157,7 +161,7 @@ class Allocations:
                 return Statement(
                     found[0], opening, entries, changes(_terms_before(reader, entries), entries)
                 )
-        raise self._not_visible(asker, number)
+        raise self._not_visible(identity, number)
 
     def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
         """Return journal entries of all allocations that `query.sight` includes."""
@@ -166,18 +170,18 @@ class Allocations:
 
     # --- changing ---
 
-    def open(self, asker: Asker, request: Open) -> Outcome:
-        """Create an allocation. Raises Forbidden, Unknown."""
-        check_allowed(asker, Action.OPEN_ALLOCATION)
+    def open(self, identity: Identity, request: Open) -> Outcome:
+        """Create an allocation. Raises Forbidden, NotFound."""
+        check_allowed(identity, Action.OPEN_ALLOCATION)
         self._directory.by_id(request.project)
-        return self._ask(asker, request)
+        return self._ask(identity, request)
 
     def amend(
-        self, asker: Asker, number: int, terms: TermChanges, comment: str, key: str | None
+        self, identity: Identity, number: int, terms: TermChanges, comment: str, key: str | None
     ) -> Outcome:
-        """Change the terms of an allocation. Raises Forbidden, Unknown."""
-        allocation = self.get(asker, number)
-        check_allowed(asker, Action.AMEND_ALLOCATION)
+        """Change the terms of an allocation. Raises Forbidden, NotFound."""
+        allocation = self.get(identity, number)
+        check_allowed(identity, Action.AMEND_ALLOCATION)
         changes = msgspec.structs.asdict(terms)
         request = Amend(
             allocation=number,
@@ -187,52 +191,54 @@ class Allocations:
             key=key,
             **changes,
         )
-        return self._ask(asker, request)
+        return self._ask(identity, request)
 
-    def set_cap(self, asker: Asker, request: SetCap) -> Outcome:
-        """Cap a user's share of an allocation. Raises Forbidden, Unknown.
+    def set_cap(self, identity: Identity, request: SetCap) -> Outcome:
+        """Cap a user's share of an allocation. Raises Forbidden, NotFound.
 
         The ledger checks, with the roles of that moment, if the user may cap this one.
         """
-        project = self.get(asker, request.allocation).project
-        check_allowed(asker, Action.SET_CAP, project)
+        project = self.get(identity, request.allocation).project
+        check_allowed(identity, Action.SET_CAP, project)
         return self._ask(
-            asker,
+            identity,
             msgspec.structs.replace(
-                request, project=project, by=None if asker.superuser else asker.uid
+                request, project=project, by=None if identity.superuser else identity.uid
             ),
         )
 
-    def deposit(self, asker: Asker, request: Deposit) -> Outcome:
-        """Deposit credit. Raises Forbidden, Unknown."""
-        self.get(asker, request.allocation)
-        check_allowed(asker, Action.DEPOSIT)
-        return self._ask(asker, request)
+    def deposit(self, identity: Identity, request: Deposit) -> Outcome:
+        """Deposit credit. Raises Forbidden, NotFound."""
+        self.get(identity, request.allocation)
+        check_allowed(identity, Action.DEPOSIT)
+        return self._ask(identity, request)
 
-    def withdraw(self, asker: Asker, request: Withdraw) -> Outcome:
-        """Withdraw unused credit. Raises Forbidden, Unknown."""
-        self.get(asker, request.allocation)
-        check_allowed(asker, Action.WITHDRAW)
-        return self._ask(asker, request)
+    def withdraw(self, identity: Identity, request: Withdraw) -> Outcome:
+        """Withdraw unused credit. Raises Forbidden, NotFound."""
+        self.get(identity, request.allocation)
+        check_allowed(identity, Action.WITHDRAW)
+        return self._ask(identity, request)
 
-    def transfer(self, asker: Asker, request: Transfer) -> Outcome:
+    def transfer(self, identity: Identity, request: Transfer) -> Outcome:
         """Move credit between allocations of projects that the user leads. Raises Forbidden,
-        Unknown.
+        NotFound.
         """
-        check_allowed(asker, Action.TRANSFER, self.get(asker, request.source).project)
-        check_allowed(asker, Action.TRANSFER, self._transfer_target(asker, request.target).project)
-        return self._ask(asker, request)
+        check_allowed(identity, Action.TRANSFER, self.get(identity, request.source).project)
+        check_allowed(
+            identity, Action.TRANSFER, self._transfer_target(identity, request.target).project
+        )
+        return self._ask(identity, request)
 
-    def _transfer_target(self, asker: Asker, number: int) -> Allocation:
-        """Return the allocation that receives the credit. Raises Unknown."""
+    def _transfer_target(self, identity: Identity, number: int) -> Allocation:
+        """Return the allocation that receives the credit. Raises NotFound."""
         try:
-            return self.get(asker, number)
-        except Unknown as missing:
+            return self.get(identity, number)
+        except NotFound as missing:
             missing.field = "to"
             raise
 
-    def _ask(self, asker: Asker, request: Request) -> Outcome:
-        return apply_request(self._handler, asker, request, self._clock.now())
+    def _ask(self, identity: Identity, request: Request) -> Outcome:
+        return apply_request(self._handler, identity, request, self._clock.now())
 
 
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:

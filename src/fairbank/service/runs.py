@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import GroupPage, Page, RefusalQuery, RunQuery, Usage, UsageBy, UsageQuery
 from fairbank.bank.quote import usable
-from fairbank.bank.refusal import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
+from fairbank.bank.refusals import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
+from fairbank.bank.requests import Refund
+from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Refund
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.memberships import Memberships
 from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.available_credit import (
@@ -28,7 +28,7 @@ from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Store
 
 _CREDIT_REASONS = (
-    Reason.OVERDRAWN,
+    Reason.INSUFFICIENT_CREDIT,
     Reason.CAPPED,
     Reason.NO_ALLOCATION,
     Reason.FROZEN,
@@ -63,11 +63,13 @@ class Runs:
         with self._store.reading() as reader:
             return reader.runs(query, page)
 
-    def get(self, asker: Asker, number: int) -> RunRecord:
-        """Return a run. Raises Unknown for a missing run as for a run of others."""
-        found = self.find(RunQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+    def get(self, identity: Identity, number: int) -> RunRecord:
+        """Return a run. Raises NotFound for a missing run as for a run of others."""
+        found = self.find(
+            RunQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no job record {number}",
                 field="id",
                 remedy="list them with: fairbank jobs",
@@ -80,11 +82,13 @@ class Runs:
             entries = reader.refusals(query, page)
         return [(entry, refusal_of(entry)) for entry in entries]
 
-    def refusal(self, asker: Asker, number: int) -> tuple[Entry, Refusal]:
-        """Return a refusal. Raises Unknown for a missing refusal as for a refusal of others."""
-        found = self.refusals(RefusalQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+    def refusal(self, identity: Identity, number: int) -> tuple[Entry, Refusal]:
+        """Return a refusal. Raises NotFound for a missing refusal as for a refusal of others."""
+        found = self.refusals(
+            RefusalQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no refusal {number}",
                 field="id",
                 remedy="list them with: fairbank jobs --refused",
@@ -112,9 +116,11 @@ class Runs:
         jobs = [self._uncovered(no) for no in refused]
         near = nearest_allocations(self._store, {each for each in jobs if each is not None})
         return [
-            NOTHING_KNOWN
-            if job is None
-            else Help(account=self._account(job.project_chain[0]), nearest=near.get(job))
+            (
+                NOTHING_KNOWN
+                if job is None
+                else Help(account=self._account(job.project_chain[0]), nearest=near.get(job))
+            )
             for job in jobs
         ]
 
@@ -167,15 +173,20 @@ class Runs:
     # --- changing ---
 
     def refund(
-        self, asker: Asker, number: int, amount: SuMinutes | None, comment: str, key: str | None
+        self,
+        identity: Identity,
+        number: int,
+        amount: SuMinutes | None,
+        comment: str,
+        key: str | None,
     ) -> Outcome:
-        """Refund part of a run's charge; `amount` is None for all of it. Raises Unknown,
+        """Refund part of a run's charge; `amount` is None for all of it. Raises NotFound,
         Forbidden.
         """
-        record = self.get(asker, number)
-        check_allowed(asker, Action.REFUND)
+        record = self.get(identity, number)
+        check_allowed(identity, Action.REFUND)
         request = Refund(run=record.run, amount=amount, comment=comment, key=key)
-        return apply_request(self._handler, asker, request, self._clock.now())
+        return apply_request(self._handler, identity, request, self._clock.now())
 
 
 def _first_sufficient(offers: Offers, asked: int) -> int | None:

@@ -6,15 +6,16 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.client import Address, MungeSigner, Signer, TokenSigner, parse_address
-from fairbank.rest.client.token_file import read_token
+from fairbank.rest.client.signers import read_token
 
 SITE_FILE = "/etc/fairbank/client.toml"
 SITE_SOCKET = "/run/fairbank/fairbank.sock"
 KEYS = {
-    "server": "address of the bank: unix:/run/fairbank/fairbank.sock, http://host:port or"
-    " https://host",
+    "server": (
+        "address of the bank: unix:/run/fairbank/fairbank.sock, http://host:port or https://host"
+    ),
     "server_name": "name of the bank in MUNGE credentials (default: fairbank)",
     "token_file": "file with a token, to sign in over the network; readable by its owner only",
     "munge_socket": "socket of munged, if not the default",
@@ -32,7 +33,9 @@ ENVIRONMENT = {
     "FAIRBANK_DEBUG": "1: show the traceback of a bug",
     "SBATCH_ACCOUNT, SLURM_ACCOUNT": "default project of fairbank quote, before account above",
     "SLURM_CLUSTER_NAME": "default cluster of fairbank quote, before cluster above",
-    "XDG_CACHE_HOME": "directory of the names cached for completion, in fairbank/ (default: ~/.cache)",
+    "XDG_CACHE_HOME": (
+        "directory of the names cached for completion, in fairbank/ (default: ~/.cache)"
+    ),
     "PAGER": "pager of long tables on a terminal (default: less; empty or cat: none)",
     "TERM": "dumb: no pager",
     "NO_COLOR": "any value: no colours",
@@ -43,7 +46,7 @@ ENVIRONMENT = {
 
 
 class Settings(NamedTuple):
-    """Settings of the client, by the keys of KEYS. `is_named`: an option, a variable or a file names the server."""
+    """Settings by the keys of KEYS. `is_named`: an option, a variable or a file names the server."""
 
     server: str
     server_name: str = "fairbank"
@@ -75,7 +78,7 @@ class Settings(NamedTuple):
 
 
 def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
-    """Return each key from the first source that has it. Raises Malformed with file and key."""
+    """Return each key from the first source that has it. Raises InvalidInput with file and key."""
     layers = [
         {key: value for key, value in flags.items() if value},
         {
@@ -126,13 +129,13 @@ def _file(path: str) -> dict[str, str]:
     try:
         values: dict[str, Any] = tomllib.loads(text.decode())
     except ValueError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is not TOML: {bad}", field="client settings", remedy="fix the line named"
         ) from bad
     for key, value in values.items():
         if key not in KEYS or not isinstance(value, str):
             keys = ", ".join(sorted(KEYS))
-            raise Malformed(
+            raise InvalidInput(
                 f"{path}: {key!r} is not a setting, or its value is not text",
                 field=key,
                 remedy=f'a line is KEY = "TEXT"; keys: {keys}',

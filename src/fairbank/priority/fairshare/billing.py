@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, BillingRule, Weights, is_max_candidate
 from fairbank.priority.fairshare.columns import Doubles, Ints
 
@@ -44,7 +44,7 @@ def prices(
     CPUs.
 
     A suffix only divides by powers of two, so one rounding of the exact weight gives what reading
-    and dividing doubles gives. Raises Malformed for a weight whose TRES is not in `names`, and for
+    and dividing doubles gives. Raises InvalidInput for a weight whose TRES is not in `names`, and for
     one beyond the doubles.
     """
     table = np.zeros((len(partitions), len(names)))
@@ -52,7 +52,7 @@ def prices(
     for row, weights in enumerate(partitions):
         for name, weight in (weights or BY_CPU).items():
             if name not in column:
-                raise Malformed(
+                raise InvalidInput(
                     f"partition row {row} has a weight for {name}, which the cluster does not"
                     " count",
                     field="TRESBillingWeights",
@@ -65,7 +65,7 @@ def prices(
 def _double(weight: Fraction | float, row: int, name: str) -> float:
     double = float(weight) if weight < _TOO_MUCH else math.nan
     if not double >= 0:
-        raise Malformed(
+        raise InvalidInput(
             f"partition row {row}: {weight!s:.40} is no weight for {name}",
             field="TRESBillingWeights",
             remedy="a number from 0 to 10 to the power of 300",
@@ -106,7 +106,7 @@ def allocated(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
     """Return the counts [jobs, TRES] that usage and limits use: billing as whole units, without
     energy and TRES that are not used up.
 
-    Raises Malformed as `whole` does.
+    Raises InvalidInput as `whole` does.
     """
     found = np.where(counts == np.uint64(NO_CONSUME), np.uint64(0), counts)
     for place, name in enumerate(names):
@@ -118,12 +118,12 @@ def allocated(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
 
 
 def whole(units: Doubles) -> Wholes:
-    """Return the billing TRES: the units, truncated. Raises Malformed, naming the row, for what 64
+    """Return the billing TRES: the units, truncated. Raises InvalidInput, naming the row, for what 64
     bits do not hold.
     """
     wrong = np.flatnonzero(~((units >= 0) & (units < 2.0**64)))
     if wrong.size:
-        raise Malformed(
+        raise InvalidInput(
             f"row {wrong[0]} bills {units[wrong[0]]} units, which is no 64-bit count",
             field="billing",
             remedy="use smaller weights",

@@ -98,7 +98,7 @@ def faded_costs(jobs: ChargedJobs, seconds: Doubles, decay: Decay) -> Costs:
 
 def may_use(jobs: ChargedJobs) -> Wholes:
     """Return the run-seconds of each TRES that starting jobs reserve: counts by the whole time
-    limit. Raises Malformed above 63 bits.
+    limit. Raises InvalidInput above 63 bits.
     """
     return _by_counts(jobs, jobs.limit * 60 * jobs.factor)
 

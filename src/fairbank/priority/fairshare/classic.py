@@ -13,7 +13,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.columns import Doubles, Long, Longs, quotient
 from fairbank.priority.fairshare.result import Standings, norm_usage
 from fairbank.priority.fairshare.settings import DAMPENING_MAX
@@ -28,7 +28,7 @@ def classic(
 ) -> Standings:
     """Return the factor of every row. Accounts have a factor like users; Slurm prints theirs blank.
 
-    Raises Malformed for invalid usage and for a dampening out of range.
+    Raises InvalidInput for invalid usage and for a dampening out of range.
 
     Args:
         tree: tree of associations.
@@ -38,7 +38,7 @@ def classic(
     """
     if not 1 <= dampening <= DAMPENING_MAX:
         remedy = f"a whole number from 1 to {DAMPENING_MAX}"
-        raise Malformed(
+        raise InvalidInput(
             f"{dampening} is no dampening factor", field="FairShareDampeningFactor", remedy=remedy
         )
     usage = usage_of(tree, usage)

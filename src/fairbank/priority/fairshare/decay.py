@@ -12,7 +12,7 @@ from enum import Enum
 import msgspec
 import numpy as np
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, Instant, parse_duration
 from fairbank.priority.fairshare.columns import Doubles
 
@@ -33,12 +33,12 @@ _MONTHS = {Reset.MONTHLY: 1, Reset.QUARTERLY: 3, Reset.YEARLY: 12}
 
 
 def parse_reset(text: str) -> Reset:
-    """Parse a PriorityUsageResetPeriod. Raises Malformed."""
+    """Parse a PriorityUsageResetPeriod. Raises InvalidInput."""
     try:
         return Reset(text.strip().upper())
     except ValueError as bad:
         words = ", ".join(each.value for each in Reset)
-        raise Malformed(
+        raise InvalidInput(
             f"{text[:40]!r} is not a reset period",
             field="PriorityUsageResetPeriod",
             remedy=f"one of {words}",
@@ -120,11 +120,11 @@ class Decay(msgspec.Struct, frozen=True):
         return 1 - _FADING / self.half_life if self.half_life else 1.0
 
     def remaining(self, seconds: int) -> float:
-        """Return what is left of usage after some seconds; never 0. Raises Malformed if the clock
+        """Return what is left of usage after some seconds; never 0. Raises InvalidInput if the clock
         went back.
         """
         if seconds < 0:
-            raise Malformed(
+            raise InvalidInput(
                 f"the clock went back by {-seconds} s since the last tick",
                 field="now",
                 remedy="give the time of the last tick or a later one",
@@ -155,22 +155,22 @@ def fading(half_life: int, reset: Reset | None = None) -> Decay:
     """Return the decay with this half-life in seconds. `reset` None: slurm.conf has none.
 
     As in Slurm, usage without decay is refused unless PriorityUsageResetPeriod is set, even to
-    NONE. Raises Malformed.
+    NONE. Raises InvalidInput.
     """
     if not 0 <= half_life < 2**32 * 60:
-        raise Malformed(
+        raise InvalidInput(
             f"{half_life} s is not a half-life",
             field="PriorityDecayHalfLife",
             remedy="7-0 for a week, 0 for no decay",
         )
     if half_life % 60:
-        raise Malformed(
+        raise InvalidInput(
             f"{half_life} s is no whole minute",
             field="PriorityDecayHalfLife",
             remedy="Slurm counts it in minutes",
         )
     if half_life == 0 and reset is None:
-        raise Malformed(
+        raise InvalidInput(
             "with half-life 0 usage never fades and nothing resets it",
             field="PriorityUsageResetPeriod",
             remedy="write it down, if only as NONE: usage then counts for ever",
@@ -180,7 +180,7 @@ def fading(half_life: int, reset: Reset | None = None) -> Decay:
 
 def parse_half_life(text: str) -> int:
     """Return the seconds of a PriorityDecayHalfLife such as `7-0`, `14-00:00:00` or `0`, rounded up
-    to minutes. Raises Malformed.
+    to minutes. Raises InvalidInput.
     """
     digits = text.strip().replace(":", "").replace("-", "")
     return (

@@ -29,7 +29,7 @@ _INFINITE = np.float64(np.inf).view(
 
 
 def fair_tree(tree: Tree, usage: ArrayLike) -> FairTreeResult:
-    """Rank every user of the tree. Raises Malformed for invalid usage.
+    """Rank every user of the tree. Raises InvalidInput for invalid usage.
 
     Args:
         tree: tree of associations.

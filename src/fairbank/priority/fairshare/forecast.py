@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.decay import Decay
 
 EVEN = 1.0
@@ -31,7 +31,7 @@ class Standpoint(msgspec.Struct, frozen=True, kw_only=True):
     `usage`: its own. `others`: that of its siblings under Fair Tree, of all others on the cluster
     under the classic rule. `charged`: the part of that which counts as its own because its account
     used it (classic; 0 right below the root and under Fair Tree). `share`: its normalised shares.
-    Raises Malformed for values out of range.
+    Raises InvalidInput for values out of range.
     """
 
     usage: float
@@ -48,7 +48,7 @@ class Standpoint(msgspec.Struct, frozen=True, kw_only=True):
         ):
             if not 0 <= amount <= most or amount == math.inf:
                 top = "" if most == math.inf else f" to {most:g}"
-                raise Malformed(
+                raise InvalidInput(
                     f"{amount} is out of range", field=field, remedy=f"a finite number from 0{top}"
                 )
 
@@ -74,7 +74,7 @@ def back_after(
     who: Standpoint, decay: Decay, *, level: float = EVEN, reset_in: int | None = None
 ) -> Return:
     """Return how long `who` must pause to reach `level`; 0 if it is there or above. Raises
-    Malformed for an invalid level.
+    InvalidInput for an invalid level.
 
     Args:
         who: account that pauses.
@@ -83,7 +83,7 @@ def back_after(
         reset_in: seconds until all usage is reset; None: never.
     """
     if not 0 < level < math.inf:
-        raise Malformed(
+        raise InvalidInput(
             f"{level} is not a level", field="level", remedy="a number above 0; 1 is its share"
         )
     if who.level >= level:

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import SHARES_MAX
 from fairbank.core.tres import Weights
 
@@ -71,10 +71,10 @@ class ShareSource(msgspec.Struct, frozen=True):
 
 def core_tres(peak: Fraction, reference: Fraction) -> Fraction:
     """Return the charge of a core: its peak FLOPs divided by those of the reference chip. Raises
-    Malformed.
+    InvalidInput.
     """
     if not (peak > 0 and reference > 0):
-        raise Malformed(
+        raise InvalidInput(
             "peak FLOPs are more than 0",
             field="peak",
             remedy="give those of one core, of this chip and of the reference",
@@ -86,10 +86,10 @@ def node_weights(node: SharedNode) -> Weights:
     """Return TRES weights by which all cores of a node cost as much as all its memory: for memory
     NumCore * CoreTRES / TotalMem.
 
-    Raises Malformed for a node without cores or memory, or with a negative price of a core.
+    Raises InvalidInput for a node without cores or memory, or with a negative price of a core.
     """
     if node.cores <= 0 or node.memory <= 0 or node.core < 0:
-        raise Malformed(
+        raise InvalidInput(
             f"node {node.name} has no cores or no memory",
             field="node",
             remedy="give cores, core TRES and memory above 0",
@@ -108,15 +108,15 @@ def shares(held: Holdings) -> dict[str, ShareSource]:
     """Return the share of each account: an equal part of the public nodes, its own nodes, and its
     part of those bought together.
 
-    A node in several public partitions counts once. Raises Malformed, naming the node, account or
+    A node in several public partitions counts once. Raises InvalidInput, naming the node, account or
     partition that is unknown, or the impossible parts.
     """
     if not held.accounts:
-        raise Malformed(
+        raise InvalidInput(
             "there are no accounts to share among", field="accounts", remedy="name at least one"
         )
     if twice := _twice(held.accounts):
-        raise Malformed(
+        raise InvalidInput(
             f"account {twice} is named twice", field="accounts", remedy="name each once"
         )
     public = {name for pool in held.public if not pool.requeues for name in pool.nodes}
@@ -136,7 +136,7 @@ def raw_shares(parts: Mapping[str, ShareSource]) -> dict[str, int]:
     stay equal.
 
     Their sum is therefore only about the number of reference cores. An account with any share gets
-    at least 1, because 0 means no priority at all. Raises Malformed above Slurm's maximum.
+    at least 1, because 0 means no priority at all. Raises InvalidInput above Slurm's maximum.
     """
     whole = {
         name: max(int(share.total > 0), int(share.total + Fraction(1, 2)))
@@ -144,7 +144,7 @@ def raw_shares(parts: Mapping[str, ShareSource]) -> dict[str, int]:
     }
     for name, share in whole.items():
         if share > SHARES_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"account {name} would have {share} shares",
                 field="shares",
                 remedy=f"Slurm counts up to {SHARES_MAX}",
@@ -154,11 +154,11 @@ def raw_shares(parts: Mapping[str, ShareSource]) -> dict[str, int]:
 
 def _tres(held: Holdings, names: Sequence[str], field: str) -> Fraction:
     if twice := _twice(names):
-        raise Malformed(f"node {twice} is named twice", field=field, remedy="name each once")
+        raise InvalidInput(f"node {twice} is named twice", field=field, remedy="name each once")
     total = Fraction(0)
     for name in names:
         if (node := held.nodes.get(name)) is None:
-            raise Malformed(
+            raise InvalidInput(
                 f"there is no node {name!r}", field=field, remedy="name nodes of the list of nodes"
             )
         node_weights(node)
@@ -170,7 +170,7 @@ def _divided(bought: Communal, held: Holdings) -> dict[str, Fraction]:
     field = f"communal.{bought.name}"
     all_parts = sum(bought.parts.values(), Fraction(0))
     if all_parts <= 0 or min(bought.parts.values()) < 0:
-        raise Malformed(
+        raise InvalidInput(
             f"the parts of {bought.name} cannot be",
             field=field,
             remedy="give each lab a part of 0 or more, one of them more",
@@ -184,7 +184,7 @@ def _divided(bought: Communal, held: Holdings) -> dict[str, Fraction]:
 
 def _known(account: str, held: Holdings, field: str) -> str:
     if account not in held.accounts:
-        raise Malformed(
+        raise InvalidInput(
             f"there is no account {account!r}", field=field, remedy="name one of the accounts"
         )
     return account

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.billing import Wholes
 from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs
 from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
@@ -93,7 +93,7 @@ class ChargeRows(NamedTuple):
 def lines(rows: Ints, parent: Ints | None = None) -> ChargeRows:
     """Return the own row of each job (-1: none) and, by `parent`, every row above it.
 
-    Raises Malformed, naming the row, for parents that do not lead to a root. `parent`: the row of
+    Raises InvalidInput, naming the row, for parents that do not lead to a root. `parent`: the row of
     each row's parent, -1 for the root.
     """
     climbed = [rows]
@@ -104,7 +104,7 @@ def lines(rows: Ints, parent: Ints | None = None) -> ChargeRows:
         climbed.append(above)
         if len(climbed) > DEPTH_MAX + 1:  # the row itself is the first
             lost = rows[np.flatnonzero(above >= 0)[0]]
-            raise Malformed(
+            raise InvalidInput(
                 f"row {lost}: {DEPTH_MAX} parents above it and no root",
                 field="parent",
                 remedy="mend the circle of parents",
@@ -132,7 +132,7 @@ def add(usage: DecayedUsage, to: ChargeRows, costs: Costs, *, limits: bool) -> N
 def rebuilt(own: DecayedUsage, parent: Ints) -> DecayedUsage:
     """Return the sums of all accounts, computed again from the own usage of each row, as Slurm does
     after a restart and when an account moves. The own usage of an account is that of its deleted
-    users. Raises Malformed.
+    users. Raises InvalidInput.
     """
     to = lines(np.arange(len(parent), dtype=np.int64), parent)
     sums = nothing_used(*own.tres.shape)
@@ -146,7 +146,7 @@ def rebuilt(own: DecayedUsage, parent: Ints) -> DecayedUsage:
 
 
 def set_aside(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
-    """Add to `usage`, in place, the run-seconds that starting jobs may use. Raises Malformed,
+    """Add to `usage`, in place, the run-seconds that starting jobs may use. Raises InvalidInput,
     naming the row, where Slurm would overflow.
     """
     rows, sums = _summed(to, run_seconds)
@@ -163,7 +163,7 @@ def give_back(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
 
 
 def _summed(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
-    """Return the rows that are charged, and the sum for each. Raises Malformed if a sum is above
+    """Return the rows that are charged, and the sum for each. Raises InvalidInput if a sum is above
     the limit.
     """
     rows, place = np.unique(to.row, return_inverse=True)
@@ -180,10 +180,10 @@ def _summed(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
 
 
 def check_counted(run_seconds: Doubles, rows: Ints) -> None:
-    """Raise Malformed, naming the row, if run-seconds [rows, TRES] are above the limit."""
+    """Raise InvalidInput, naming the row, if run-seconds [rows, TRES] are above the limit."""
     wrong = np.flatnonzero(~(run_seconds < COUNTED).all(axis=1))
     if wrong.size:
-        raise Malformed(
+        raise InvalidInput(
             f"row {rows[wrong[0]]} would hold {run_seconds[wrong[0]].max():.3g} run-seconds, more"
             " than a count of 63 bits",
             field="time limit",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 from fairbank.priority.fairshare.charges import (
     ChargedJobs,
@@ -84,7 +84,7 @@ def ticked(
     """Return the usage after a tick at `now`: earlier usage decays, then the use of `running` jobs
     since `last` is added.
 
-    Raises Malformed if the clock went back since `last`.
+    Raises InvalidInput if the clock went back since `last`.
     """
     remaining = rules.decay.remaining(now - last) if last != UNKNOWN else 1.0
     books = UsageLedger(
@@ -110,7 +110,7 @@ def ended(
 def started(
     books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
 ) -> UsageLedger:
-    """Return the usage when `jobs` start: their run-seconds are reserved. Raises Malformed if these
+    """Return the usage when `jobs` start: their run-seconds are reserved. Raises InvalidInput if these
     are above the limit.
     """
     if not rules.limits:
@@ -182,7 +182,7 @@ def recounted(
     """Return the usage after the last of `ticks`, from records of finished and running jobs alone.
 
     A job that ends in the very second of a tick is still charged by it, and gives back its rest
-    before the next. Raises Malformed for ticks that go back, and for a record that ends before it
+    before the next. Raises InvalidInput for ticks that go back, and for a record that ends before it
     starts, naming its row.
 
     Args:
@@ -241,7 +241,7 @@ def _checked(records: ChargedJobs, left: Ints) -> tuple[ChargedJobs, Ints]:
     )
     wrong = np.flatnonzero((records.start > 0) & backwards)
     if wrong.size:
-        raise Malformed(
+        raise InvalidInput(
             f"record row {wrong[0]} ends before it starts",
             field="end",
             remedy="correct the record, or leave it out",

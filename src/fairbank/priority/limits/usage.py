@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import STATIC_TRES, UNLIMITED_MINUTES
 from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind, reason
 
@@ -31,7 +31,7 @@ def _check(field: str, amounts: Mapping[str, float]) -> None:
     for name, amount in amounts.items():
         if not 0 <= amount < math.inf:
             remedy = "a number from 0 up; leave out what is not limited"
-            raise Malformed(
+            raise InvalidInput(
                 f"{name}={amount} is out of range", field=f"{field}[{name}]", remedy=remedy
             )
 
@@ -41,7 +41,7 @@ class AssociationLimits(msgspec.Struct, frozen=True, kw_only=True):
     are in minutes.
 
     `jobs` and `wall` are on no TRES: GrpJobs, MaxJobs, MaxSubmitJobs and so on; GrpWall, MaxWall.
-    Raises Malformed for a negative limit.
+    Raises InvalidInput for a negative limit.
     """
 
     tres: Mapping[LimitKind, Counts] = {}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.priority.multifactor import factors
 from fairbank.priority.multifactor.pending_jobs import FactorScale, Floats, PendingColumns
@@ -99,7 +99,7 @@ def priorities(
     """Return the priority of each job, in one partition and with one QOS: never below 1, because 0
     means held.
 
-    Raises Malformed for a weight of a TRES that the scale does not have.
+    Raises InvalidInput for a weight of a TRES that the scale does not have.
     """
     _check(scale, settings)
     if len(jobs.nice) <= _BLOCK:
@@ -152,7 +152,7 @@ def shown(terms: PriorityTerms) -> Floats:
 def _check(scale: FactorScale, settings: MultifactorSettings) -> None:
     if strange := [name for name in settings.weights.tres if name not in scale.tres]:
         remedy = "take it out, or put it into AccountingStorageTRES"
-        raise Malformed(
+        raise InvalidInput(
             f"{strange[0]} is weighted, and the cluster has no such TRES",
             field="PriorityWeightTRES",
             remedy=remedy,

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX, U32_MAX
 
 Floats = npt.NDArray[np.float64]
@@ -74,7 +74,7 @@ def scale(
     association_max: int = 0,
     totals: Mapping[str, Numbers] | None = None,
 ) -> FactorScale:
-    """Return the scale of a cluster. Raises Malformed.
+    """Return the scale of a cluster. Raises InvalidInput.
 
     Args:
         nodes: active nodes.
@@ -121,7 +121,7 @@ def pending(
 ) -> PendingColumns:
     """Return `count` jobs. Each column is a value for each job, or one for all.
 
-    Raises Malformed, naming the column and the row, for what Slurm does not hold: NaN, infinity, an
+    Raises InvalidInput, naming the column and the row, for what Slurm does not hold: NaN, infinity, an
     unknown partition.
     """
     tres = tres or {}
@@ -174,5 +174,5 @@ def _column(field: str, given: Numbers, count: int, low: float, high: float) -> 
     return column
 
 
-def _wrong(field: str, message: str, remedy: str) -> Malformed:
-    return Malformed(message, field=field, remedy=remedy)
+def _wrong(field: str, message: str, remedy: str) -> InvalidInput:
+    return InvalidInput(message, field=field, remedy=remedy)

@@ -10,7 +10,7 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import DAY
 
@@ -50,7 +50,7 @@ class PriorityWeights(msgspec.Struct, frozen=True, kw_only=True):
     """Weight of each factor: the most that it adds to a priority while factors are normalised.
     Integers, except for TRES.
 
-    Raises Malformed for values that Slurm does not hold, such as NaN and infinity.
+    Raises InvalidInput for values that Slurm does not hold, such as NaN and infinity.
     """
 
     age: int = 0
@@ -66,13 +66,13 @@ class PriorityWeights(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if not (isinstance(value, int) and 0 <= value <= U32_MAX):
                 remedy = f"a whole number from 0 to {U32_MAX}"
-                raise Malformed(
+                raise InvalidInput(
                     f"{value!r} is not a weight", field=f"PriorityWeight{word}", remedy=remedy
                 )
         for name, weight in self.tres.items():
             if not (math.isfinite(weight) and weight >= 0):
                 remedy = "a number from 0 up, such as cpu=1000"
-                raise Malformed(
+                raise InvalidInput(
                     f"{name}={weight} is not a weight", field="PriorityWeightTRES", remedy=remedy
                 )
 
@@ -93,7 +93,7 @@ class MultifactorSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 0 <= self.max_age_seconds <= U32_MAX:
             remedy = f"from 0 to {U32_MAX} seconds; 7-0 is a week"
-            raise Malformed(
+            raise InvalidInput(
                 f"{self.max_age_seconds} s is no age", field="PriorityMaxAge", remedy=remedy
             )
 

@@ -44,7 +44,7 @@ def explain_on_nodes(
 ) -> Explanation:
     """Explain why a job waits, as Slurm's two passes decide.
 
-    A job that may not start at all has no range, unless its time is known. Raises Unknown for a job
+    A job that may not start at all has no range, unless its time is known. Raises NotFound for a job
     that does not wait, or that starts now.
 
     Args:
@@ -91,7 +91,7 @@ def explain(
 ) -> Explanation:
     """Explain why a job waits, by the plan that a pass made from the snapshot.
 
-    Raises Unknown for a job that does not wait.
+    Raises NotFound for a job that does not wait.
     """
     view = job_view(snapshot, plan, number, now)
     said = headline_of(view, awaiting)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import Active, PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import Placement
@@ -21,7 +21,7 @@ def node_snapshot(
 ) -> OnNodes:
     """Return a snapshot with these jobs on empty nodes. The snapshot owns the nodes from now on.
 
-    Raises Malformed for two jobs with the same number, and for running jobs that use more than a
+    Raises InvalidInput for two jobs with the same number, and for running jobs that use more than a
     node has.
     """
     waiting, there = list(pending), sorted(running)
@@ -29,7 +29,7 @@ def node_snapshot(
     numbers.update(each.number for each in there)
     if len(numbers) < numbers.total():
         number, times = numbers.most_common(1)[0]
-        raise Malformed(
+        raise InvalidInput(
             f"job {number} is there {times} times",
             field="jobs",
             remedy="give each job and task a number of its own",
@@ -45,7 +45,7 @@ def node_snapshot(
             for number in sorted(each.number for each in there if each.placement.nodes & wrong)
         )
         remedy = f"look which of these jobs still run there: {jobs}"
-        raise Malformed(
+        raise InvalidInput(
             f"the jobs that run hold more of {names} than there is", field="running", remedy=remedy
         )
     return snapshot

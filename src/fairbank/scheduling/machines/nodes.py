@@ -20,7 +20,7 @@ from fairbank.scheduling.slurm.reservation_rules import ReservationRules
 class Nodes:
     """Cluster with free resources, reservations, preemption rules and limits.
 
-    Raises Malformed for two reservations with the same name.
+    Raises InvalidInput for two reservations with the same name.
     """
 
     def __init__(

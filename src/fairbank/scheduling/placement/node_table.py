@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.hostlist import compress
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
@@ -25,7 +25,7 @@ class NodeTable:
     """Nodes and the partitions that contain them. Neither changes: with a node down it is another
     table.
 
-    Raises Malformed for two nodes or partitions with the same name, Unknown for a node of a
+    Raises InvalidInput for two nodes or partitions with the same name, NotFound for a node of a
     partition that does not exist.
     """
 
@@ -37,7 +37,7 @@ class NodeTable:
         self.nodes = tuple(nodes)
         self.place = {node.name: place for place, node in enumerate(self.nodes)}
         if len(self.place) < len(self.nodes):
-            raise Malformed(
+            raise InvalidInput(
                 f"{_repeated(self.nodes)} is there twice",
                 field="nodes",
                 remedy="give each node a name of its own",
@@ -48,7 +48,7 @@ class NodeTable:
         for rules in partitions:
             if rules.name in self.rules:
                 remedy = "give each partition a name of its own"
-                raise Malformed(
+                raise InvalidInput(
                     f"partition {rules.name} is there twice", field="partitions", remedy=remedy
                 )
             self.rules[rules.name] = rules
@@ -59,7 +59,7 @@ class NodeTable:
             )
 
     def named(self, names: Iterable[str], *, field: str = "nodes") -> NodeSet:
-        """Return the set of these nodes. Raises Unknown, naming `field`, for a node that does not
+        """Return the set of these nodes. Raises NotFound, naming `field`, for a node that does not
         exist.
         """
         found = node_set.NO_NODES
@@ -67,7 +67,7 @@ class NodeTable:
             place = self.place.get(name)
             if place is None:
                 there = compress(node.name for node in self.nodes)
-                raise Unknown(
+                raise NotFound(
                     f"there is no node {name!r}",
                     field=field,
                     remedy=f"there are: {there[:200] or 'none'}",
@@ -76,9 +76,9 @@ class NodeTable:
         return found
 
     def partition(self, name: str) -> tuple[PartitionRules, NodeSet]:
-        """Return the rules and nodes of a partition. Raises Unknown, listing the existing ones."""
+        """Return the rules and nodes of a partition. Raises NotFound, listing the existing ones."""
         if name not in self.rules:
-            raise Unknown(
+            raise NotFound(
                 f"there is no partition {name!r}",
                 field="partition",
                 remedy=f"there are: {', '.join(sorted(self.rules)) or 'none'}",

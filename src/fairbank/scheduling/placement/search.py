@@ -71,8 +71,8 @@ class PlacementSearch:
         self._ever: dict[PlacementRequest, bool] = {}
 
     def request(self, wanted: ResourceRequest, partition: str) -> PlacementRequest:
-        """Return the resolved request. Raises Unknown for a partition or node that does not exist,
-        Malformed for a constraint that cannot be parsed.
+        """Return the resolved request. Raises NotFound for a partition or node that does not exist,
+        InvalidInput for a constraint that cannot be parsed.
         """
         key = wanted, partition
         found = self._known.get(key)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 _MOST = 2**31 - 1
 SECOND = 1_000_000
@@ -51,7 +51,7 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
     a caller that releases its locks during a cycle: without it, that cycle ends with the next
     change of a job or node.
 
-    Raises Malformed, naming the parameter, for a value out of range.
+    Raises InvalidInput, naming the parameter, for a value out of range.
     """
 
     sched_interval: int = 60
@@ -161,7 +161,7 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
     does.
 
     Parameters that change nothing in a pass are ignored, and so are those that are NOT_MODELLED.
-    Raises Malformed, naming `field` and the parameter, for an unknown one and for one out of range,
+    Raises InvalidInput, naming `field` and the parameter, for an unknown one and for one out of range,
     which Slurm would silently replace by its default.
     """
     said: dict[str, int | bool] = {}
@@ -169,10 +169,10 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
         written, has_value, value = each.partition("=")
         name = written.lower()
         if name in said:
-            raise Malformed(f"{name} is given twice", field=field, remedy="give it once")
+            raise InvalidInput(f"{name} is given twice", field=field, remedy="give it once")
         if name in _FLAGS:
             if has_value:
-                raise Malformed(
+                raise InvalidInput(
                     f"{name} takes no value",
                     field=field,
                     remedy=f"write {name} alone, or leave it out",
@@ -188,7 +188,7 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
             said[name] = int(value)
         elif name not in NO_MATTER and name not in NOT_MODELLED:
             known = ", ".join(sorted(_FLAGS | set(_RANGES)))
-            raise Malformed(
+            raise InvalidInput(
                 f"{written[:40]!r} is not a parameter of the scheduler",
                 field=field,
                 remedy=f"there are: {known}",
@@ -196,11 +196,11 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
     return msgspec.convert(said, SchedulerParameters)
 
 
-def _out_of_range(name: str, value: str) -> Malformed:
+def _out_of_range(name: str, value: str) -> InvalidInput:
     allowed = _RANGES[name]
     low = "-1, or from 1" if allowed.low < 0 else f"from {allowed.low}"
     unit = f" ({allowed.unit})" if allowed.unit else ""
-    return Malformed(
+    return InvalidInput(
         f"{value[:40]} is not a {name}",
         field=name,
         remedy=f"a whole number {low} to {allowed.high}{unit}",

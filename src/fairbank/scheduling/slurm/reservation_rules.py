@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fairbank.cluster.reservation import Reservation
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
@@ -15,7 +15,7 @@ from fairbank.scheduling.placement.node_table import NodeTable
 class ReservationRules:
     """Reservations by name, each with those of its nodes that exist.
 
-    Raises Malformed for two with the same name.
+    Raises InvalidInput for two with the same name.
     """
 
     def __init__(self, cluster: NodeTable, reservations: Iterable[Reservation] = ()) -> None:
@@ -24,7 +24,7 @@ class ReservationRules:
         for each in reservations:
             if each.name in self.named:
                 remedy = "give each a name of its own"
-                raise Malformed(
+                raise InvalidInput(
                     f"reservation {each.name} is there twice", field="reservations", remedy=remedy
                 )
             self.named[each.name] = (

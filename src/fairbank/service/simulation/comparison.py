@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.core.errors import Malformed, Trouble, Unknown
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
 from fairbank.service.ops.atomic_file import atomic_write, check_writable
 from fairbank.service.simulation.trace_files import Reader, open_skimmed
@@ -59,7 +59,7 @@ Source = Callable[[], AbstractContextManager[tuple[FastTrace, Extent]]]
 
 @contextmanager
 def in_file(path: Path, reader: Reader = read_fast) -> Iterator[tuple[FastTrace, Extent]]:
-    """Yield the workload in a file. Raises Unknown if it cannot be opened."""
+    """Yield the workload in a file. Raises NotFound if it cannot be opened."""
     with open_skimmed(path, reader) as (trace, file):
         yield trace, Extent(lambda jobs: jobs * file.size // max(file.position(), 1), file.once)
 
@@ -76,7 +76,7 @@ def simulate_each(
     """Return the result of each policy. With a `budget` the bank grants it before, and its payers
     have shares as they have credit, unless `holdings` are given.
 
-    Raises Unknown for a file or policy that does not exist, and Malformed as `simulate` does.
+    Raises NotFound for a file or policy that does not exist, and InvalidInput as `simulate` does.
 
     Args:
         source: opens the workload.
@@ -95,7 +95,7 @@ def simulate_each(
     for policy in policies:
         with source() as (trace, extent):
             if extent.once and len(policies) > 1:
-                raise Malformed(
+                raise InvalidInput(
                     "a pipe can be read only once",
                     field="FILE",
                     remedy="name one --policy, or a file rather than a pipe",
@@ -132,7 +132,7 @@ def simulated(
 
 
 def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
-    """Return the accounts of the shares. Raises Malformed for shares that Slurm would refuse."""
+    """Return the accounts of the shares. Raises InvalidInput for shares that Slurm would refuse."""
     # Imported here: only policies with fair share need NumPy.
     from fairbank.simulator.engine.share_accounts import ShareAccounts  # noqa: PLC0415
 
@@ -142,13 +142,13 @@ def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
 
 
 def check_shares(outcome: SimulationResult, holdings: Mapping[str, int] | None) -> None:
-    """Raise Malformed if the trace has none of the accounts with shares."""
+    """Raise InvalidInput if the trace has none of the accounts with shares."""
     if holdings and outcome.lines and len(outcome.unmatched_accounts) == len(holdings):
         several = ", ".join(outcome.unmatched_accounts[:LISTED]) + (
             ", ..." if len(holdings) > LISTED else ""
         )
         remedy = "name accounts as the trace does; --by tells whether they are users or groups"
-        raise Malformed(
+        raise InvalidInput(
             f"no account of the shares is in this trace: {several}", field="shares", remedy=remedy
         )
 
@@ -180,7 +180,7 @@ def granted(
 
     with source() as (trace, extent):
         if extent.once:
-            raise Malformed(
+            raise InvalidInput(
                 "a pipe can be read only once, and grants are a part of what is used",
                 field="FILE",
                 remedy="name a file",
@@ -204,14 +204,16 @@ def _told(jobs: Workload, tick: Tick | None) -> Iterator[TraceJob]:
 
 
 def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:
-    """Return the policies, by name or as a file describes them. Raises Unknown for one that does
-    not exist, Malformed for an invalid file, and for two policies with the same name.
+    """Return the policies, by name or as a file describes them. Raises NotFound for one that does
+    not exist, InvalidInput for an invalid file, and for two policies with the same name.
     """
     policies = [_policy_of(name) for name in names]
     for number, each in enumerate(policies):
         if any(each.name == other.name for other in policies[:number]):
             remedy = "name the files differently: a policy is called as its file is, without .toml"
-            raise Malformed(f"two policies are called {each.name!r}", field="policy", remedy=remedy)
+            raise InvalidInput(
+                f"two policies are called {each.name!r}", field="policy", remedy=remedy
+            )
     return policies
 
 
@@ -255,11 +257,13 @@ def ticking(name: str, extent: Extent, progress: Progress) -> Tick:
 
 
 def check_starts(path: Path, trace: Path | None) -> None:
-    """Check the file for starts before the work begins. Raises Malformed for the trace itself, and
+    """Check the file for starts before the work begins. Raises InvalidInput for the trace itself, and
     an error of `translate_os_error` if it cannot be written.
     """
     if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
-        raise Malformed(f"{path} is the trace itself", field="starts", remedy="name another file")
+        raise InvalidInput(
+            f"{path} is the trace itself", field="starts", remedy="name another file"
+        )
     try:
         check_writable(path)
     except OSError as error:
@@ -280,13 +284,13 @@ def write_starts(lines: Iterable[str], path: Path) -> None:
 
 
 def read_shares(path: Path) -> Mapping[str, int]:
-    """Read shares from a file. Raises Unknown if it cannot be read, Malformed with the line for
+    """Read shares from a file. Raises NotFound if it cannot be read, InvalidInput with the line for
     invalid content.
     """
     try:
         text = path.read_text("utf-8-sig")
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}",
             field="shares",
             remedy="name a file of lines: account,shares",
@@ -296,7 +300,7 @@ def read_shares(path: Path) -> Mapping[str, int]:
             f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place"
             f" {strange.start + 1} is no UTF-8"
         )
-        raise Malformed(
+        raise InvalidInput(
             what, field="shares", remedy="save it as text in UTF-8, with lines: account,shares"
         ) from strange
     return read_holdings(text.splitlines())
@@ -307,8 +311,8 @@ NAME_MAX = 24
 
 
 def read_policy(path: Path) -> SimulationPolicy:
-    """Return the policy in a file, which has the name of the file. Raises Unknown for one that
-    cannot be read, Malformed naming the key.
+    """Return the policy in a file, which has the name of the file. Raises NotFound for one that
+    cannot be read, InvalidInput naming the key.
     """
     # Imported here because it loads TOML and NumPy, which named policies do not need.
     from fairbank.simulator.engine.policy_settings import PAGE, policy_of  # noqa: PLC0415
@@ -318,15 +322,15 @@ def read_policy(path: Path) -> SimulationPolicy:
             f"a policy is called as its file is: at most {NAME_MAX} printable characters before"
             " .toml"
         )
-        raise Malformed("this file's name is no name of a policy", field="policy", remedy=remedy)
+        raise InvalidInput("this file's name is no name of a policy", field="policy", remedy=remedy)
     try:
         text = path.read_bytes()
     except OSError as error:
         remedy = f"name a file that describes a policy; {PAGE} shows one"
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}", field="policy", remedy=remedy
         ) from error
     try:
         return policy_of(path.stem, text)
-    except Trouble as bad:
+    except FairbankError as bad:
         raise type(bad)(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import parse_instant
 from fairbank.core.validation import parse_toml, validated_settings
@@ -76,13 +76,13 @@ class Modelled(NamedTuple):
 
 
 def centre_of(settings: CentreSettings) -> SyntheticSite:
-    """Return the site. Raises Malformed, naming the field, for an impossible one."""
+    """Return the site. Raises InvalidInput, naming the field, for an impossible one."""
     days = settings.days
     if days is None:
         days = max(1, -(-settings.jobs * USUAL.days // USUAL.jobs))
         if days > DAYS_MAX:
             what = f"{settings.jobs:,} jobs are more than the usual centre runs in {DAYS_MAX} days"
-            raise Malformed(
+            raise InvalidInput(
                 what,
                 field="jobs",
                 remedy="describe a larger centre, and how many days it works: --model FILE",
@@ -105,13 +105,13 @@ def _pool_of(settings: PoolSettings) -> SitePartition:
 
 
 def read_centre(path: Path) -> CentreSettings:
-    """Read a site from a file. Raises Unknown for a file that cannot be read, Malformed with the
+    """Read a site from a file. Raises NotFound for a file that cannot be read, InvalidInput with the
     place for invalid content.
     """
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}",
             field="model",
             remedy="name a file that describes a centre",

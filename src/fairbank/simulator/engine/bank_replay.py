@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.cluster.job import COMPLETED
-from fairbank.cluster.job_details import Particulars
-from fairbank.core.errors import Malformed
+from fairbank.cluster.job_details import JobDetails
+from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import is_name
 from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX
 from fairbank.core.time import LAST_INSTANT, Instant
@@ -131,7 +131,7 @@ def run_events(header: Header, jobs: Iterable[SwfJob]) -> Iterator[ReplayEvent]:
     """Yield all starts and ends of the billable jobs, in order. Memory holds only the jobs that
     wait or run at one time.
 
-    Raises Malformed, with the job, if these are more than OPEN_MAX.
+    Raises InvalidInput, with the job, if these are more than OPEN_MAX.
     """
     zero = header.unix_start_time or 0
     ahead: list[ReplayEvent] = []
@@ -145,7 +145,7 @@ def run_events(header: Header, jobs: Iterable[SwfJob]) -> Iterator[ReplayEvent]:
         if end is not None:
             there += 1
             if there > OPEN_MAX:
-                raise Malformed(
+                raise InvalidInput(
                     f"job {job.number}: more than {OPEN_MAX:,} jobs wait or run at one time",
                     field="FILE",
                     remedy=_FEWER,
@@ -184,17 +184,17 @@ def qos_of(job: SwfJob, header: Header) -> str | None:
     return called if is_name(called) else f"queue{job.queue}"
 
 
-def start_details(job: SwfJob, header: Header) -> Particulars | None:
+def start_details(job: SwfJob, header: Header) -> JobDetails | None:
     """Return the job details that the trace has at the start; None for a job of impossible size."""
     cpus = _processors(job)
     if not _is_possible(job):
         return None
-    return Particulars(
+    return JobDetails(
         cpus=cpus, qos=qos_of(job, header), tres=f"cpu={cpus}", limit_seconds=job.time_limit
     )
 
 
-def end_details(job: SwfJob) -> Particulars | None:
+def end_details(job: SwfJob) -> JobDetails | None:
     """Return the job details that the trace has at the end; None if they are unknown.
 
     Traces have the average time that one processor was busy. The bank judges a time longer than the
@@ -204,7 +204,7 @@ def end_details(job: SwfJob) -> Particulars | None:
     return (
         None
         if not _is_possible(job) or not 0 <= used <= CPU_SECONDS_MAX
-        else Particulars(cpu_seconds=used)
+        else JobDetails(cpu_seconds=used)
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.bank.wish import Open
+from fairbank.bank.requests import Open
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.simulator.engine.bank_replay import Fund, Payer, resource_of_partition
@@ -132,7 +132,7 @@ def _periods_of_fund(
         last = number == len(ends) - 1
         until = minutes if last else minutes * (min(due, grants.end) - begin) // lasts
         if due > start:
-            wish = Open(
+            request = Open(
                 project=project,
                 resource=fund.resource,
                 category="simulated",
@@ -140,5 +140,5 @@ def _periods_of_fund(
                 end=LAST_INSTANT if last else Instant(zero + due),
                 deposit=SuMinutes(until - granted),
             )
-            yield GrantTerms(wish, zero + due)
+            yield GrantTerms(request, zero + due)
             start, granted = due, until

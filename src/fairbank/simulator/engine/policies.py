@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.scheduling.machines.processor_queue import OrderedQueue, PartitionQueue, WidthQueue
 from fairbank.scheduling.policies.fcfs import fcfs, fifo
 from fairbank.scheduling.policies.reservations import conservative, easy
@@ -95,10 +95,10 @@ POLICIES: Mapping[str, SimulationPolicy] = {
 
 
 def policy_named(name: str) -> SimulationPolicy:
-    """Return the policy with a name. Raises Unknown, listing the existing ones."""
+    """Return the policy with a name. Raises NotFound, listing the existing ones."""
     found = POLICIES.get(name)
     if found is None:
-        raise Unknown(
+        raise NotFound(
             f"there is no policy {name!r}",
             field="policy",
             remedy=f"there are: {', '.join(POLICIES)}; or name a file: NAME.toml",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.engine.clock import JobStarts, SimulationClock
 from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.scheduler import SimulationScheduler
@@ -91,13 +91,13 @@ def simulate(
 ) -> SimulationResult:
     """Run a trace under a policy.
 
-    Raises Malformed for a trace that cannot be read, a machine of unknown size, or a policy that
+    Raises InvalidInput for a trace that cannot be read, a machine of unknown size, or a policy that
     uses credit without a bank.
     """
     check_bank(policy, there=plan.grants is not None)
     if plan.fair_starts and plan.grants is not None:
         what = "whether a start was fair is not asked where a bank refuses jobs"
-        raise Malformed(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
+        raise InvalidInput(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
     size = size_of(trace, plan.processors)
     workload = Workload(trace.jobs, size, distinct=trace.names is None)
     scheduler, bank = policy.scheduler(size), None
@@ -161,10 +161,10 @@ def _with_bank(
 
 
 def check_bank(policy: SimulationPolicy, *, there: bool) -> None:
-    """Raise Malformed for a policy that uses credit if there is no bank."""
+    """Raise InvalidInput for a policy that uses credit if there is no bank."""
     if policy.uses_credit and not there:
         remedy = "grant credit: --grant PERCENT; or leave [site_factor] out"
-        raise Malformed(
+        raise InvalidInput(
             f"{policy.name} goes by the credit that is left, and there is no bank",
             field="policy",
             remedy=remedy,

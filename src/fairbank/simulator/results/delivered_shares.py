@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.simulator.engine.clock import JobStarts
 from fairbank.simulator.results.measures import jain
@@ -119,7 +119,7 @@ def _mean(values: Sequence[tuple[float, int]]) -> float | None:
 
 def read_holdings(lines: Iterable[str]) -> dict[str, int]:
     """Parse shares from lines `account,shares`: a number or name of the trace, and an integer. The
-    first line may be a header. Raises Malformed.
+    first line may be a header. Raises InvalidInput.
     """
     holdings: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
@@ -145,7 +145,7 @@ def read_holdings(lines: Iterable[str]) -> dict[str, int]:
             )
         holdings[account] = int(words[1])
     if not sum(holdings.values()):
-        raise Malformed(
+        raise InvalidInput(
             "nobody has shares",
             field="shares",
             remedy="write a line for each account: the account, a comma, its shares",
@@ -166,13 +166,13 @@ def _is_account(word: str) -> bool:
 
 
 def shares_by_number(holdings: Mapping[str, int], names: UserNumbers | None) -> dict[int, int]:
-    """Return the shares by the numbers of a trace, whose names are `names`. Raises Malformed for a
+    """Return the shares by the numbers of a trace, whose names are `names`. Raises InvalidInput for a
     name if the trace has none.
     """
     named = next((each for each in holdings if not each.isdecimal()), None)
     if names is None and named is not None:
         remedy = "write the number that the account has in the trace"
-        raise Malformed(
+        raise InvalidInput(
             f"account {named!r}: this trace knows users and groups by numbers",
             field="shares",
             remedy=remedy,
@@ -211,7 +211,7 @@ class AccountSearch:
         return [account for account, number in self._accounts.items() if number not in met]
 
 
-def _malformed(number: int, what: str, expected: str) -> Malformed:
-    return Malformed(
+def _malformed(number: int, what: str, expected: str) -> InvalidInput:
+    return InvalidInput(
         f"line {number}: {what}, expected {expected}", field="shares", remedy="correct the line"
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import Explanation
 from fairbank.simulator.engine.policies import SimulationPolicy
@@ -48,13 +48,13 @@ def explain_job(
 ) -> JobQueryResult:
     """Simulate until the job starts, and explain why it waited.
 
-    Raises Unknown for a job that does not exist, is not simulated or never waits; Malformed for a
+    Raises NotFound for a job that does not exist, is not simulated or never waits; InvalidInput for a
     time at which it does not wait, for a number that two jobs of a trace have, for a policy that
     uses credit; and as `simulate` does.
     """
     if policy.uses_credit:
         what = f"{policy.name} goes by the credit that is left, and there is no bank here"
-        raise Malformed(what, field="policy", remedy="name a policy without [site_factor]")
+        raise InvalidInput(what, field="policy", remedy="name a policy without [site_factor]")
     zero = trace.header.unix_start_time or 0
     workload = Workload(trace.jobs, size := size_of(trace, asked.processors))
     search = _Search(workload, asked, zero, tick, distinct=trace.names is None)
@@ -92,7 +92,7 @@ class _Search:
                     f"there are two jobs {job.name} in this trace, of second {self.job.submitted}"
                     f" and of second {job.submitted}"
                 )
-                raise Malformed(
+                raise InvalidInput(
                     what,
                     field="JOB",
                     remedy="give one of them another number there, in the first column",
@@ -105,22 +105,24 @@ class _Search:
                         f"job {job.name} was not there yet: it came at {iso(zero + job.submitted)},"
                         f" second {job.submitted} of the trace"
                     )
-                    raise Malformed(what, field="at", remedy="name a time while it waits, or none")
+                    raise InvalidInput(
+                        what, field="at", remedy="name a time while it waits, or none"
+                    )
                 self.job = job
             if self._tick is not None and self._workload.lines % TICK == 0:
                 self._tick(self._workload.lines)
             yield job
 
-    def missing(self) -> Unknown:
+    def missing(self) -> NotFound:
         name = self._asked.job
         for reason, numbers in self._workload.omitted.items():
             if name in numbers:
-                return Unknown(
+                return NotFound(
                     f"job {name} is not simulated: {reason.value}",
                     field="JOB",
                     remedy="ask about another one",
                 )
-        return Unknown(
+        return NotFound(
             f"there is no job {name} in this trace",
             field="JOB",
             remedy="give its number in the trace, the first column",
@@ -145,13 +147,13 @@ def _result(
 ) -> JobQueryResult:
     when = f"{iso(zero + started)}, second {started} of the trace"
     if started == job.submitted:
-        raise Unknown(
+        raise NotFound(
             f"job {job.name} did not wait: under {policy.name} it started when it came, at {when}",
             field="JOB",
         )
     if there is None:
         what = f"job {job.name} does not wait any more: under {policy.name} it started at {when}"
-        raise Malformed(
+        raise InvalidInput(
             what,
             field="at",
             remedy=f"name a time from {iso(zero + job.submitted)} on and before that",

@@ -69,7 +69,7 @@ class FastTrace(NamedTuple):
 
 
 def read_fast(stream: ByteStream) -> FastTrace:
-    """Read a trace. The result is that of `swf.read`, and so are the errors: Malformed, with the
+    """Read a trace. The result is that of `swf.read`, and so are the errors: InvalidInput, with the
     line.
     """
     return read_lines(NumberedLines(stream))

@@ -6,7 +6,7 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.units import AMOUNT_MAX
 
@@ -112,7 +112,7 @@ _CORRECT = "correct the line, or remove it; an unknown value is written -1"
 
 
 def parse_job(line: bytes, number: int) -> SwfJob:
-    """Read line `number`. Raises Malformed unless it has exactly 18 columns of numbers."""
+    """Read line `number`. Raises InvalidInput unless it has exactly 18 columns of numbers."""
     words = line.split()
     if not line.translate(None, PLAIN) and len(words) == len(COLUMNS):
         try:
@@ -129,7 +129,7 @@ def judge(
     unix_start_time: int,
     lines: tuple[bytes, bytes] = (b"", b""),
 ) -> None:
-    """Raise Malformed for a job whose numbers are impossible, or that is out of order.
+    """Raise InvalidInput for a job whose numbers are impossible, or that is out of order.
 
     Args:
         job: parsed job.
@@ -237,7 +237,7 @@ def _number(word: str, name: str, number: int) -> int:
     return whole + 1 if not match[1] and (match[3] or "0")[0] >= "5" else whole
 
 
-def _out_of_range(number: int, name: str, value: str) -> Malformed:
+def _out_of_range(number: int, name: str, value: str) -> InvalidInput:
     return _malformed(
         number, f"{name} is {value}", f"-1 (unknown), or 0 to {LARGEST}", _CORRECT, name
     )
@@ -245,5 +245,5 @@ def _out_of_range(number: int, name: str, value: str) -> Malformed:
 
 def _malformed(
     number: int, what: str, expected: str, remedy: str, field: str | None = None
-) -> Malformed:
-    return Malformed(f"line {number}: {what}, expected {expected}", field=field, remedy=remedy)
+) -> InvalidInput:
+    return InvalidInput(f"line {number}: {what}, expected {expected}", field=field, remedy=remedy)

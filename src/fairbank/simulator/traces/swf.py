@@ -16,7 +16,7 @@ from io import BytesIO
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.header import Header, header_lines, parse_header
 from fairbank.simulator.traces.job_line import SwfJob, judge, parse_job
 
@@ -63,8 +63,8 @@ def read(stream: ByteStream) -> Trace:
     read as -1. Submit times never decrease: the standard sorts by them, and sorting here would need
     the whole trace in memory. Comments after the first job are ignored.
 
-    Raises Malformed with the line, what was expected and the remedy, here or while the jobs are
-    read. Damaged compression is Malformed, too; errors of the disk are passed on.
+    Raises InvalidInput with the line, what was expected and the remedy, here or while the jobs are
+    read. Damaged compression is InvalidInput, too; errors of the disk are passed on.
     """
     numbered = Remarks().bounded(NumberedLines(stream))
     header, first = head_of(numbered)
@@ -89,7 +89,7 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
     """Numbered lines of at most `limit` bytes, without a byte order mark; one by one, or many in a
     block.
 
-    Raises Malformed for a longer line, and if compressed data end early or are damaged.
+    Raises InvalidInput for a longer line, and if compressed data end early or are damaged.
     """
 
     def __init__(self, stream: ByteStream, limit: int = LINE_LIMIT) -> None:
@@ -132,14 +132,14 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
                 f"line {self._number}: the compressed data end here, too early, or are damaged"
                 f" ({bad})"
             )
-            raise Malformed(what, remedy="fetch the file again; gzip -t tests it") from bad
+            raise InvalidInput(what, remedy="fetch the file again; gzip -t tests it") from bad
 
     def _checked(self, number: int, line: bytes) -> bytes:
         if len(line) > self._limit:
             what = (
                 f"line {number}: longer than {self._limit} bytes, expected one job or one comment"
             )
-            raise Malformed(
+            raise InvalidInput(
                 what, remedy="give a trace in the Standard Workload Format: text, one job a line"
             )
         return line.removeprefix(BOM_UTF8) if number == 1 else line
@@ -148,7 +148,7 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
 def write(header: Header, jobs: Iterable[SwfJob]) -> Iterator[str]:
     """Yield the lines of a trace, each with its newline; `read` returns the same header and jobs.
 
-    Raises Malformed for what `read` would refuse.
+    Raises InvalidInput for what `read` would refuse.
     """
     head = list(header_lines(header))
     yield from head
@@ -177,7 +177,7 @@ def is_remark(line: bytes) -> bool:
 
 
 class Remarks:
-    """Counter of comments and blank lines. Raises Malformed above REMARK_LIMIT."""
+    """Counter of comments and blank lines. Raises InvalidInput above REMARK_LIMIT."""
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -189,7 +189,7 @@ class Remarks:
                 f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines,"
                 " expected jobs"
             )
-            raise Malformed(what, remedy="remove the comments that nobody needs")
+            raise InvalidInput(what, remedy="remove the comments that nobody needs")
 
     def bounded(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         """Yield the same lines, with the remarks among them counted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 
 A_MONDAY = Instant(1_756_684_800)  # 2025-09-01
@@ -28,7 +28,7 @@ class SitePartition:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSite:
-    """Machine, users and time span of a synthetic trace. Raises Malformed, naming the field, for an
+    """Machine, users and time span of a synthetic trace. Raises InvalidInput, naming the field, for an
     impossible site.
     """
 
@@ -67,6 +67,6 @@ class SyntheticSite:
 
 def _demand(field: str, holds: bool, expected: str) -> None:
     if not holds:
-        raise Malformed(
+        raise InvalidInput(
             f"this {field} of a synthetic centre cannot be", field=field, remedy=f"give {expected}"
         )

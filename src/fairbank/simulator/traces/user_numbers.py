@@ -7,7 +7,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 NAMES_MAX = 1_000_000
 """Maximum number of names. No site has more users or accounts, and a file of nothing else would
@@ -24,14 +24,14 @@ class UserNumbers:
 
     def number(self, name: str) -> int:
         """Return the number of a name, which may be new; -1, unknown, for an empty name. Raises
-        Malformed above NAMES_MAX.
+        InvalidInput above NAMES_MAX.
         """
         if not name:
             return -1
         found = self._numbers.get(name)
         if found is None:
             if len(self._names) == NAMES_MAX:
-                raise Malformed(
+                raise InvalidInput(
                     f"more than {NAMES_MAX} names, expected those of users or accounts",
                     remedy="look whether the columns are right",
                 )

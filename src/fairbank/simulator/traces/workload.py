@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.types import new_tuple
 from fairbank.simulator.traces.fast_reader import FastLine, FastTrace
 from fairbank.simulator.traces.user_numbers import SeenNumbers
@@ -67,7 +67,7 @@ class Workload:
         self._skimmed, self._size, self._distinct = skimmed, processors, distinct
 
     def __iter__(self) -> Iterator[TraceJob]:
-        """Yield the jobs in the order of the queue. Raises Malformed, with the line, for a trace
+        """Yield the jobs in the order of the queue. Raises InvalidInput, with the line, for a trace
         that cannot be read.
         """
         number, size = 0, self._size
@@ -112,7 +112,7 @@ def size_of(trace: FastTrace, processors: int | None) -> int:
     """Return the number of processors: as given, else as the header says; if that has nodes only,
     one for each.
 
-    Raises Malformed if it is unknown.
+    Raises InvalidInput if it is unknown.
     """
     size = next(
         (
@@ -124,18 +124,18 @@ def size_of(trace: FastTrace, processors: int | None) -> int:
     )
     if size is None:
         if trace.names is not None:  # a log with names is no trace, and has no header
-            raise Malformed(
+            raise InvalidInput(
                 "accounting does not tell how many processors the machine has",
                 field="procs",
                 remedy="say how many: --procs N",
             )
-        raise Malformed(
+        raise InvalidInput(
             "the header of the trace says neither MaxProcs nor MaxNodes",
             field="procs",
             remedy="say how many: --procs N",
         )
     if not 0 < size <= PROCESSORS_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"a machine of {size} processors",
             field="procs",
             remedy=f"give a number from 1 to {PROCESSORS_MAX}",
