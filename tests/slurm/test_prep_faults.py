@@ -176,8 +176,8 @@ def test_answers_to_nothing_are_passed_over(desk: Desk) -> None:
     desk.slurm.wait_for(job, "COMPLETED")
 
 
-def test_a_silent_agent_and_an_open_door(desk: Desk) -> None:
-    with asking(desk.slurm, silence="open", patience="1"):
+def test_open_outage_policy_lets_jobs_run(desk: Desk) -> None:
+    with asking(desk.slurm, outage_policy="open", patience="1"):
         desk.agent.policy = say_nothing
         job = desk.slurm.submit("alice", script=UNTIL_TOLD)
         desk.slurm.wait_for(job, "RUNNING")
@@ -192,10 +192,10 @@ def test_a_silent_agent_and_an_open_door(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"colour": "red"}, {"patience": "soon"}, {"silence": "ajar"}, {"socket": "prep.sock"}],
+    [{"colour": "red"}, {"patience": "soon"}, {"outage_policy": "ajar"}, {"socket": "prep.sock"}],
     ids=str,
 )
-def test_a_parameter_that_is_not_understood_stops_the_controller_at_its_start(
+def test_unknown_parameter_stops_slurmctld_at_its_start(
     desk: Desk, changes: dict[str, str]
 ) -> None:
     (name, value), *_ = changes.items()

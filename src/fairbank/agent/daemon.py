@@ -20,7 +20,7 @@ from fairbank.agent.metrics import AgentMetrics, status
 from fairbank.agent.outbox import Outbox
 from fairbank.agent.outbox_writer import OutboxWriter
 from fairbank.agent.plugin_connection import PluginConnection
-from fairbank.agent.protocol import UnreadableFrame
+from fairbank.agent.protocol.codec import UnreadableFrame
 from fairbank.agent.protocol.messages import FromAgent, Greeting, PluginMessage
 from fairbank.agent.quarantine import Quarantine
 from fairbank.agent.reports.bank_probe import BankProbe

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from fairbank.agent.incidents import Incident
-from fairbank.agent.protocol import (
+from fairbank.agent.protocol.codec import (
     UnreadableFrame,
     decode_plugin_message,
     encode,

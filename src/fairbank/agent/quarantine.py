@@ -20,7 +20,7 @@ import msgspec
 
 from fairbank.agent.engine import Engine
 from fairbank.agent.outage_policy import OutagePolicy
-from fairbank.agent.protocol import UnreadableFrame
+from fairbank.agent.protocol.codec import UnreadableFrame
 from fairbank.agent.protocol.messages import Ack
 from fairbank.agent.refusal_messages import not_understood, verdict
 from fairbank.agent.reports.report import Receipt

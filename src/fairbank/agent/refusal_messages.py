@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.agent.protocol import one_line
+from fairbank.agent.protocol.codec import one_line
 from fairbank.agent.protocol.messages import Action, Verdict
 from fairbank.agent.reports.results import ReportResult
 
