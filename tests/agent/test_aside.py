@@ -182,7 +182,7 @@ def test_what_cannot_be_put_aside_is_not_acknowledged_until_it_can(centre: Centr
         wait_until(lambda: f"{file} cannot be written" in agent.said(), "a line in the log")
         assert plugin.hear()
         assert 7 not in plugin.answers
-        assert agent.status()["quarantine"]["trouble"]
+        assert agent.status()["quarantine"]["error"]
         file.rmdir()
         plugin.wait([7])
-        assert agent.status()["quarantine"]["trouble"] is None
+        assert agent.status()["quarantine"]["error"] is None

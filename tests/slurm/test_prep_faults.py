@@ -146,13 +146,13 @@ GARBAGE = {
     "not ended": b"\x00\x00\x00\x05hello",
     "NUL": b"\x00\x00\x00\x06hel\x00o\n",
     "another version": b"\x00\x00\x00\x10hello\nversion=2\n",
-    "a huge number": b"\x00\x00\x00\x34noted\nnumber=9999999999999999999999999999999999999\n",
+    "a huge number": b"\x00\x00\x00\x31ack\nnumber=9999999999999999999999999999999999999\n",
     "a web server": b"HTTP/1.1 400 Bad Request\r\n\r\n",
 }
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
-def test_garbage_does_not_harm_the_controller(desk: Desk, garbage: bytes) -> None:
+def test_garbage_does_not_harm_slurmctld(desk: Desk, garbage: bytes) -> None:
     pid = desk.slurm.pid(SLURMCTLD)
     desk.agent.stop()
     desk.agent.raw = garbage

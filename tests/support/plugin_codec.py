@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import get_args
 
 import msgspec
 
 from fairbank.agent.protocol.codec import (
     BODY_MAX,
+    HEADER,
+    REASON_MAX,
+    TEXT_MAX,
     WORDS,
-    check_reason,
-    check_text,
     frame,
     read_fields,
     unknown_kind,
@@ -29,6 +31,8 @@ from fairbank.agent.protocol.messages import (
 from fairbank.core.errors import Malformed
 
 _ACTIONS: tuple[Action, ...] = get_args(Action)
+_WORD = re.compile(r"[A-Za-z0-9_:.-]*", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def decode_agent_message(body: bytes) -> FromAgent:
@@ -59,11 +63,39 @@ def decode_action(word: str) -> Action:
     raise Malformed(f"{word[:40]!r} is no verdict", field="action", remedy=", ".join(_ACTIONS))
 
 
+def check_reason(text: str) -> str:
+    """Return the text if a verdict can carry it as its reason, or raise Malformed."""
+    if not _WORD.fullmatch(text):
+        raise _unfit(text, "reason", REASON_MAX)
+    return check_text(text, "reason", REASON_MAX)
+
+
+def check_text(text: str, field: str = "text", max_bytes: int = TEXT_MAX) -> str:
+    """Return the text if a verdict can carry it, or raise Malformed."""
+    if len(text.encode("utf-8", "replace")) > max_bytes or _CONTROL.search(text):
+        raise _unfit(text, field, max_bytes)
+    return text
+
+
+def _unfit(text: str, field: str, max_bytes: int) -> Malformed:
+    return Malformed(
+        f"{text[:40]!r} is no {field} for a verdict",
+        field=field,
+        remedy=f"one line of at most {max_bytes} bytes",
+    )
+
+
 def encode_plugin_message(message: FromPlugin) -> bytes:
     """Return the frame of a message of the plug-in. Raises Malformed if it does not fit."""
     if isinstance(message, Greeting):
-        return frame("hello", msgspec.structs.asdict(message), BODY_MAX)
-    return frame(WORDS[type(message)], _message_fields(message), BODY_MAX)
+        encoded = frame("hello", msgspec.structs.asdict(message))
+    else:
+        fields = _message_fields(message)
+        given = {key: value for key, value in fields.items() if value is not None}
+        encoded = frame(WORDS[type(message)], given)
+    if len(encoded) > HEADER + BODY_MAX:
+        raise Malformed(f"a frame of {len(encoded)} bytes", field="frame")
+    return encoded
 
 
 def _message_fields(message: PluginMessage) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from fairbank.agent.settings import read_agent_settings, settings_file
@@ -71,22 +72,16 @@ def _response(header: bytes, pages: Mapping[str, Page]) -> bytes:
     method, _, rest = header.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0].decode("ascii", "replace")
     if method not in (b"GET", b"HEAD"):
-        status, (content_type, body) = (
-            "405 Method Not Allowed",
-            as_json({"title": "malformed", "detail": "only GET is allowed here"}),
-        )
+        status = HTTPStatus.METHOD_NOT_ALLOWED
+        page = as_json({"title": "malformed", "detail": "only GET is allowed here"})
     elif path not in pages:
-        status, (content_type, body) = (
-            "404 Not Found",
-            as_json({"title": "unknown", "detail": f"the pages are {', '.join(pages)}"}),
-        )
+        status = HTTPStatus.NOT_FOUND
+        page = as_json({"title": "unknown", "detail": f"the pages are {', '.join(pages)}"})
     else:
-        status, (content_type, body) = "200 OK", pages[path]()
-    lines = (
-        f"HTTP/1.1 {status}",
-        f"Content-Type: {content_type}",
-        f"Content-Length: {len(body)}",
-        "Connection: close",
+        status, page = HTTPStatus.OK, pages[path]()
+    content_type, body = page
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {content_type}\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
-    head = "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
-    return head + (b"" if method == b"HEAD" else body)
+    return head.encode() + (b"" if method == b"HEAD" else body)

@@ -185,7 +185,7 @@ class Agent:
     # ------------------------------------------------------------------ plug-in handler
 
     def on_greeting(self, connection: PluginConnection, greeting: Greeting) -> None:
-        self.metrics.plugins = len(self._connections)
+        self.metrics.plugin_connections = len(self._connections)
         _log.info(
             "slurmctld %s of cluster %s is connected: %s",
             greeting.slurm,
@@ -207,7 +207,7 @@ class Agent:
         self.pump_soon()
 
     def on_close(self, connection: PluginConnection) -> None:
-        self.metrics.plugins = len(self._connections)
+        self.metrics.plugin_connections = len(self._connections)
         if connection.greeting is not None:
             _log.info("slurmctld is not connected any more: %s", connection.peer)
 
@@ -261,7 +261,7 @@ class Agent:
         for connection, replies in by_connection.items():
             connection.send(replies)
         waits, self.engine.waits = self.engine.waits, []
-        self.metrics.waited(waits)
+        self.metrics.record_waits(waits)
 
     def _pause_when_behind(self) -> None:
         behind = self._writer.is_behind

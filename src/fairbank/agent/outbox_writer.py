@@ -71,7 +71,7 @@ class OutboxWriter:
         # A pause between transactions, because reports that the bank answers at once need not be
         # written at all. But a refusal is sent only after it is written, so it does not wait.
         pause = self._pause_until - now
-        has_refusals = bool(changes.replies) and self._flow.disk_trouble is None
+        has_refusals = bool(changes.replies) and self._flow.disk_error is None
         if pause > 0 and not has_refusals:
             if not self._write_scheduled:
                 self._write_scheduled = True

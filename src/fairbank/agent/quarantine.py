@@ -21,8 +21,7 @@ import msgspec
 from fairbank.agent.engine import Engine
 from fairbank.agent.outage_policy import OutagePolicy
 from fairbank.agent.protocol.codec import UnreadableFrame
-from fairbank.agent.protocol.messages import Ack
-from fairbank.agent.refusal_messages import not_understood, verdict
+from fairbank.agent.refusal_messages import UNREADABLE_TEXT, deferred
 from fairbank.agent.reports.report import Receipt
 from fairbank.core.time import iso
 
@@ -108,7 +107,7 @@ class Quarantine:
         self._file = QuarantineFile(self.path)
         self._thread = ThreadPoolExecutor(1, "quarantine")
         self._waiting: list[tuple[Receipt, UnreadableFrame]] = []
-        self._writing, self._trouble = False, ""
+        self._writing, self._error = False, ""
         self._logged: set[tuple[str, str | None]] = set()
 
     def take(self, connection: object, peer: str, frames: Sequence[UnreadableFrame]) -> None:
@@ -121,7 +120,7 @@ class Quarantine:
         """
         for frame in frames:
             receipt = Receipt(connection, frame.number)
-            self._engine.counts["quarantined", frame.kind] += 1
+            self._engine.counts["unreadable_frames", frame.kind] += 1
             self._log_once(peer, frame)
             if frame.is_prolog:
                 self._answer(receipt, frame)
@@ -134,51 +133,41 @@ class Quarantine:
 
     def _answer(self, receipt: Receipt, frame: UnreadableFrame) -> None:
         is_open = self._engine.terms_of(frame.partition).outage_policy is OutagePolicy.OPEN
-        label = "not understood: run" if is_open else "not understood: deferred"
-        self._engine.counts["answers", label] += 1
-        refusal = None if is_open else not_understood(batch=frame.batch)
-        self._engine.flow.replies.append((receipt, verdict(frame.number, refusal)))
+        self._engine.counts["verdicts", f"unreadable: {'run' if is_open else 'deferred'}"] += 1
+        refusal = None if is_open else deferred(UNREADABLE_TEXT, batch=frame.batch)
+        self._engine.flow.reply([receipt], refusal)
 
     def _log_once(self, peer: str, frame: UnreadableFrame) -> None:
         """Log the first frame of each kind and error in the life of this agent."""
-        what = (frame.kind, frame.why.field)
-        if what not in self._logged:
-            self._logged.add(what)
-            _log.error(
-                "%s: a frame is not understood: %s; it is kept in %s; %s",
-                peer,
-                frame.error,
-                self.path,
-                self.remedy,
-            )
+        kind = (frame.kind, frame.why.field)
+        if kind not in self._logged:
+            self._logged.add(kind)
+            text = "%s: a frame is not understood: %s; it is kept in %s; %s"
+            _log.error(text, peer, frame.error, self.path, self.remedy)
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
-            taken = self._waiting[:]
-            frames = [frame for _, frame in taken]
+            batch = self._waiting[:]
+            frames, now = [frame for _, frame in batch], int(time.time())
             try:
-                await loop.run_in_executor(
-                    self._thread, self._file.append, frames, int(time.time())
-                )
+                await loop.run_in_executor(self._thread, self._file.append, frames, now)
             except OSError as error:
-                if not self._trouble:
+                if not self._error:
                     _log.error(
                         "%s cannot be written: %s; free space on its disk. Until then frames that "
                         "are not understood wait",
                         self.path,
                         error,
                     )
-                self._trouble = str(error)
+                self._error = str(error)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            self._trouble = ""
-            del self._waiting[: len(taken)]
-            self._engine.flow.replies += [
-                (receipt, Ack(number=frame.number))
-                for receipt, frame in taken
-                if not frame.is_prolog
-            ]
+            self._error = ""
+            del self._waiting[: len(batch)]
+            for receipt, frame in batch:
+                if not frame.is_prolog:
+                    self._engine.flow.acknowledge(receipt)
             self._on_change()
         self._writing = False
 
@@ -196,7 +185,7 @@ class Quarantine:
             "path": str(self.path),
             "frames": frames,
             "last": self._file.last if frames else None,
-            "trouble": self._trouble or None,
+            "error": self._error or None,
             "remedy": self.remedy,
         }
 

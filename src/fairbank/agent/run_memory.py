@@ -167,37 +167,24 @@ class PrologQuestion(msgspec.Struct, eq=False):
 
 
 class PrologQuestions:
-    """Open prolog questions, at most one per run, and their deadlines."""
+    """Questions by their runs (`open`), and their deadlines."""
 
     def __init__(self) -> None:
-        self._open: dict[str, PrologQuestion] = {}
-        # Also of questions that were taken since; they are skipped when their time comes.
+        self.open: dict[str, PrologQuestion] = {}
+        # Also of questions that were decided since; they are skipped when their time comes.
         self._deadlines: list[tuple[float, str]] = []
 
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def __contains__(self, run: str) -> bool:
-        return run in self._open
-
-    def keep(self, run: str, question: PrologQuestion) -> None:
-        self._open[run] = question
+    def add(self, run: str, question: PrologQuestion) -> None:
+        self.open[run] = question
         heapq.heappush(self._deadlines, (question.deadline, run))
 
-    def get(self, run: str) -> PrologQuestion | None:
-        return self._open.get(run)
-
-    def take(self, run: str) -> PrologQuestion | None:
-        """Remove and return the question of a run."""
-        return self._open.pop(run, None)
-
-    def overdue(self, now: float) -> Iterator[str]:
-        """Yield the runs whose question has waited long enough."""
+    def overdue(self, now: float) -> Iterator[tuple[str, PrologQuestion]]:
+        """Yield the questions that have waited long enough, with their runs."""
         while self._deadlines and self._deadlines[0][0] <= now:
             deadline, run = heapq.heappop(self._deadlines)
-            question = self._open.get(run)
+            question = self.open.get(run)
             if question is not None and question.deadline == deadline:
-                yield run
+                yield run, question
 
     def next_deadline(self) -> float | None:
         return self._deadlines[0][0] if self._deadlines else None

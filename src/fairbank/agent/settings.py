@@ -62,12 +62,16 @@ class BankConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=
     munge_socket: Absolute | None = None
     libmunge: str | None = None
 
-    def signer(self) -> Signer:
-        """Return the signer. Raises Unknown, Forbidden, Malformed if the token cannot be read."""
-        if parse_address(self.server, field="bank.server").scheme == "unix":
+    def signer(self, token_file: str | None = None) -> Signer:
+        """Return the signer, with another token if a file is given.
+
+        Raises Unknown, Forbidden, Malformed if the token cannot be read.
+        """
+        is_local = parse_address(self.server, field="bank.server").scheme == "unix"
+        if path := token_file or (None if is_local else self.token_file):
+            return TokenSigner(read_token(path))
+        if is_local:
             return Signer()
-        if self.token_file:
-            return TokenSigner(read_token(self.token_file))
         return MungeSigner(self.name, socket=self.munge_socket, library=self.libmunge)
 
 
@@ -109,10 +113,6 @@ class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     expiry: Bend = Bend()
     token_file: Absolute | None = None
 
-    def signer(self, bank: BankConnectionSettings) -> Signer:
-        """Return the signer. Raises Unknown, Forbidden, Malformed if the token cannot be read."""
-        return TokenSigner(read_token(self.token_file)) if self.token_file else bank.signer()
-
 
 class ReleaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Release of jobs that were held for lack of credit, once the bank would pay for them.
@@ -127,10 +127,6 @@ class ReleaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     every: Seconds = 60.0
     again: Annotated[float, msgspec.Meta(ge=60, le=86_400)] = 600.0
     token_file: Absolute | None = None
-
-    def signer(self, bank: BankConnectionSettings) -> Signer:
-        """Return the signer. Raises Unknown, Forbidden, Malformed if the token cannot be read."""
-        return TokenSigner(read_token(self.token_file)) if self.token_file else bank.signer()
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

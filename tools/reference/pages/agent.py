@@ -5,10 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.agent import settings as agent
-from fairbank.agent.engine import Engine
-from fairbank.agent.metrics import AgentMetrics
+from fairbank.agent.metrics import COUNTERS, GAUGES, PREFIX, VERDICT_SECONDS
 from fairbank.agent.outage_policy import PartitionTerms
-from fairbank.agent.reports.bank_probe import ProbeResults
 from fairbank.agent.reports.bank_status import SenderSettings
 from fairbank.agent.reports.report import OVERTIME_SECONDS
 from fairbank.agent.run_states import state_diagram
@@ -64,18 +62,19 @@ def agent_page() -> str:
         "",
     ]
     lines += CLOCKS.splitlines()
-    core = Engine(lambda partition: PartitionTerms(), SenderSettings(), life="", now=0.0)
     lines += [
         "## Metrics",
         "",
         "`GET /metrics` on the control socket, or on its port:",
         "",
-        "| Metric | Meaning |",
-        "| --- | --- |",
-    ]
-    lines += [
-        f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |"
-        for each in AgentMetrics(core, ProbeResults()).families()
+        "| Metric | Labels | Meaning |",
+        "| --- | --- | --- |",
+        *(f"| `{PREFIX}{name}` | | {text} |" for name, text in GAUGES.items()),
+        *(
+            f"| `{PREFIX}{name}_total` | {', '.join(f'`{label}`' for label in labels)} | {text} |"
+            for name, (text, labels) in COUNTERS.items()
+        ),
+        f"| `{PREFIX}verdict_seconds` | `le` | Histogram: {VERDICT_SECONDS} |",
     ]
     return "\n".join(lines) + "\n"
 

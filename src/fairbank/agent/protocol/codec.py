@@ -22,6 +22,7 @@ from fairbank.agent.protocol.messages import (
     FromPlugin,
     Greeting,
     LimitEvent,
+    PluginMessage,
     PrologRequest,
     Verdict,
     Welcome,
@@ -35,7 +36,6 @@ BODY_MAX = 16_384
 AGENT_BODY_MAX = 4_096
 REASON_MAX, TEXT_MAX = 63, 511  # bytes; the plug-in's buffers hold one more for the final NUL
 
-_WORD = re.compile(r"[A-Za-z0-9_:.-]*", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CONTROL_IN_LINE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f%]")
@@ -43,12 +43,14 @@ _HALF_ESCAPE = re.compile(r"%(?![0-9A-F]{2})")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 _DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e[+-][0-9]{1,3})?", re.ASCII)
 
+_REMEDY = f"speak version {VERSION} of the protocol"
+
 KINDS: Mapping[str, type[PrologRequest | LimitEvent | EpilogEvent]] = {
     "prolog": PrologRequest,
     "limit": LimitEvent,
     "epilog": EpilogEvent,
 }
-WORDS = {message: word for word, message in KINDS.items()}
+WORDS: Mapping[type[PluginMessage], str] = {message: word for word, message in KINDS.items()}
 
 
 def split_frames(received: bytes, *, max_body: int = BODY_MAX) -> tuple[list[bytes], bytes]:
@@ -62,9 +64,8 @@ def split_frames(received: bytes, *, max_body: int = BODY_MAX) -> tuple[list[byt
     while len(received) - begin >= HEADER:
         length = int.from_bytes(received[begin : begin + HEADER], "big")
         if length > max_body:
-            raise Malformed(
-                f"a frame of {length} bytes", field="frame", remedy=f"at most {max_body} bytes"
-            )
+            remedy = f"at most {max_body} bytes"
+            raise Malformed(f"a frame of {length} bytes", field="frame", remedy=remedy)
         if len(received) - begin < HEADER + length:
             break
         bodies.append(received[begin + HEADER : begin + HEADER + length])
@@ -76,33 +77,6 @@ def one_line(text: str, max_bytes: int = TEXT_MAX) -> str:
     """Return the text as one line, cut at a character to what a verdict can carry."""
     line = _CONTROL.sub(" ", text)
     return line.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
-
-
-def escape(value: str) -> str:
-    """Return the value as it stands in a line of a body."""
-    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", value)
-
-
-def check_reason(text: str) -> str:
-    """Return the text if a verdict can carry it as its reason, or raise Malformed."""
-    if not _WORD.fullmatch(text):
-        raise _unfit(text, "reason", REASON_MAX)
-    return check_text(text, "reason", REASON_MAX)
-
-
-def check_text(text: str, field: str = "text", max_bytes: int = TEXT_MAX) -> str:
-    """Return the text if a verdict can carry it, or raise Malformed."""
-    if len(text.encode("utf-8", "replace")) > max_bytes or _CONTROL.search(text):
-        raise _unfit(text, field, max_bytes)
-    return text
-
-
-def _unfit(text: str, field: str, max_bytes: int) -> Malformed:
-    return Malformed(
-        f"{text[:40]!r} is no {field} for a verdict",
-        field=field,
-        remedy=f"one line of at most {max_bytes} bytes",
-    )
 
 
 def parse_integer(text: str, low: int = 0, high: int = ID_MAX) -> int | None:
@@ -122,20 +96,16 @@ def read_fields(body: bytes) -> tuple[str, Fields]:
         raise Malformed("a frame that is no UTF-8", field="frame", remedy="UTF-8") from None
     word, *lines = text.split("\n")
     if not lines or lines.pop() != "":
-        raise Malformed(
-            "a frame that does not end with a line feed", field="frame", remedy="end each line"
-        )
+        text = "a frame that does not end with a line feed"
+        raise Malformed(text, field="frame", remedy="end each line")
     fields: dict[str, str] = {}
     # One search over the body instead of one per line: nearly no body has a control character.
     has_controls = _CONTROL_IN_LINE.search(text) is not None
     for line in lines:
         key, equals, value = line.partition("=")
         if not equals or not key or key in fields or (has_controls and _CONTROL.search(line)):
-            raise Malformed(
-                f"{line[:40]!r} is no line of a frame",
-                field="frame",
-                remedy="key=value, each key once",
-            )
+            text = f"{line[:40]!r} is no line of a frame"
+            raise Malformed(text, field="frame", remedy="key=value, each key once")
         fields[key] = value
     return word, Fields(fields)
 
@@ -156,9 +126,8 @@ class Fields:
         if "%" not in raw:
             return raw
         if _HALF_ESCAPE.search(raw):
-            raise Malformed(
-                f"{raw[:40]!r} has a % that begins nothing", field=key, remedy="write % as %25"
-            )
+            text = f"{raw[:40]!r} has a % that begins nothing"
+            raise Malformed(text, field=key, remedy="write % as %25")
         try:
             return unquote_to_bytes(raw).decode()
         except UnicodeDecodeError:
@@ -169,11 +138,8 @@ class Fields:
         if raw is None:
             raise Malformed(f"{key} is missing", field=key, remedy="send it once")
         if (value := parse_integer(raw, low, high)) is None:
-            raise Malformed(
-                f"{raw[:40]!r} is no {key}",
-                field=key,
-                remedy=f"a whole number from {low} to {high}",
-            )
+            remedy = f"a whole number from {low} to {high}"
+            raise Malformed(f"{raw[:40]!r} is no {key}", field=key, remedy=remedy)
         return value
 
     def pair(self, first: str, second: str) -> tuple[int, int] | None:
@@ -183,11 +149,7 @@ class Fields:
 
     def check_all_taken(self) -> None:
         for key in self._fields:
-            raise Malformed(
-                f"{key[:40]!r} is not known here",
-                field="key",
-                remedy=f"speak version {VERSION} of the protocol",
-            )
+            raise Malformed(f"{key[:40]!r} is not known here", field="key", remedy=_REMEDY)
 
 
 # ------------------------------------------------------------------ decoding
@@ -238,11 +200,7 @@ def decode_plugin_message(body: bytes) -> FromPlugin:
 
 
 def unknown_kind(word: str, sender: str) -> Malformed:
-    return Malformed(
-        f"{word[:40]!r} is no message of {sender}",
-        field="kind",
-        remedy=f"speak version {VERSION} of the protocol",
-    )
+    return Malformed(f"{word[:40]!r} is no message of {sender}", field="kind", remedy=_REMEDY)
 
 
 def _common_fields(fields: Fields) -> dict[str, Any]:
@@ -322,34 +280,26 @@ def salvage(body: bytes, why: Malformed) -> UnreadableFrame | None:
 
 
 def encode(message: FromAgent) -> bytes:
-    """Return the frame of a message of the agent. Raises Malformed if it does not fit."""
+    """Return the frame of a message of the agent."""
     match message:
         case Welcome():
             return frame("hello", {"version": message.version})
         case Ack():
             return frame("ack", {"number": message.number})
         case Verdict():
-            fields = {
-                "number": message.number,
-                "action": message.action,
-                "reason": check_reason(message.reason) or None,
-                "text": check_text(message.text) or None,
-            }
+            fields: dict[str, object] = {"number": message.number, "action": message.action}
+            if message.reason:
+                fields["reason"] = message.reason
+            if message.text:
+                fields["text"] = message.text
             return frame("verdict", fields)
 
 
-def frame(word: str, fields: Mapping[str, object], max_body: int = AGENT_BODY_MAX) -> bytes:
-    """Return the frame with this kind and these fields; a field that is None is left out.
-
-    Args:
-        word: word for the kind.
-        fields: values by key.
-        max_body: largest number of bytes of the body.
-    """
-    lines = [f"{key}={escape(str(value))}\n" for key, value in fields.items() if value is not None]
+def frame(word: str, fields: Mapping[str, object]) -> bytes:
+    """Return the frame with this word for its kind and these fields."""
+    lines = [
+        f"{key}={_ESCAPED.sub(lambda match: f'%{ord(match[0]):02X}', str(value))}\n"
+        for key, value in fields.items()
+    ]
     body = "".join([f"{word}\n", *lines]).encode()
-    if len(body) > max_body:
-        raise Malformed(
-            f"a frame of {len(body)} bytes", field="frame", remedy=f"at most {max_body} bytes"
-        )
     return len(body).to_bytes(HEADER, "big") + body

@@ -59,29 +59,28 @@ def retry_pause(failures: int) -> float:
 
 
 class AfterFailure(Enum):
-    """Treatment of the reports of a request that failed."""
+    """Treatment of the reports of a request that failed; DROP: the bank cannot accept the report."""
 
     RETRY = "retry"
     SPLIT = "split"
     DROP = "drop"
-    """give the report up as one that the bank cannot take"""
 
 
-def after_failure(trouble: Trouble, size: int, attempts: int) -> AfterFailure:
+def after_failure(error: Trouble, size: int, attempts: int) -> AfterFailure:
     """Return what to do with the reports of a request that failed as a whole.
 
-    A bank that is down or denies access is retried for ever: nothing is wrong with the reports. One
-    report that the bank cannot decode, or fails at again and again, is found by halving.
+    A bank that is down or denies access is retried without end: nothing is wrong with the reports.
+    One report that the bank cannot decode, or fails at again and again, is found by halving.
 
     Args:
-        trouble: error of the request.
+        error: error of the request.
         size: reports in it.
         attempts: requests so far that carried its first report.
     """
-    if isinstance(trouble, Malformed):
+    if isinstance(error, Malformed):
         return AfterFailure.SPLIT if size > 1 else AfterFailure.DROP
     # The base class itself is a server error (HTTP 500); its subclasses say what is wrong.
-    if type(trouble) is not Trouble or attempts < _SPLIT_AFTER:
+    if type(error) is not Trouble or attempts < _SPLIT_AFTER:
         return AfterFailure.RETRY
     if size > 1:
         return AfterFailure.SPLIT
@@ -91,24 +90,20 @@ def after_failure(trouble: Trouble, size: int, attempts: int) -> AfterFailure:
 class BankStatus:
     """State of the bank: does it answer reports, and since when; times are monotonic seconds.
 
-    Invariant: `down_since` is None exactly while `trouble` is None and `failures` is 0.
+    Invariant: `down_since` is None exactly while `error` is None and `failures` is 0.
     `contacted_at` is the time of the last result or failure, None before the first.
     """
 
     def __init__(self, now: float) -> None:
-        self.since = now
+        self.since = self.retry_at = now
         self.down_since: float | None = None
-        self.trouble: Trouble | None = None
+        self.error: Trouble | None = None
         self.failures = 0
-        self.retry_at = now
         self.contacted_at: float | None = None
 
     @property
     def up(self) -> bool:
         return self.down_since is None
-
-    def was_contacted_since(self, time: float) -> bool:
-        return self.contacted_at is not None and self.contacted_at >= time
 
     def record_success(self, now: float) -> bool:
         """Record an answer; return whether the bank was down before."""
@@ -116,16 +111,15 @@ class BankStatus:
         if was_down:
             self.since = now
         self.contacted_at = self.retry_at = now
-        self.down_since, self.trouble, self.failures = None, None, 0
+        self.down_since, self.error, self.failures = None, None, 0
         return was_down
 
-    def record_failure(self, trouble: Trouble, now: float) -> bool:
+    def record_failure(self, error: Trouble, now: float) -> bool:
         """Record a failed request; return whether the bank was up before."""
         was_up = self.up
         if was_up:
             self.down_since = self.since = now
-        self.contacted_at = now
-        self.trouble = trouble
+        self.contacted_at, self.error = now, error
         self.failures += 1
         self.retry_at = now + retry_pause(self.failures)
         return was_up
