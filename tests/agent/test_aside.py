@@ -45,22 +45,10 @@ def test_kind_number_partition_and_batch_are_salvaged() -> None:
         encode_plugin_message(asks(7, number=12, partition="gpu"))[4:] + b"shape=round\n", WHY
     )
     assert found is not None
-    assert (found.number, found.kind, found.partition, found.batch, found.is_prolog) == (
-        12,
-        "prolog",
-        "gpu",
-        True,
-        True,
-    )
+    assert (found.number, found.kind, found.partition, found.batch) == (12, "prolog", "gpu", True)
     odd = salvage(b"prelude\nnumber=3\n\xff\nbatch=yes\npartition=a\npartition=b\n", WHY)
     assert odd is not None
-    assert (odd.number, odd.kind, odd.partition, odd.batch, odd.is_prolog) == (
-        3,
-        "other",
-        "",
-        False,
-        False,
-    )
+    assert (odd.number, odd.kind, odd.partition, odd.batch) == (3, "other", "", False)
 
 
 @pytest.mark.parametrize(

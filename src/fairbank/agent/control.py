@@ -15,8 +15,7 @@ from fairbank.rest.client import Client, parse_address
 HEADER_MAX = 8_192
 SECONDS = 5.0
 
-Page = Callable[[], tuple[str, bytes]]
-"""Function that returns a content type and a body."""
+Page = Callable[[], tuple[str, bytes]]  # returns a content type and a body
 
 
 def agent_status(config: str | None) -> dict[str, Any]:
@@ -39,24 +38,16 @@ def as_json(value: object) -> tuple[str, bytes]:
     return "application/json", json.dumps(value).encode()
 
 
-def page_server(
-    pages: Mapping[str, Page],
-) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], asyncio.Task[None]]:
-    """Return a server callback: one request per connection. Slow peers and bad HTTP get nothing."""
-    tasks: set[asyncio.Task[None]] = set()  # the event loop itself keeps no reference
-
-    def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(_serve(reader, writer, pages))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        return task
-
-    return serve
-
-
-async def _serve(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pages: Mapping[str, Page]
+async def serve_page(
+    pages: Mapping[str, Page], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
+    """Answer the one request of a connection. Slow peers and bad HTTP get no answer.
+
+    Args:
+        pages: pages by their paths.
+        reader: stream of the request.
+        writer: stream of the answer.
+    """
     try:
         async with asyncio.timeout(SECONDS):
             header = await reader.readuntil(b"\r\n\r\n")

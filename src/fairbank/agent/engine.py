@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from fairbank.agent import refusal_messages
+from fairbank.agent import refusal_messages, run_events
 from fairbank.agent.incidents import Incident, Incidents
 from fairbank.agent.outage_policy import (
     KnownCredit,
@@ -20,14 +20,15 @@ from fairbank.agent.outage_policy import (
     decide_without_bank,
 )
 from fairbank.agent.protocol.codec import WORDS
-from fairbank.agent.protocol.messages import EpilogEvent, LimitEvent, PluginMessage, PrologRequest
-from fairbank.agent.refusal_messages import PrologRefusal, deferred, verdict
-from fairbank.agent.reports.bank_status import (
-    STABLE_SECONDS,
-    AfterFailure,
-    SenderSettings,
-    after_failure,
+from fairbank.agent.protocol.messages import (
+    EpilogEvent,
+    LimitEvent,
+    PluginMessage,
+    PrologRequest,
+    Verdict,
 )
+from fairbank.agent.refusal_messages import RUN, deferred
+from fairbank.agent.reports.bank_status import STABLE_SECONDS, SenderSettings, after_failure
 from fairbank.agent.reports.flow import ReportFlow
 from fairbank.agent.reports.report import (
     PendingReport,
@@ -38,16 +39,8 @@ from fairbank.agent.reports.report import (
     message_fields,
 )
 from fairbank.agent.reports.results import UNBILLABLE_REASON, ReportResult, ResultKind
-from fairbank.agent.run_events import (
-    Occurrence,
-    adjust_event,
-    end_event,
-    hold_event,
-    limit_event,
-    prolog_event,
-    warning,
-)
-from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions
+from fairbank.agent.run_events import Occurrence
+from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions, replies_to
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
 from fairbank.core.errors import Forbidden, Trouble
 
@@ -113,7 +106,7 @@ class Engine:
         match message:
             case PrologRequest():
                 terms = self.terms_of(message.partition)
-                event = prolog_event(message, terms, bank_up=self.flow.bank.up)
+                event = run_events.prolog_event(message, terms, bank_up=self.flow.bank.up)
                 is_first = known is None or known.state is S.DEFERRED
                 if event is E.PROLOG_UNLIMITED_RUN and is_first:
                     cause.label = "unbillable: run"
@@ -122,14 +115,13 @@ class Engine:
                     cause.refusal = refusal_messages.no_time_limit(terms.refusal)
             case LimitEvent():
                 self._close_question(run)
-                event = limit_event(known, message.limit_seconds)
+                event = run_events.limit_event(known, message.limit_seconds)
             case EpilogEvent():
                 self._close_question(run)
                 event = E.EPILOG if message.begun else E.EPILOG_NEVER_STARTED
-                cause.refusal = known.refusal if known is not None else None
-                if cause.refusal is None:
-                    text = refusal_messages.BANK_DOWN_TEXT
-                    cause.refusal = deferred(text, batch=message.batch)
+                earlier = known.refusal if known is not None else None
+                text = refusal_messages.BANK_DOWN_TEXT
+                cause.refusal = earlier or deferred(text, batch=message.batch)
             case _:
                 raise TypeError(f"{type(message).__name__} is not a message about a run")
         self._apply(event, cause)
@@ -167,16 +159,13 @@ class Engine:
         self.flow.busy -= 1
         first = batch[0]
         match after_failure(error, len(batch), first.attempts):
-            case AfterFailure.RETRY:
+            case "retry":
                 self._retry(batch, error, now)
-            case AfterFailure.SPLIT:
+            case "split":
                 self.flow.queue.split(batch)
-            case AfterFailure.DROP:
-                _log.error(
-                    "dropped a report that the bank cannot accept (%s): %s",
-                    error.message,
-                    first.body.decode(),
-                )
+            case "drop":
+                text = "dropped a report that the bank cannot accept (%s): %s"
+                _log.error(text, error.message, first.body.decode())
                 text = f"{first.kind.value} of {first.run}: {error.message}"
                 self.incidents.record(Incident.DROPPED_REPORT, text, now)
                 result = ReportResult(ResultKind.UNBILLABLE, UNBILLABLE_REASON, error.message)
@@ -199,12 +188,12 @@ class Engine:
         match report.kind:
             case ReportKind.HOLD:
                 terms = self.terms_of(fields["partition"])
-                event = hold_event(result, report, terms)
+                event = run_events.hold_event(result, report, terms)
                 self._prepare_verdict(event, cause, terms, fields["account"])
             case ReportKind.ADJUST:
-                event = adjust_event(result, report)
+                event = run_events.adjust_event(result, report)
             case ReportKind.COMPLETE:
-                event = end_event(result)
+                event = run_events.end_event(result)
         if event is not E.END_TOO_EARLY:  # the only result after which the report is still needed
             self.flow.finish(report)
         if event is not None:
@@ -259,7 +248,8 @@ class Engine:
             if message is not None:
                 limit = message.limit_seconds
             refusal = cause.refusal if new in (S.REFUSED, S.DEFERRED) else None
-            memory.put(cause.run, new, None if new is S.ENDED else limit, refusal)
+            limit = None if new is S.ENDED else limit
+            memory.put(cause.run, KnownRun(new, limit, refusal))
         for effect in effects:
             self._carry_out(effect, event, cause, known)
 
@@ -269,12 +259,12 @@ class Engine:
         receipt = cause.receipt
         match effect:
             case F.WARN:
-                _log.warning("%s", warning(event, cause))
+                _log.warning("%s", run_events.warning(event, cause))
             case F.INCIDENT:
                 text = f"{cause.run}: {cause.text or 'it has no time limit'}"
                 self.incidents.record(Incident.WITHOUT_HOLD, text, cause.now)
             case F.RUN:
-                flow.reply(self._settle_question(cause), None)
+                flow.reply(self._settle_question(cause), RUN)
             case F.REFUSE:
                 self._refuse(cause)
             case F.ASK_BANK | F.JOIN_QUESTION if isinstance(message, PrologRequest) and receipt:
@@ -285,7 +275,7 @@ class Engine:
             case F.SEND_HOLD | F.SEND_ADJUST | F.SEND_END if message and receipt:
                 flow.send(_REPORTS[effect], message, receipt, cause.now)
             case F.REPEAT_REFUSAL if receipt:
-                refusal = known.refusal if known is not None else None
+                refusal = (known.refusal if known is not None else None) or RUN
                 self._note_deferral(refusal, cause.now)
                 flow.reply([receipt], refusal)
             case F.ACK if receipt:
@@ -324,7 +314,7 @@ class Engine:
     def _close_question(self, run: str) -> None:
         """Close a question that slurmctld does not wait for any more: it has gone on."""
         if (question := self.questions.open.pop(run, None)) is not None:
-            self.flow.reply(question.receipts, None)
+            self.flow.reply(question.receipts, RUN)
             if question.report is not None:
                 self.flow.deprioritise(question.report)
 
@@ -341,17 +331,16 @@ class Engine:
         return receipts
 
     def _refuse(self, cause: Occurrence) -> None:
-        refusal = cause.refusal
+        refusal = cause.refusal or RUN
         self._note_deferral(refusal, cause.now)
-        if refusal is not None and cause.result is not None:
+        if cause.result is not None:
             _log.info("%s is refused: %s", cause.run, refusal.text)
         # With the changes and not with the replies: a refusal is stored before it is sent.
-        self.flow.memory.changes.replies += [
-            (receipt, verdict(receipt.number, refusal)) for receipt in self._settle_question(cause)
-        ]
+        receipts = self._settle_question(cause)
+        self.flow.memory.changes.replies += replies_to(receipts, refusal)
 
-    def _note_deferral(self, refusal: PrologRefusal | None, now: float) -> None:
-        if refusal is not None and refusal.reason == refusal_messages.BANK_DOWN:
+    def _note_deferral(self, refusal: Verdict, now: float) -> None:
+        if refusal.reason == refusal_messages.BANK_DOWN:
             self.deferred_at = now
 
     def take_reconnect(self, now: float) -> bool:

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from fairbank.agent.refusal_messages import BANK_DOWN_TEXT, PrologRefusal, deferred
+from fairbank.agent.protocol.messages import Verdict
+from fairbank.agent.refusal_messages import BANK_DOWN_TEXT, deferred
 from fairbank.agent.reports.results import ReportResult, ResultKind
 from fairbank.core.units import round_up
 
@@ -138,7 +139,7 @@ def _place(report: Mapping[str, Any]) -> str:
 
 def decide_without_bank(
     terms: PartitionTerms, report: Mapping[str, Any], credit: KnownCredit, *, batch: bool
-) -> PrologRefusal | None:
+) -> Verdict | None:
     """Decide a prolog request that the bank did not answer in time.
 
     Args:

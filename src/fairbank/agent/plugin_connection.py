@@ -29,8 +29,7 @@ HELLO_SECONDS = 10.0
 FRAME_SECONDS = 30.0
 CONNECTIONS_MAX = 8
 REJECTION_LOG_SECONDS = 10.0
-UNREAD_MAX = 4 * 1024 * 1024
-"""Bytes of answers that a peer may leave unread before the agent stops reading from it."""
+UNREAD_MAX = 4 * 1024 * 1024  # bytes of answers unread by a peer; beyond, the agent does not read
 
 _rejections_logged: dict[int, float] = {}  # uid -> time of the last log line
 
@@ -68,10 +67,8 @@ class PluginConnection(asyncio.Protocol):
             return
         self.peer = f"process {peer.pid} of uid {peer.uid}"
         if len(self._connections) >= CONNECTIONS_MAX:
-            self._close(
-                f"{CONNECTIONS_MAX} plug-ins are connected already",
-                "one slurmctld has one; see which processes hold the others",
-            )
+            why = f"{CONNECTIONS_MAX} plug-ins are connected already"
+            self._close(why, "one slurmctld has one; see which processes hold the others")
             return
         self._connections.add(self)
         self._transport.set_write_buffer_limits(UNREAD_MAX)
@@ -89,15 +86,11 @@ class PluginConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         if self._rest and not self.closed:
-            _log.warning(
-                "%s closed the connection within a frame: %d bytes of it are dropped; "
-                "a plug-in sends it again",
-                self.peer,
-                len(self._rest),
-            )
+            text = "%s closed the connection within a frame: %d bytes of it are dropped"
+            _log.warning(text, self.peer, len(self._rest))
             if self.greeting is None:
-                text = f"{self.peer}: closed the connection within a frame"
-                self._agent.on_incident(Incident.BAD_CONNECTION, text)
+                why = f"{self.peer}: closed the connection within a frame"
+                self._agent.on_incident(Incident.BAD_CONNECTION, why)
         self.closed = True
         if self in self._connections:
             self._connections.discard(self)
@@ -150,11 +143,8 @@ class PluginConnection(asyncio.Protocol):
                 raise Malformed("no hello", field="kind", remedy="a hello first")
             return message
         if self.greeting is not None or message.version != VERSION:
-            raise Malformed(
-                f"a hello of version {message.version}",
-                field="version",
-                remedy=f"one hello, of version {VERSION}",
-            )
+            text, remedy = f"a hello of version {message.version}", f"one, of version {VERSION}"
+            raise Malformed(text, field="version", remedy=remedy)
         self.greeting = message
         self.send([Welcome()])
         self._agent.on_greeting(self, message)

@@ -18,7 +18,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 
 
@@ -168,14 +168,12 @@ ROWS: Sequence[Row] = (
 )
 
 
-def _table() -> Iterator[tuple[tuple[S, E], tuple[S, tuple[F, ...]]]]:
-    for states, events, target, effects in ROWS:
-        for state in states:
-            for event in events:
-                yield (state, event), (target or state, effects)
-
-
-TABLE: Mapping[tuple[S, E], tuple[S, tuple[F, ...]]] = dict(_table())
+TABLE: Mapping[tuple[S, E], tuple[S, tuple[F, ...]]] = {
+    (state, event): (target or state, effects)
+    for states, events, target, effects in ROWS
+    for state in states
+    for event in events
+}
 
 
 def step(state: S, event: E) -> tuple[S, tuple[F, ...]]:

@@ -158,7 +158,7 @@ class Fields:
 class UnreadableFrame(msgspec.Struct, frozen=True, kw_only=True):
     """Frame with a number whose body cannot be decoded.
 
-    `kind` is a word of the protocol or `other`. `partition` and `batch` are empty and False where
+    `kind` is a word of the protocol or `other`; for a prolog the plug-in waits for a verdict. `partition` and `batch` are empty and False where
     they cannot be read. `why` is the error.
     """
 
@@ -168,11 +168,6 @@ class UnreadableFrame(msgspec.Struct, frozen=True, kw_only=True):
     batch: bool
     body: bytes
     why: Malformed
-
-    @property
-    def is_prolog(self) -> bool:
-        """Return whether the plug-in waits for a verdict, as far as can be seen."""
-        return self.kind == "prolog"
 
     @property
     def error(self) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Set
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -23,11 +22,12 @@ from fairbank.core.errors import Forbidden, Trouble
 from fairbank.rest.bodies.answers import Myself
 from fairbank.rest.client import Client
 
+if TYPE_CHECKING:
+    from fairbank.agent.daemon import Agent
+
 _log = logging.getLogger(__name__)
 
-PROBE_SECONDS = 60.0
-"""Time without a report after which a bank that answered is probed again."""
-
+PROBE_SECONDS = 60.0  # without a report, after which a bank that answered is probed again
 _CHECK_SECONDS = 0.25
 
 
@@ -110,21 +110,11 @@ class ProbeResults:
 
 
 class BankProbe:
-    """Task that probes the bank as long as the agent lives.
+    """Task that probes the bank as long as the agent lives."""
 
-    `connected_clusters` returns the clusters of the plug-ins that are connected.
-    """
-
-    def __init__(
-        self,
-        flow: ReportFlow,
-        counts: Counter[tuple[str, ...]],
-        client: Client,
-        connected_clusters: Callable[[], Set[str]],
-    ) -> None:
+    def __init__(self, agent: Agent, client: Client) -> None:
         self.results = ProbeResults()
-        self._flow, self._counts = flow, counts
-        self._client, self._connected_clusters = client, connected_clusters
+        self._agent, self._client = agent, client
         self._thread = ThreadPoolExecutor(1, "probe")
 
     async def run(self) -> None:
@@ -132,8 +122,8 @@ class BankProbe:
         clusters: Set[str] = frozenset()
         while True:
             # While slurmctld is away, those that it had.
-            clusters = self._connected_clusters() or clusters
-            if self.results.is_due(self._flow, clusters, time.monotonic()):
+            clusters = self._agent.connected_clusters() or clusters
+            if self.results.is_due(self._agent.engine.flow, clusters, time.monotonic()):
                 await self._probe(clusters)
             await asyncio.sleep(_CHECK_SECONDS)
 
@@ -143,9 +133,10 @@ class BankProbe:
     async def _probe(self, clusters: Set[str]) -> None:
         loop = asyncio.get_running_loop()
         error = await loop.run_in_executor(self._thread, probe, self._client, clusters)
-        changed = self.results.record(error, clusters, self._flow.bank, time.monotonic())
+        bank = self._agent.engine.flow.bank
+        changed = self.results.record(error, clusters, bank, time.monotonic())
         if error is not None:
-            self._counts["probe_errors", error.title] += 1
+            self._agent.engine.counts["probe_errors", error.title] += 1
         if changed and error is not None:
             _log.warning("%s; %s", error.message, error.remedy or "the agent retries by itself")
         elif changed:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from fairbank.core.errors import Malformed, Trouble
 
-STABLE_SECONDS = 2.0
-"""Time for which the bank must have answered before the agent relies on it again."""
-
-GROW_SECONDS = 0.02
-"""Wait of a report that adds a sender."""
-
-SHRINK_SECONDS = 5.0
-"""Idle time that removes a sender."""
+STABLE_SECONDS = 2.0  # of answers, before the agent relies on the bank again
+GROW_SECONDS = 0.02  # wait of a report that adds a sender
+SHRINK_SECONDS = 5.0  # idle time that removes a sender
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds
 
@@ -58,15 +52,7 @@ def retry_pause(failures: int) -> float:
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 16))) if failures else 0.0
 
 
-class AfterFailure(Enum):
-    """Treatment of the reports of a request that failed; DROP: the bank cannot accept the report."""
-
-    RETRY = "retry"
-    SPLIT = "split"
-    DROP = "drop"
-
-
-def after_failure(error: Trouble, size: int, attempts: int) -> AfterFailure:
+def after_failure(error: Trouble, size: int, attempts: int) -> Literal["retry", "split", "drop"]:
     """Return what to do with the reports of a request that failed as a whole.
 
     A bank that is down or denies access is retried without end: nothing is wrong with the reports.
@@ -78,13 +64,13 @@ def after_failure(error: Trouble, size: int, attempts: int) -> AfterFailure:
         attempts: requests so far that carried its first report.
     """
     if isinstance(error, Malformed):
-        return AfterFailure.SPLIT if size > 1 else AfterFailure.DROP
+        return "split" if size > 1 else "drop"
     # The base class itself is a server error (HTTP 500); its subclasses say what is wrong.
     if type(error) is not Trouble or attempts < _SPLIT_AFTER:
-        return AfterFailure.RETRY
+        return "retry"
     if size > 1:
-        return AfterFailure.SPLIT
-    return AfterFailure.DROP if attempts >= _DROP_AFTER else AfterFailure.RETRY
+        return "split"
+    return "drop" if attempts >= _DROP_AFTER else "retry"
 
 
 class BankStatus:

@@ -8,14 +8,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from fairbank.agent.protocol.messages import Ack, PluginMessage
-from fairbank.agent.refusal_messages import PrologRefusal, verdict
+from fairbank.agent.protocol.messages import Ack, PluginMessage, Verdict
 from fairbank.agent.reports.bank_status import BankStatus, SenderSettings, resize_pool
 from fairbank.agent.reports.report import PendingReport, Receipt, ReportKind, converted, report_body
 from fairbank.agent.reports.send_queue import RetryLater, SendQueue
-from fairbank.agent.run_memory import KnownRun, OutboxChanges, Reply, RunMemory
+from fairbank.agent.run_memory import KnownRun, OutboxChanges, Reply, RunMemory, replies_to
 
 _log = logging.getLogger(__name__)
+
+_DISK_REMEDY = (
+    "free space on its disk. Until then only reports that the bank has received are acknowledged"
+)
 
 
 class ReportFlow:
@@ -49,9 +52,8 @@ class ReportFlow:
         replies, self.replies = self.replies, []
         return replies
 
-    def reply(self, receipts: Iterable[Receipt], refusal: PrologRefusal | None) -> None:
-        """Send the refusal, or run if there is none, to all these requests."""
-        self.replies += [(receipt, verdict(receipt.number, refusal)) for receipt in receipts]
+    def reply(self, receipts: Iterable[Receipt], verdict: Verdict) -> None:
+        self.replies += replies_to(receipts, verdict)
 
     def acknowledge(self, receipt: Receipt) -> None:
         self.replies.append((receipt, Ack(number=receipt.number)))
@@ -184,11 +186,7 @@ class ReportFlow:
         Reports that the bank receives are safe all the same; the others stay in memory.
         """
         if self.disk_error is None:
-            _log.error(
-                "the outbox cannot be written: %s; free space on its disk. Until then only reports "
-                "that the bank has received are acknowledged",
-                error,
-            )
+            _log.error("the outbox cannot be written: %s; %s", error, _DISK_REMEDY)
         self.disk_error = error
         self.replies += changes.replies
         for report in changes.reports.values():

@@ -19,16 +19,12 @@ class ResultKind(Enum):
     """Result of one report."""
 
     GRANTED = "granted"
-    REFUSED = "refused"
-    """too little credit, or none"""
+    REFUSED = "refused"  # too little credit, or none
     UNBILLABLE = "unbillable"
     """the bank cannot price the run: unknown account or partition, no time limit"""
-    HOLD_EXISTS = "hold exists"
-    """the run has a hold with other content"""
-    LAPSED = "lapsed"
-    """the run's hold has expired, or the bank does not tell how it was closed"""
-    CLOSED = "closed"
-    """the run started and has ended, and is charged or released"""
+    HOLD_EXISTS = "hold exists"  # the run has a hold with other content
+    LAPSED = "lapsed"  # the run's hold has expired, or the bank does not tell how it was closed
+    CLOSED = "closed"  # the run started and has ended, and is charged or released
     NEVER_STARTED = "never started"
     """the run was released because it ended before it started; if it ran now, nobody would pay"""
     NO_HOLD = "no hold"
