@@ -1,48 +1,54 @@
-# The verbs of Fairbank; `make` alone lists them. Each does its own set-up. CI calls these and has no steps of its own.
+# `make` alone lists the targets. Each does its own set-up. CI has no steps of its own.
 #
 #   PYTHON=python3.12        another interpreter (3.11 or newer) for .venv
-#   SHORT=1                  bench, campaign, test-slurm: a few minutes instead of long ones
+#   SHORT=1                  bench, campaign, test-slurm: the short form, a few minutes each
 #   TESTS=tests/bank         test, test-slurm and campaign: only these
-#   ARGS="-x -k hold"        handed on to pytest, to the benchmarks, or to `fairbank demo`
-#   RELEASE=trixie           test-slurm: with the Slurm and the Python of that release of Debian (docs/howto/develop.md)
-#   SLURM_SOURCE=/path       plugins: this source of Slurm rather than Debian's
+#   ARGS="-x -k hold"        arguments for pytest, the benchmarks, or `fairbank demo`
+#   RELEASE=trixie           test-slurm: Slurm and Python of that Debian release (howto/develop.md)
+#   SLURM_SOURCE=/path       plugins: this source of Slurm instead of Debian's
 #   UPGRADE=1                lock: newest versions instead of the smallest change
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CODE := $(wildcard src tests tools benchmarks)
-SLURM_IN_SHORT := $(addprefix tests/slurm/test_,whole_life.py refused.py under_faults.py standings.py)
-COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
+SLURM_IN_SHORT := $(addprefix tests/slurm/test_,\
+	charged_runs.py refused.py under_faults.py fairshare_and_priority.py)
+COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+	--no-annotate \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
-# Plug-ins that cost seconds at each start and that only the slow half uses.
+# Plug-ins of pytest that take seconds to start and that only the slow half uses.
 LIGHT := -p no:schemathesis -p no:pytest_cov -p no:faker -p no:platformdirs
 ALONE := -p no:xdist
-# All tests side by side, those of a module in one process because of what they share; a choice of them is sooner done by one process.
+# All tests in parallel, those of a module in one process because they share fixtures. A few
+# selected tests are faster in one process.
 BESIDE := $(if $(strip $(ARGS)$(TESTS)),$(ALONE),--numprocesses auto --maxprocesses 4 --dist loadscope)
-# pytest ends with 5 when it finds no test: no harm to a half where ARGS or TESTS narrow the choice, for the other may have them all.
-# NONE says that the quick half had none.
+# pytest exits with 5 when it finds no test. With ARGS or TESTS that is no failure of one half,
+# because the other half may have them all. The file NONE says that the quick half had none.
 half = $(BIN)/pytest $(1) $(ARGS) $(TESTS)$(if $(strip $(ARGS)$(TESTS)), || { [ $$? = 5 ] && $(2); })
 NONE := $(VENV)/.none-was-quick
-NO_TEST := No test is chosen by ARGS and TESTS, neither a quick nor a slow one: is a word misspelt?
-# The lab ends with 69 when there can be none of this release here, and has said why.
+NO_TEST := ARGS and TESTS select no test, neither a quick nor a slow one. Check their spelling.
+# The lab exits with 69, after a message, when this release cannot run here.
 WITHIN := $(if $(RELEASE),$(BIN)/python -m tests.slurm.lab within $(RELEASE))
-OR_SKIPPED := $(if $(RELEASE),|| { [ $$? = 69 ] && echo 'Skipped: all tests with the Slurm of Debian $(RELEASE).'; })
+OR_SKIPPED := $(if $(RELEASE),|| { [ $$? = 69 ] \
+	&& echo 'Skipped: all tests with the Slurm of Debian $(RELEASE).'; })
 say = @printf '\n== %s\n' '$(1)'
 
 export UV_PYTHON_DOWNLOADS := never
 export NO_MKDOCS_2_WARNING := 1
 export FAIRBANK_SHORT := $(SHORT)
-# Containers often forbid Python to keep what it has compiled: then every process of the tests compiles all of them anew.
+# Containers often disable Python's bytecode cache. Then every process of the tests would compile
+# all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slurm check format bench campaign reference docs lock coverage plugins clean
+.PHONY: help demo test test-slurm check format bench campaign reference docs lock coverage plugins \
+	clean
 
-help: ## list the verbs
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.runtime ## run the main job: a month of jobs through the bank, then a newcomer's session
+demo: $(VENV)/.runtime ## run the main job: a month of jobs through the bank, then a first session
 	$(call say,demo)
 	$(BIN)/fairbank demo $(ARGS)
 
@@ -51,13 +57,15 @@ test: $(VENV)/.dev ## run the tests, PostgreSQL included
 	@rm -f $(NONE)
 	$(call half,$(LIGHT) $(BESIDE) -m 'not slow and not campaign and not slurm',touch $(NONE))
 	$(call say,test: the slow half)
-	$(call half,$(BESIDE) -m 'slow and not campaign and not slurm',{ [ ! -e $(NONE) ] || { echo '$(NO_TEST)'; exit 1; }; })
+	$(call half,$(BESIDE) -m 'slow and not campaign and not slurm',\
+		{ [ ! -e $(NONE) ] || { echo '$(NO_TEST)'; exit 1; }; })
 
 test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages, which it installs; as root
 	$(call say,test-slurm: packages)
 	-$(BIN)/python -m tests.slurm.lab install $(RELEASE)
 	$(call say,test-slurm: tests)
-	$(WITHIN) $(BIN)/pytest $(LIGHT) $(ALONE) -m 'slurm and not campaign' $(ARGS) $(or $(TESTS),$(if $(SHORT),$(SLURM_IN_SHORT),tests/slurm)) $(OR_SKIPPED)
+	$(WITHIN) $(BIN)/pytest $(LIGHT) $(ALONE) -m 'slurm and not campaign' $(ARGS) \
+		$(or $(TESTS),$(if $(SHORT),$(SLURM_IN_SHORT),tests/slurm)) $(OR_SKIPPED)
 
 check: $(VENV)/.dev ## lint, formatting, types, imports, language, reference pages, lock files
 	$(call say,check: lint)
@@ -75,18 +83,19 @@ check: $(VENV)/.dev ## lint, formatting, types, imports, language, reference pag
 	$(call say,check: locks)
 	$(BIN)/python -m tools.locks
 
-format: $(VENV)/.dev ## let ruff arrange the code
+format: $(VENV)/.dev ## format the code with ruff
 	$(call say,format)
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-bench: $(VENV)/.dev ## measure every speed that we claim
+bench: $(VENV)/.dev ## measure every published speed
 	$(call say,bench)
 	$(BIN)/python -m benchmarks $(if $(SHORT),--short) $(ARGS)
 
-campaign: $(VENV)/.dev ## faults, storms and long random runs; with a Slurm only where there is one, and not in short
+campaign: $(VENV)/.dev ## faults, overload and long random runs; with Slurm if installed, not if SHORT
 	$(call say,campaign)
-	$(BIN)/pytest -m 'campaign$(if $(SHORT), and not slurm)' --timeout $(if $(SHORT),600,7200) $(ARGS) $(TESTS)
+	$(BIN)/pytest -m 'campaign$(if $(SHORT), and not slurm)' --timeout $(if $(SHORT),600,7200) \
+		$(ARGS) $(TESTS)
 
 reference: $(VENV)/.dev ## write the generated reference pages and manual pages
 	$(call say,reference)
@@ -97,11 +106,12 @@ docs: $(VENV)/.dev ## build the documentation into site/
 	$(BIN)/mkdocs build --strict --quiet
 	@echo 'site/index.html'
 
-coverage: $(VENV)/.dev ## which lines the tests never reach
+coverage: $(VENV)/.dev ## list the lines that no test reaches
 	$(call say,coverage)
-	$(BIN)/pytest --cov --cov-report term-missing:skip-covered -m 'not campaign and not slurm' $(ARGS) $(TESTS)
+	$(BIN)/pytest --cov --cov-report term-missing:skip-covered -m 'not campaign and not slurm' \
+		$(ARGS) $(TESTS)
 
-plugins: ## build what runs inside Slurm, against the Slurm of this machine
+plugins: ## build the plug-ins against the Slurm of this machine
 	$(call say,plugins)
 	SLURM_SOURCE='$(SLURM_SOURCE)' plugins/build
 
@@ -109,31 +119,34 @@ lock: $(VENV)/.uv ## bring the lock files up to date with pyproject.toml
 	$(call say,lock)
 	$(COMPILE) --group setup --output-file requirements-setup.lock
 	$(COMPILE) pyproject.toml --output-file requirements.lock
-	$(COMPILE) pyproject.toml --group dev --constraints requirements.lock --output-file requirements-dev.lock
+	$(COMPILE) pyproject.toml --group dev --constraints requirements.lock \
+		--output-file requirements-dev.lock
 
-clean: ## remove what the other verbs made
+clean: ## remove what the other targets made
 	rm -rf $(VENV) .cache site dist
 
-# Set-up. A stamp is made when its step has succeeded, so that a second call costs nothing.
-# setuptools goes because what it adds to every start of Python is felt in our commands.
+# Set-up. A stamp file is written when its step has succeeded, so that a second call costs nothing.
+# setuptools is removed because it slows every start of Python, which users of commands notice.
 
 $(VENV)/.uv: requirements-setup.lock
 	$(call say,set-up: $(VENV) with $(PYTHON))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo 'Fairbank needs Python 3.11 or newer. Say which one: make PYTHON=python3.11'; exit 1; }
-	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) || { echo 'This Python cannot make environments. On Debian: apt-get install python3-venv'; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-setup.lock
+		|| { echo 'Fairbank needs Python 3.11 or newer. Name one: make PYTHON=python3.11'; exit 1; }
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) || { echo \
+		'This Python cannot make environments. On Debian: apt-get install python3-venv'; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		-r requirements-setup.lock
 	$(BIN)/uv pip uninstall --quiet --python $(BIN)/python setuptools
 	@touch $@
 
 $(VENV)/.runtime: $(VENV)/.uv requirements.lock pyproject.toml
-	$(call say,set-up: what Fairbank needs)
+	$(call say,set-up: dependencies)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
-	$(call say,set-up: what its tests need)
+	$(call say,set-up: development dependencies)
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
 	@touch $@

@@ -13,8 +13,8 @@ from benchmarks.books import books, postgres_server
 from benchmarks.measure import Figure, Say, Table, at_least, at_most
 from benchmarks.plugin import PluginOrder, PluginRound, run
 from tests.agent.running import RunningAgent, agent_at
+from tests.support.conditions import wait_until
 from tests.support.server import FairbankServer, banking
-from tests.support.waiting import wait_until
 
 ALLOCATIONS = 1_000
 AT_ONCE = 2_000

@@ -17,11 +17,11 @@ import msgspec
 from benchmarks.books import postgres_server
 from benchmarks.measure import Figure, Say, Table, Target, at_most, ratio
 from tests.agent.running import RunningAgent
-from tests.slurm.desk import build, install, settings
+from tests.slurm.bank_cluster import RICH, Office, agent_beside, prices
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.office import RICH, Office, agent_beside, prices
+from tests.slurm.prep_cluster import build, install, settings
+from tests.support.conditions import wait_until
 from tests.support.server import made
-from tests.support.waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[1]
 USER = "alice"

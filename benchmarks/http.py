@@ -18,11 +18,11 @@ from benchmarks.books import books, postgres_server, sqlite_folder
 from benchmarks.load import LoadOrder, LoadRound, load
 from benchmarks.measure import Figure, Say, Table, ratio
 from tests.support.account import Account
+from tests.support.conditions import wait_until
 from tests.support.keeper import Kept
 from tests.support.keeper import Order as ToKeep
 from tests.support.postgres import PostgresServer
 from tests.support.server import banking
-from tests.support.waiting import wait_until
 
 ALLOCATIONS = 1_000
 SINGLE, BULK, HADM = (

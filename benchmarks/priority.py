@@ -161,7 +161,7 @@ def plain_scale(to: FactorScale, settings: MultifactorSettings) -> Plain:
 
 
 def plain(row: Row, to: Plain, settings: MultifactorSettings, now: int) -> int:
-    """The priority of one job as section 4 of the facts words it, for large jobs and normalised factors."""
+    """Return the priority of one job (slurm-rules.md, "Job priority"), large jobs favoured."""
     accrued, association, fairshare, nodes, cpus, _, nice, site, partition, qos, counts = row
     weights = settings.weights
     age = min(max(now - accrued, 0) / settings.max_age_seconds, 1.0) if accrued else 0.0

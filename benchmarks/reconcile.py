@@ -23,7 +23,7 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.reconciler import Reconciler, ReconcileResult
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
-from tests.support.recorded import Recorded, line
+from tests.support.recorded_slurm import Recorded, line
 from tests.support.server import FairbankServer, made
 
 SECONDS = 60

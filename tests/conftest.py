@@ -1,4 +1,6 @@
-"""What all tests share: the servers they may ask for, the recorded workloads, and a surrounding that is the same everywhere."""
+"""What all tests share: the servers they may ask for, the recorded workloads, and a surrounding
+that is the same everywhere.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def checkout() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Recorded workloads and other large material that is not part of the tree: beside it, or where FAIRBANK_SHARED says."""
+    """Recorded workloads and other large material that is not part of the tree: beside it, or where
+    FAIRBANK_SHARED says.
+    """
     folder = Path(os.environ.get("FAIRBANK_SHARED") or CHECKOUT.parent / "shared")
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there; FAIRBANK_SHARED may name another folder")

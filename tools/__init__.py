@@ -1,1 +1,1 @@
-"""What the house needs and the product does not: the map of the code, the check of the lock files."""
+"""Tools of the repository: import check, language check, lock files, reference pages."""

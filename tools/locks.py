@@ -1,4 +1,7 @@
-"""`python -m tools.locks`: whether the lock files still answer pyproject.toml. It needs no network; `make lock` does."""
+"""`python -m tools.locks`: check the lock files against pyproject.toml, without network.
+
+`make lock` writes them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ Pins = Mapping[str, list[Version]]
 
 
 def main() -> int:
-    """Say what is wrong with the locks of the folder we stand in; 0 when nothing is."""
+    """Print the faults of the lock files in the working directory and return 1, or return 0."""
     here = Path()
     project = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))
     locks = {name: (here / name).read_text(encoding="utf-8") for name in (RUNTIME, DEV, SETUP)}
@@ -33,7 +36,7 @@ def main() -> int:
 
 
 def faults(project: Mapping[str, Any], locks: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for each way in which the locks are stale, unhashed, or tied to one place of download."""
+    """Yield a sentence for each fault: a stale lock file, a missing hash, a download address."""
     runtime, groups = project["project"]["dependencies"], project["dependency-groups"]
     pins = {name: pins_of(lock) for name, lock in locks.items()}
     yield from _unmet(RUNTIME, runtime, pins[RUNTIME])
@@ -46,7 +49,7 @@ def faults(project: Mapping[str, Any], locks: Mapping[str, str]) -> Iterator[str
             yield f"{DEV}: {name} is not the version of {RUNTIME}; run `make lock`"
     for lock, text in locks.items():
         if "://" in text:
-            yield f"{lock}: names a place of download; run `make lock`"
+            yield f"{lock}: contains a download address; run `make lock`"
         yield from (
             f"{lock}: {entry.split()[0]} has no hash"
             for entry in _ENTRY.findall(text)
@@ -55,7 +58,7 @@ def faults(project: Mapping[str, Any], locks: Mapping[str, str]) -> Iterator[str
 
 
 def pins_of(lock: str) -> Pins:
-    """The versions that a lock pins; a library has several where they differ by platform."""
+    """Return the versions that a lock file pins; several where they differ by platform."""
     pins: dict[str, list[Version]] = {}
     for name, version in _PIN.findall(lock):
         pins.setdefault(canonicalize_name(name), []).append(Version(version))
@@ -66,7 +69,7 @@ def _unmet(lock: str, declared: Iterable[str], pins: Pins) -> Iterator[str]:
     for requirement in map(Requirement, declared):
         versions = pins.get(canonicalize_name(requirement.name), [])
         if not versions or not all(version in requirement.specifier for version in versions):
-            yield f"{lock}: does not hold {requirement}; run `make lock`"
+            yield f"{lock}: does not satisfy {requirement}; run `make lock`"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from fairbank.agent.protocol.messages import (
 )
 from fairbank.cluster.job import Run
 from tests.support.plugin_codec import decode_agent_message, encode_plugin_message
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 CLUSTER, ACCOUNT, PARTITION = "local", "chem", "cpu"
 HOUR = 3_600

@@ -12,9 +12,9 @@ from typing import Any
 from fairbank.core.errors import Trouble
 from fairbank.rest.client import Client, parse_address
 from tests.support.account import Account
+from tests.support.conditions import wait_until
 from tests.support.daemon import Daemon
 from tests.support.server import FAIRBANK, PASSED_ON
-from tests.support.waiting import wait_until
 
 
 class RunningAgent(Daemon):

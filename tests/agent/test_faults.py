@@ -16,9 +16,9 @@ from fairbank.agent.protocol.messages import Ack, Verdict
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at
+from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK
 from tests.support.small_disk import fill, small_disk
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ import pytest
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends
 from tests.agent.running import agent_at
-from tests.cli.served import free_port
+from tests.cli.served_site import free_port
+from tests.support.conditions import wait_until
 from tests.support.server import banking
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

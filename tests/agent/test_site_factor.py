@@ -12,7 +12,7 @@ from fairbank.slurm.site_factor import SiteFactorTable, decode
 from fairbank.slurm.site_factor_writer import TableWriter
 from tests.agent.conftest import SU, Centre
 from tests.agent.running import RunningAgent, agent_at
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ import pytest
 from fairbank.cli import main
 from fairbank.cli.commands.bank import sproject
 from tests.cli.fakes import FakeServices
-from tests.cli.served import Bank, served
+from tests.cli.served_site import Bank, served
 from tests.cli.workloads import lay_out
 
 

@@ -1,4 +1,6 @@
-"""Fake services of the bank's host and of Slurm's: they record calls and return what a test sets."""
+"""Fake services of the bank's host and of Slurm's: they record calls and return what a test
+sets.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ class FakeServices:
                 "service.ops.audit.Audit.heads": lambda audit: self._heads(),
                 "service.ops.audit_processes.verify": self._verify,
                 "service.ops.backup.Backups": self._backups,
-                "service.ops.backup_file.check": self._check_backup,
+                "service.ops.backup_file.verify_file": self._check_backup,
                 "agent.control.agent_status": self._agent_status,
                 "agent.settings.read_agent_settings": self._agent_settings,
                 "agent.daemon.Agent": lambda settings, jobs: SimpleNamespace(run=_run_agent),

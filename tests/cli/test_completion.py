@@ -1,4 +1,6 @@
-"""Completion as real shells do it: words of the commands, names that the bank knows, and silence when it does not answer."""
+"""Completion as real shells do it: words of the commands, names that the bank knows, and silence
+when it does not answer.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from fairbank.cli.completion_scripts import bash, fish
 from fairbank.cli.completion_words import FILES, FREE, all_places, sproject_places
 from fairbank.cli.names import AGAIN_SECONDS, FRESH_SECONDS, Kept, Name, harmless
 from tests.cli.conftest import Run
-from tests.cli.served import Bank
+from tests.cli.served_site import Bank
 
 COMMANDS = Path(sys.executable).parent
 ASK = """
@@ -247,8 +249,8 @@ def test_fish_knows_the_letters() -> None:
     script = fish(all_places())
     names = "(fairbank completion names projects --about 2>/dev/null)"
     assert (
-        f"complete -c fairbank -n '__fish_seen_subcommand_from balance' -s A -l account -x -a '{names}'"
-        in script
+        "complete -c fairbank -n '__fish_seen_subcommand_from balance' -s A -l account -x -a"
+        f" '{names}'" in script
     )
     assert "__fish_seen_subcommand_from alloc; and __fish_seen_subcommand_from freeze" in script
 

@@ -13,9 +13,9 @@ import pytest
 from fairbank.cli.commands.bank.sproject import COMMAND as SPROJECT
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import COMMANDS
-from tests.cli.centre import CPU
 from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
+from tests.cli.site import CPU
 
 
 @pytest.fixture(autouse=True)
@@ -45,21 +45,27 @@ READING = {
 """How each command that shows something is asked for something that is there."""
 WRITING = {
     "deposit", "withdraw", "transfer", "refund", "undo",
-    "project create", "project set", "project remove", "project add-user", "project remove-user", "token create", "token revoke",
-    "alloc create", "alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end", "alloc close", "alloc reopen", "alloc cap",
+    "project create", "project set", "project remove", "project add-user", "project remove-user",
+    "token create", "token revoke",
+    "alloc create", "alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end",
+    "alloc close", "alloc reopen", "alloc cap",
 }  # fmt: skip
 ON_THE_HOST = {
-    "init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay", "simulate", "whatif", "report sitefactor",
+    "init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay",
+    "simulate", "whatif", "report sitefactor",
     "report fairshare", "share record", "share compose", "demo",
 }  # fmt: skip
 BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}
 """They find the bank, or the agent, by the agent's own settings."""
 RANKING = {"share show", "prio", "why"}
-"""They speak to Slurm alone, or to a trace: `share` and `prio` in the forms of sshare and sprio, `why` in lines about one job."""
+"""They speak to Slurm alone, or to a trace: `share` and `prio` in the forms of sshare and sprio,
+`why` in lines about one job.
+"""
 SHELLS = {"completion bash", "completion zsh", "completion fish", "completion names"}
 NEEDS_NO_REASON = {
-    "project create", "project set", "project remove", "project add-user", "project remove-user", "token create", "token revoke",
+    "project create", "project set", "project remove", "project add-user", "project remove-user",
+    "token create", "token revoke",
     "alloc cap",
 }  # fmt: skip
 """Nothing of these moves units."""
@@ -143,7 +149,7 @@ def test_forms_for_programs(fairbank: Run, name: str) -> None:
     assert {"schema", "as_of", "cluster", "unit", "data", "warnings"} <= document.keys()
     assert document["schema"].startswith("fairbank.")
     heads = said("--helpformat").split()
-    assert heads
+    assert len(set(heads)) == len(heads) >= 2
     rows = list(csv.reader(io.StringIO(said("--csv", "-l"))))
     exact = rows[0][len(heads) :]
     assert rows[0] == [*heads, *exact]

@@ -1,4 +1,6 @@
-"""Stories of people who move credit: deposits, withdrawals, transfers and refunds, tried dry and carried out once."""
+"""Stories of people who move credit: deposits, withdrawals, transfers and refunds, tried dry and
+carried out once.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import json
 
 import pytest
 
-from tests.cli.centre import AYLA, CPU, FOLD, GPU
 from tests.cli.conftest import Run
-from tests.cli.telling import available, told
+from tests.cli.output_values import available, told
+from tests.cli.site import AYLA, CPU, FOLD, GPU
 
 
 def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) -> None:
@@ -129,7 +131,9 @@ def test_a_refund_that_is_repeated_is_one_more_unless_under_one_key(changing: Ru
 
 
 def test_csv_and_json_are_exact(changing: Run) -> None:
-    """A third of an hour has no end in decimals: the figures in SU are for people, those in minutes are the bank's."""
+    """A third of an hour has no end in decimals: the figures in SU are for people, those in minutes
+    are the bank's.
+    """
     told(changing("deposit", CPU, "20m", "--reason", "x"))
     left = available(changing, CPU)
     (line,) = changing(

@@ -1,5 +1,6 @@
-"""What people see, kept word for word in tests/golden/cli. After a wanted change: WRITE_GOLDEN=1 pytest tests/cli/test_golden.py, and read
-the difference."""
+"""What people see, kept word for word in tests/golden/cli. After a wanted change: WRITE_GOLDEN=1
+pytest tests/cli/test_golden.py, and read the difference.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ import shlex
 import pytest
 
 from tests.cli.conftest import Run, Said, session
-from tests.cli.served import Bank
-from tests.support.kept import GOLDEN, kept
+from tests.cli.served_site import Bank
+from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "cli"
 

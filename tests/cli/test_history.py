@@ -1,4 +1,6 @@
-"""`share record` has the bank keep how everybody stands, once a day; `report fairshare` shows it as a table and as a figure."""
+"""`share record` has the bank keep how everybody stands, once a day; `report fairshare` shows it as
+a table and as a figure.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.daily_records import day_told
 from tests.cli.conftest import Run, Said
-from tests.support.standing import printed
+from tests.support.fairshare_recordings import printed
 
 RULE = RankingRule(fair_tree=True, half_life=7 * DAY)
 LONG = 40_000

@@ -169,7 +169,8 @@ def test_a_backup_that_is_damaged_is_something_that_a_check_found(
     assert fairbank("init", tmp_path).code == 0
     assert fairbank("backup", "create", whole, "--config", config).code == 0
     packed, rows = whole.read_bytes(), gzip.decompress(whole.read_bytes()).splitlines(keepends=True)
-    # Bytes changed amid what is packed may unpack into something else, which is told as what it then is: it hangs on the time in the head.
+    # Bytes changed amid what is packed may unpack into something else, which is told as what it
+    # then is: it hangs on the time in the head.
     no_such_block, wrong_sum = packed[10] | 0b110, bytes(255 - each for each in packed[-8:-4])
     damages = {
         packed[:-20]: "is damaged",

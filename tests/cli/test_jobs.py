@@ -1,4 +1,6 @@
-"""Stories of people who look for jobs: their own, those of others, those that failed, and those that were refused."""
+"""Stories of people who look for jobs: their own, those of others, those that failed, and those
+that were refused.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ import json
 
 from fairbank.cli.commands.bank.jobs import COLUMNS
 from fairbank.report.columns import Look
-from tests.cli.centre import AYLA, DANA, JORGE, MINH
 from tests.cli.conftest import Run
-from tests.cli.telling import numbers
+from tests.cli.output_values import numbers
+from tests.cli.site import AYLA, DANA, JORGE, MINH
 
 
 def test_jobs_that_failed_and_how_long_they_had_waited(fairbank: Run) -> None:

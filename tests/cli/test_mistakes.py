@@ -1,12 +1,14 @@
-"""Stories of people who ask for what they may not have, or by a name that the bank does not know."""
+"""Stories of people who ask for what they may not have, or by a name that the bank does not
+know.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cli.centre import AYLA, CPU, DANA, FOLD, JORGE
 from tests.cli.conftest import Run
-from tests.cli.served import Bank
+from tests.cli.served_site import Bank
+from tests.cli.site import AYLA, CPU, DANA, FOLD, JORGE
 
 
 def test_whoever_may_not_is_told_so(changing: Run) -> None:

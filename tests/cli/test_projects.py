@@ -1,12 +1,14 @@
-"""Stories of staff who make a project, fill it with people, rename it, remove it and bring it back."""
+"""Stories of staff who make a project, fill it with people, rename it, remove it and bring
+it back.
+"""
 
 from __future__ import annotations
 
 import json
 
-from tests.cli.centre import AYLA, MINH
 from tests.cli.conftest import Run, Said
-from tests.cli.telling import entry_of, told
+from tests.cli.output_values import entry_of, told
+from tests.cli.site import AYLA, MINH
 
 
 def test_a_project_from_nothing_to_a_balance(changing: Run) -> None:

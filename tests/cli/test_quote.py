@@ -11,15 +11,16 @@ import pytest
 
 from fairbank.bank.quote import OBSERVED
 from fairbank.cli import main
-from tests.cli.centre import AYLA, JORGE
 from tests.cli.conftest import Run, runner
-from tests.cli.served import served
+from tests.cli.served_site import served
+from tests.cli.site import AYLA, JORGE
 
 
 def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
     script = tmp_path / "job.sh"
     script.write_text(
-        "#!/bin/sh\n#SBATCH -A chem_qmc -p idle-std\n#SBATCH -n 4 -c 2 --mem=64G -t 12:00:00 --exclusive\nsrun x\n"
+        "#!/bin/sh\n#SBATCH -A chem_qmc -p idle-std\n#SBATCH -n 4 -c 2 --mem=64G -t 12:00:00"
+        " --exclusive\nsrun x\n"
     )
     said = fairbank("quote", script, "--as", AYLA)
     assert (said.code, "384 SU" in said.out, "enough for what is priced" in said.out) == (

@@ -87,7 +87,8 @@ def test_the_figures_of_the_documentation_are_those_of_the_functions(
 def test_each_figure_of_the_site_factor_names_what_it_shows(number: int) -> None:
     figure = list(site_factor_figures(COMMAND))[number - 1]
     texts = checked(figure)
-    assert texts.labels
+    assert [label for label in texts.labels if "(0 to 1)" not in label] == []
+    assert len(texts.labels) >= 2
     if isinstance(figure, LineFigure):
         names = [series.name for series in figure.panels[0].series]
         assert texts.legend == names

@@ -1,4 +1,6 @@
-"""`fairbank simulate`: the table that people see, the figures that programs read, what is left out, and what cannot be."""
+"""`fairbank simulate`: the table that people see, the figures that programs read, what is left out,
+and what cannot be.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,16 @@ from fairbank.simulator.traces.job_line import SwfJob
 from fairbank.simulator.traces.swf import read
 from tests.cli.conftest import Run, Said, session
 from tests.cli.workloads import HEAD, line
-from tests.support.kept import GOLDEN, kept
+from tests.support.golden import GOLDEN, kept
 from tests.support.plots import checked
 
 FOLDER = GOLDEN / "simulate"
 STORIES = {
     "two-policies": "simulate week.swf --policy fcfs --policy easy",
-    "all-policies": "simulate week.swf --policy fifo --policy fcfs --policy easy --policy conservative --policy slurm",
+    "all-policies": (
+        "simulate week.swf --policy fifo --policy fcfs --policy easy --policy conservative --policy"
+        " slurm"
+    ),
     "policy-files": "simulate week.swf --policy slurm --policy fairer.toml --policy calm.toml",
     "shares-and-fair-starts": "simulate week.swf --shares shares.csv --by group --fair-starts 5",
     "parsable": "simulate week.swf --policy easy --policy fcfs -P",
@@ -51,7 +56,9 @@ def test_what_people_see(name: str, ask: Run) -> None:
 
 
 def test_starts_are_written_in_the_order_of_the_queue(ask: Run, tmp_path: Path) -> None:
-    """Two jobs of eight processors, and a small one that goes before the second; the numbers are those of the trace."""
+    """Two jobs of eight processors, and a small one that goes before the second; the numbers are
+    those of the trace.
+    """
     jobs = [
         line(30, 0, run=10, wanted=6),
         line(10, 1, run=10, wanted=8),
@@ -65,7 +72,9 @@ def test_starts_are_written_in_the_order_of_the_queue(ask: Run, tmp_path: Path) 
 
 
 def test_a_table_of_starts_has_room_for_all_policies(ask: Run, tmp_path: Path) -> None:
-    """The jobs of the test above: 20 goes before 10 under EASY. Of job 20 the trace does not tell whose it is."""
+    """The jobs of the test above: 20 goes before 10 under EASY. Of job 20 the trace does not tell
+    whose it is.
+    """
     jobs = [
         line(30, 0, run=10, wanted=6),
         line(10, 1, run=10, wanted=8),
@@ -128,7 +137,9 @@ def test_a_table_of_starts_and_the_lines_tell_the_same(ask: Run, tmp_path: Path)
 def test_accounting_gives_the_schedule_of_the_same_jobs_in_a_trace(
     policy: str, ask: Run, tmp_path: Path
 ) -> None:
-    """A week as the Standard Workload Format has it, and as sacct prints it: in other columns, later lines first, compressed."""
+    """A week as the Standard Workload Format has it, and as sacct prints it: in other columns,
+    later lines first, compressed.
+    """
     with (tmp_path / "week.swf").open("rb") as file:
         header, jobs = read(file)
         told = [accounted(job, header.unix_start_time or 0) for job in jobs]
@@ -214,7 +225,9 @@ def test_accounting_that_contradicts_itself_is_left_out(
 def test_accounts_with_shares_that_the_trace_does_not_have_are_named(
     ask: Run, tmp_path: Path
 ) -> None:
-    """Whoever has only jobs that are left out is there. Shares that nobody of the changed workload has are no mistake."""
+    """Whoever has only jobs that are left out is there. Shares that nobody of the changed workload
+    has are no mistake.
+    """
     (tmp_path / "two.swf").write_text(HEAD + line(1) + line(2, run=-1).replace(" 7 7 ", " 8 8 "))
     (tmp_path / "some.csv").write_text("\ufeffaccount,shares\n7,5\n8,1\n999,4\n")
     for words in (
@@ -260,7 +273,9 @@ def test_decimals_that_are_rounded_are_counted(ask: Run, tmp_path: Path) -> None
 def test_a_trace_that_was_cut_short_is_told(
     ask: Run, tmp_path: Path, head: str, told: bool
 ) -> None:
-    """By the lines that its header speaks of, whether or not they are simulated; a log that was cleaned has fewer than jobs."""
+    """By the lines that its header speaks of, whether or not they are simulated; a log that was
+    cleaned has fewer than jobs.
+    """
     (tmp_path / "cut.swf").write_text(HEAD + head + line(1) + line(2, run=-1))
     for words in ("simulate cut.swf", "whatif cut.swf --add-procs 1"):
         said = ask(words)
@@ -538,8 +553,8 @@ def test_where_nobody_can_pay_it_is_said(ask: Run) -> None:
     told = " ".join((said.out + said.err).split())
     jobs = json.loads(ask("simulate week.swf --grant 0 --json").out)["data"][0]["refused_jobs"]
     assert (
-        f"no job ran, {jobs} jobs refused for want of credit: grant more, or let them run last (--unpaid last)"
-        in told
+        f"no job ran, {jobs} jobs refused for want of credit: grant more, or let them run last"
+        " (--unpaid last)" in told
     )
     assert "no job ran" in ask("whatif week.swf --grant 0 --add-procs 8").err
     assert "no job ran" not in ask("simulate week.swf --grant 0 --unpaid last").err

@@ -9,12 +9,15 @@ import pytest
 
 from tests.cli.conftest import Run, session
 from tests.cli.workloads import HEAD, line
-from tests.support.kept import GOLDEN, kept
+from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "simulate"
 STORIES = {
     "bank": "simulate week.swf --policy easy --policy slurm --grant 70 --periods 3",
-    "bank-last": "simulate week.swf --policy easy --policy credit.toml --grant 70 --periods 3 --unpaid last --staggered",
+    "bank-last": (
+        "simulate week.swf --policy easy --policy credit.toml --grant 70 --periods 3 --unpaid last"
+        " --staggered"
+    ),
 }
 
 
@@ -29,10 +32,13 @@ def test_what_people_see(name: str, ask: Run) -> None:
 def test_with_credit_enough_the_bank_changes_no_start(
     policy: str, unpaid: str, ask: Run, tmp_path: Path
 ) -> None:
-    """A hold may be far above the charge: of the credit ten times as much is granted as jobs use."""
+    """A hold may be far above the charge: of the credit ten times as much is granted as
+    jobs use.
+    """
     ask(f"simulate week.swf --policy {policy} --starts without.txt -q")
     said = ask(
-        f"simulate week.swf --policy {policy} --starts with.txt --grant 1000 --periods 1 --unpaid {unpaid} --json"
+        f"simulate week.swf --policy {policy} --starts with.txt --grant 1000 --periods 1 --unpaid"
+        f" {unpaid} --json"
     )
     assert (tmp_path / "with.txt").read_bytes() == (tmp_path / "without.txt").read_bytes()
     row = json.loads(said.out)["data"][0]
@@ -41,7 +47,9 @@ def test_with_credit_enough_the_bank_changes_no_start(
 
 
 def test_credit_of_accounts_goes_by_their_names(ask: Run) -> None:
-    """Two accounts of sacct: what the lines say that they used, and what that costs with none of it granted."""
+    """Two accounts of sacct: what the lines say that they used, and what that costs with none of it
+    granted.
+    """
     found = json.loads(ask("simulate sacct.txt --procs 8 --grant 100 --json").out)["credit"]
     assert {each["account"]: each["granted_minutes"] for each in found} == {
         "astro": 240,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.centre import AYLA, JORGE, STRANGER
 from tests.cli.conftest import Run
+from tests.cli.site import AYLA, JORGE, STRANGER
 
 
 def rows(hadm: Run, *words: object) -> list[dict[str, Any]]:

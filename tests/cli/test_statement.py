@@ -38,7 +38,9 @@ def test_a_statement_in_pages_is_the_same_statement(
 def test_a_statement_has_no_more_entries_than_it_may_and_says_how_many(
     fairbank: Run, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    """Whether or not the limit is at the end of a page; and the sums at its end are those after its last entry."""
+    """Whether or not the limit is at the end of a page; and the sums at its end are those after its
+    last entry.
+    """
     whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
     monkeypatch.setattr("fairbank.cli.framework.context.PAGE", 3)
     few = fairbank("statement", "1", "-S", "2026-01-01", "--limit", limit, "--json")
@@ -59,8 +61,8 @@ def test_a_limit_that_is_just_enough_hides_nothing(fairbank: Run) -> None:
 def test_a_statement_says_which_moments_its_sums_belong_to(fairbank: Run) -> None:
     part = fairbank("statement", "1", "-S", "2026-07-01", "-E", "2026-09-01")
     assert (
-        "(opening): the sums before 2026-07-01 00:00:00. (closing): those before 2026-09-01 00:00:00."
-        in " ".join(part.err.split())
+        "(opening): the sums before 2026-07-01 00:00:00. (closing): those before 2026-09-01"
+        " 00:00:00." in " ".join(part.err.split())
     )
     assert "those of now" in fairbank("statement", "1", "-S", "2026-07-01").err
     few = fairbank("statement", "1", "-S", "2026-07-01", "--limit", "3")

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.served import Bank
-from tests.support.waiting import wait_until
+from tests.cli.served_site import Bank
+from tests.support.conditions import wait_until
 
 START = "import sys; from fairbank.cli.main import run; sys.exit(run(sys.argv[1:]))"
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -201,7 +201,10 @@ def test_ctrl_c_is_130_without_a_word(bank: Bank) -> None:
 
 def test_a_pipe_that_closes_early_is_no_trouble(bank: Bank) -> None:
     environment = {**os.environ, "FAIRBANK_SERVER": bank.unix}
-    shell = f'"{sys.executable}" -c "{START}" jobs -a --csv --limit 0 | head -1; echo ${{PIPESTATUS[0]}}'
+    shell = (
+        f'"{sys.executable}" -c "{START}" jobs -a --csv --limit 0 | head -1; echo'
+        " ${PIPESTATUS[0]}"
+    )
     done = subprocess.run(
         ["bash", "-c", shell], env=environment, capture_output=True, text=True, check=True
     )

@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from tests.cli.centre import CPU, GPU, JORGE
 from tests.cli.conftest import Run
-from tests.cli.telling import entry_of, told
+from tests.cli.output_values import entry_of, told
+from tests.cli.site import CPU, GPU, JORGE
 
 
 def test_a_credit_limit_is_not_among_what_will_be_lost(changing: Run) -> None:

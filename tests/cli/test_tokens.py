@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.centre import AYLA, CPU
 from tests.cli.conftest import Run
-from tests.cli.served import Bank
-from tests.cli.telling import told
+from tests.cli.output_values import told
+from tests.cli.served_site import Bank
+from tests.cli.site import AYLA, CPU
 
 
 def test_a_token_signs_in_over_the_network(

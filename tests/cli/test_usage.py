@@ -7,8 +7,8 @@ import json
 import pytest
 
 from fairbank.cli.commands.bank.efficiency import remarks, same_exit
-from tests.cli.centre import AYLA, DANA, MINH
 from tests.cli.conftest import Run
+from tests.cli.site import AYLA, DANA, MINH
 
 
 def test_usage_of_several_is_their_sum(fairbank: Run) -> None:
@@ -86,7 +86,8 @@ def test_usage_tells_who_lets_processors_idle_and_how_long_jobs_waited(fairbank:
 def test_users_most_of_whose_jobs_fail_early_are_told_of() -> None:
     row = {"name": "minh", "runs": 9, "failed_early": 7, "early_exit_code": 127, "cpu_given": 0}
     assert remarks([row], "user") == [
-        "minh: 7 of 9 jobs failed within 2 minutes of start (exit 127): fairbank jobs -u minh --failed"
+        "minh: 7 of 9 jobs failed within 2 minutes of start (exit 127): fairbank jobs -u minh"
+        " --failed"
     ]
     assert "exit" not in remarks([{**row, "early_exit_code": None}], "user")[0]
     assert (

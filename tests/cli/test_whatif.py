@@ -1,4 +1,6 @@
-"""`fairbank whatif`: the table that people see, the figures that programs read, and what cannot be asked."""
+"""`fairbank whatif`: the table that people see, the figures that programs read, and what cannot be
+asked.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 
 from tests.cli.conftest import Run, session
 from tests.cli.workloads import HEAD, line
-from tests.support.kept import GOLDEN, kept
+from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "whatif"
 STORIES = {
@@ -125,7 +127,9 @@ def test_what_cannot_be_asked_is_told_with_the_remedy(
 
 
 def test_a_job_is_changed_only_where_its_number_is_its_own(ask: Run, tmp_path: Path) -> None:
-    """Parts of a run have the number of the whole; the tasks of an array are told by the number of the array."""
+    """Parts of a run have the number of the whole; the tasks of an array are told by the number of
+    the array.
+    """
     (tmp_path / "twice.swf").write_text(
         HEAD + line(1) + line(2, status=2) + line(2) + line(1, submit=5)
     )
@@ -137,7 +141,9 @@ def test_a_job_is_changed_only_where_its_number_is_its_own(ask: Run, tmp_path: P
 
 
 def test_a_job_that_is_left_out_is_not_changed(ask: Run) -> None:
-    """Two never ran, three has no size; five wants more processors than there are, until it is changed."""
+    """Two never ran, three has no size; five wants more processors than there are, until it is
+    changed.
+    """
     for words, why in (
         ("2 --size 3", "never ran, or nobody knows for how long"),
         ("3 --limit 1:00", "no number of processors"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run, session
-from tests.support.kept import GOLDEN, kept
+from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "why"
 STORIES = {
@@ -39,7 +39,9 @@ SEED = (
     line(3, 1, 4, 14_400, 7_200),
     line(4, 2, 4, 10_740, 10_740),
 )
-"""Two of eight nodes are free in three hours; a job wants all eight; one of four hours, and one of a minute less than three, want four."""
+"""Two of eight nodes are free in three hours; a job wants all eight; one of four hours, and one of
+a minute less than three, want four.
+"""
 
 ACCOUNTING = """\
 JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
@@ -137,7 +139,9 @@ def test_the_same_question_has_the_same_answer_and_another_seed_other_rehearsals
 
 
 def test_where_there_is_no_range_it_is_told_why(ask: Run, tmp_path: Path) -> None:
-    """Before the last job each of 15,000 has the machine for a minute: more passes than a rehearsal may take."""
+    """Before the last job each of 15,000 has the machine for a minute: more passes than a rehearsal
+    may take.
+    """
     (tmp_path / "long.swf").write_text(
         "; MaxProcs: 1\n" + "".join(line(number, 0, 1, 60, 60) for number in range(1, 15_003))
     )
@@ -152,7 +156,9 @@ def test_where_there_is_no_range_it_is_told_why(ask: Run, tmp_path: Path) -> Non
 def test_another_partition_is_tried_where_they_wait_apart(
     ask: Run, tmp_path: Path, policy: str, sooner: str | None
 ) -> None:
-    """Job 4 waits behind job 3, which wants all eight processors; in the partition of job 2 nobody waits."""
+    """Job 4 waits behind job 3, which wants all eight processors; in the partition of job 2 nobody
+    waits.
+    """
     there = [(1, 2, 1), (2, 2, 2), (3, 8, 1), (4, 2, 1)]
     jobs = [
         line(number, number, wanted, 60, 60).replace(" 1 1 -1 -1", f" 1 {partition} -1 -1")
@@ -167,7 +173,9 @@ def test_another_partition_is_tried_where_they_wait_apart(
 
 
 def test_a_suggestion_comes_true_when_the_job_is_sent_so(ask: Run, tmp_path: Path) -> None:
-    """Job 3, of four hours, would start at once with 02:59:00, as the plan for job 2 leaves that long."""
+    """Job 3, of four hours, would start at once with 02:59:00, as the plan for job 2 leaves that
+    long.
+    """
     found = json.loads(ask("why 3 --trace seed.swf --json").out)["data"][0]
     assert found["suggestion"] == {"option": "-t 02:59:00", "start": "2001-09-09T01:47:01Z"}
     other = (SEED[0], SEED[1], line(3, 1, 4, 179 * 60, 7_200), SEED[3])

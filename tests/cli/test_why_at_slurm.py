@@ -1,6 +1,8 @@
-"""`fairbank why` of a job that waits at Slurm. What people see of the recorded queue is kept in tests/golden/why-at-slurm.
+"""`fairbank why` of a job that waits at Slurm. What people see of the recorded queue is kept in
+tests/golden/why-at-slurm.
 
-After a wanted change: WRITE_GOLDEN=1 pytest tests/cli/test_why_at_slurm.py, and read the difference.
+After a wanted change: WRITE_GOLDEN=1 pytest tests/cli/test_why_at_slurm.py, and read the
+difference.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.reason import explain_reason
 from fairbank.slurm.queue_snapshot.queries import QUESTIONS
 from tests.cli.conftest import Run, Said, runner, session
-from tests.cli.served import Bank
-from tests.support.kept import GOLDEN, kept
+from tests.cli.served_site import Bank
+from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "why-at-slurm"
 QUEUE = GOLDEN / "slurm-22.05" / "queue"
@@ -173,8 +175,10 @@ def test_what_of_accounting_cannot_be_read_is_counted(ask: Run, tmp_path: Path) 
             "afterany:17(unfulfilled),afterok:15_*(unfulfilled)",
             "Job 10 waits for 2 dependencies, first of them that job 17 has ended (Dependency).",
             False,
-            "job 17 has ended: not yet, it waits (Priority); "
-            "every task of array 15 has ended well: not yet, job 15_1 and 5 more wait (Priority)",
+            (
+                "job 17 has ended: not yet, it waits (Priority); every task of array 15 has ended"
+                " well: not yet, job 15_1 and 5 more wait (Priority)"
+            ),
         ),
         (
             "after:1+30(unfulfilled)",
@@ -184,10 +188,16 @@ def test_what_of_accounting_cannot_be_read_is_counted(ask: Run, tmp_path: Path) 
         ),
         (
             "afterok:999(failed)?aftercorr:15_*(unfulfilled)",
-            "Job 10 waits for one of 2 dependencies, first of them that job 999 has ended well (Dependency).",
+            (
+                "Job 10 waits for one of 2 dependencies, first of them that job 999 has ended well"
+                " (Dependency)."
+            ),
             False,
-            "one of these is enough: job 999 has ended well: can never be any more, it is not in the queue any more; "
-            "the same task of array 15 has ended well: not yet, job 15_1 and 5 more wait (Priority)",
+            (
+                "one of these is enough: job 999 has ended well: can never be any more, it is not"
+                " in the queue any more; the same task of array 15 has ended well: not yet, job"
+                " 15_1 and 5 more wait (Priority)"
+            ),
         ),
         ("(null)", None, True, "none is open"),
         (
@@ -230,12 +240,12 @@ def test_a_dependency_that_can_never_be_met_is_told_with_how_the_job_ended(
     said = ask(JOBS["after"], "--no-likely", "--no-advice", folder=tmp_path / "some")
     told = " ".join(said.out.split())
     assert (
-        "Job 10 waits for what can never be any more, that job 2 has ended well (DependencyNeverSatisfied)."
-        in told
+        "Job 10 waits for what can never be any more, that job 2 has ended well"
+        " (DependencyNeverSatisfied)." in told
     )
     assert (
-        "x dependencies: job 2 has ended well: can never be any more, it ended as TIMEOUT; so it will never start as it is: "
-        in told
+        "x dependencies: job 2 has ended well: can never be any more, it ended as TIMEOUT; so it"
+        " will never start as it is: " in told
     )
 
 

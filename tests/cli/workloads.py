@@ -12,7 +12,9 @@ HEAD = "; MaxProcs: 8\n"
 
 
 def lay_out(folder: Path) -> None:
-    """A week of work on 32 processors, a trace with every kind of dirt, what sacct printed; shares of them, and policies."""
+    """A week of work on 32 processors, a trace with every kind of dirt, what sacct printed; shares
+    of them, and policies.
+    """
     centre = SyntheticSite(
         pools=(SitePartition("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,7 +45,11 @@ def test_the_part_out_of_range_is_named(run: Run, field: str) -> None:
     with pytest.raises(Malformed) as no:
         checked_run(run)
     assert no.value.field == field
-    assert no.value.remedy
+    assert re.fullmatch(
+        r"a whole number from [01] to (65535|4294967295|9007199254740991)|start with a letter or _,"
+        r" .*; at most 64 characters",
+        no.value.remedy or "",
+    )
 
 
 runs = st.builds(
@@ -78,4 +84,8 @@ def test_a_run_is_read_from_its_own_text(run: Run) -> None:
 def test_another_text_is_no_run(text: str) -> None:
     with pytest.raises(Malformed) as no:
         Run.parse(text)
-    assert no.value.remedy
+    assert re.fullmatch(
+        r"a whole number from 1 to 4294967295|cluster/job@submitted\.restart, such as"
+        r" darwin/7@1795000000\.0",
+        no.value.remedy or "",
+    )

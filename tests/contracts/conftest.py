@@ -13,8 +13,8 @@ from fairbank.bank.wish import SetMember
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
-from tests.contracts.centre import ALICE, allocation, charge, granted, grown, hold, project
 from tests.contracts.places import Place
+from tests.contracts.site import ALICE, allocation, charge, granted, grown, hold, project
 from tests.support.postgres import PostgresServer
 
 ON_POSTGRES = ["postgres18", "postgres15"]

@@ -1,4 +1,6 @@
-"""Where the books of a test are. As many stores as wanted may be opened there; all are closed in the end."""
+"""Where the books of a test are. As many stores as wanted may be opened there; all are closed in
+the end.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from fairbank.store.sqlite.driver import driver
 
 
 class Place:
-    """A URL with migrated books behind it; in memory there is one store only, and it is handed out again."""
+    """A URL with migrated books behind it; in memory there is one store only, and it is handed out
+    again.
+    """
 
     def __init__(self, url: str, only: Store | None = None) -> None:
         self.url = url

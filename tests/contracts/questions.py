@@ -53,8 +53,9 @@ def _asking(question: str, *about: st.SearchStrategy[Any]) -> st.SearchStrategy[
 
 
 def _every(query: type[Struct], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Queries by a few fields at a time, that something be found, of every field that there is: one that is new must be drawn here, or no
-    store is held to it."""
+    """Queries by a few fields at a time, that something be found, of every field that there is: one
+    that is new must be drawn here, or no store is held to it.
+    """
     undrawn = set(query.__struct_fields__) - set(fields)
     assert not undrawn, f"{query.__name__} is never asked by {', '.join(sorted(undrawn))}"
     few = st.lists(st.sampled_from(sorted(set(fields) - {"sight"})), max_size=4, unique=True)

@@ -1,4 +1,6 @@
-"""Every question about what happened: entries, refusals and debits, with every filter, and only what the asker may see."""
+"""Every question about what happened: entries, refusals and debits, with every filter, and only
+what the asker may see.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.refusal import refusal_of
 from fairbank.store.contract import Store
-from tests.contracts.centre import (
+from tests.contracts.site import (
     ALICE,
     BOB,
     CAROL,

@@ -22,7 +22,7 @@ from fairbank.cluster.job_details import Particulars
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
-from tests.contracts.centre import (
+from tests.contracts.site import (
     ALICE,
     BOB,
     CAROL,
@@ -144,7 +144,9 @@ def test_usage_in_groups(store: Store) -> None:
 
 
 def test_usage_counts_what_ended_without_a_charge_too(store: Store) -> None:
-    """A node that failed, and an end that cost nothing; not what still runs, nor what nobody heard of again."""
+    """A node that failed, and an end that cost nothing; not what still runs, nor what nobody heard
+    of again.
+    """
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40), *(hold(number, 60) for number in range(1, 6)))
     ended: dict[str, Any] = {"ended": Instant(NEW_YEAR), "elapsed_seconds": 60}
@@ -214,7 +216,9 @@ def test_a_run_keeps_the_qos_that_its_hold_told(store: Store) -> None:
 
 
 def test_usage_tells_how_well_it_was_used(store: Store) -> None:
-    """The idle part of each run's price, by the run: a small one that is busy does not make up for a dear one that idles."""
+    """The idle part of each run's price, by the run: a small one that is busy does not make up for
+    a dear one that idles.
+    """
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40))
     told = {"ended": NEW_YEAR + 600, "elapsed_seconds": 600}
@@ -328,7 +332,9 @@ def test_a_statement_of_a_long_book_is_cut_where_its_times_say(store: Store) -> 
 
 
 def test_a_cut_stays_where_it_is_when_the_book_grows(store: Store) -> None:
-    """Also where a clock was put back: else the closing balance of a month would change afterwards."""
+    """Also where a clock was put back: else the closing balance of a month would change
+    afterwards.
+    """
     granted(store, project("physics", 100))
     granted(store, allocation(1, 100), at=START)
     for amount, at in enumerate((10, 30, 15, 25, 40, 20, 50), start=1):

@@ -14,7 +14,9 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Deposit, SetCap, SetMember
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Contention
-from tests.contracts.centre import (
+from tests.contracts.concurrent_clients import at_once, waiting
+from tests.contracts.places import Place
+from tests.contracts.site import (
     ALICE,
     BOB,
     END,
@@ -29,9 +31,7 @@ from tests.contracts.centre import (
     late_charge,
     project,
 )
-from tests.contracts.clerks import at_once, waiting
-from tests.contracts.places import Place
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 
 def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None:
@@ -57,7 +57,9 @@ def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None
 
 
 def test_who_draws_on_something_else_does_not_wait(postgres_place: Place) -> None:
-    """Not for the holds of a sibling, while the parent shares nothing at that time; nor for who changes the allocation of another year."""
+    """Not for the holds of a sibling, while the parent shares nothing at that time; nor for who
+    changes the allocation of another year.
+    """
     one, two = postgres_place.open(), postgres_place.open()
     granted(
         one,
@@ -89,7 +91,9 @@ def test_who_draws_on_something_else_does_not_wait(postgres_place: Place) -> Non
 def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(
     postgres_place: Place,
 ) -> None:
-    """Each report of an end tells the whole line; only the allocation that carries the hold is locked."""
+    """Each report of an end tells the whole line; only the allocation that carries the hold is
+    locked.
+    """
     one, two = postgres_place.open(), postgres_place.open()
     granted(
         one,
@@ -108,7 +112,9 @@ def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(
 def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(
     postgres_place: Place,
 ) -> None:
-    """It may have a lower number than what is locked: two servers could wait for each other in a circle."""
+    """It may have a lower number than what is locked: two servers could wait for each other in a
+    circle.
+    """
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
     batch = [Asked(hold(1, 5, project=2), START, 0), Asked(hold(2, 5, resource="gpu"), START, 0)]
@@ -122,7 +128,9 @@ def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(
 
 
 def test_who_sets_a_cap_by_a_role_still_has_it(postgres_place: Place) -> None:
-    """The role is taken away while the cap waits: it is judged by the roles as they are then, and written before they change again."""
+    """The role is taken away while the cap waits: it is judged by the roles as they are then, and
+    written before they change again.
+    """
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
     granted(
@@ -158,7 +166,9 @@ def test_who_sets_a_cap_by_a_role_still_has_it(postgres_place: Place) -> None:
 def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(
     postgres_place: Place,
 ) -> None:
-    """The charge names another project than the one that carries the run. The next try finds the run, locks what it needs, and refuses."""
+    """The charge names another project than the one that carries the run. The next try finds the
+    run, locks what it needs, and refuses.
+    """
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
     begun = threading.Event()

@@ -13,7 +13,9 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, Note, Request
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Store
-from tests.contracts.centre import (
+from tests.contracts.concurrent_clients import at_once, one_by_one, waiting
+from tests.contracts.places import Place
+from tests.contracts.site import (
     START,
     allocation,
     ask,
@@ -25,9 +27,7 @@ from tests.contracts.centre import (
     project,
     token,
 )
-from tests.contracts.clerks import at_once, one_by_one, waiting
-from tests.contracts.places import Place
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 
 def test_entries_of_two_servers_have_different_numbers(place: Place) -> None:
@@ -56,7 +56,9 @@ def test_the_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
 
 
 def test_a_dry_run_takes_no_numbers(store: Store) -> None:
-    """Neither those that people type nor those of entries, on PostgreSQL either, where a number that is drawn is gone."""
+    """Neither those that people type nor those of entries, on PostgreSQL either, where a number
+    that is drawn is gone.
+    """
     fill(store)
     wishes = (
         project("biology", 300),
@@ -115,7 +117,9 @@ def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> No
     "wish", [Note(details="as it happened"), hold(2, 10, resource="gpu"), hold(2, 10, line=())]
 )
 def test_the_numbers_of_the_office_s_book_rise_too(postgres_place: Place, wish: Request) -> None:
-    """They are drawn when the office is locked, which is the last lock; also where only judging shows that it is wanted."""
+    """They are drawn when the office is locked, which is the last lock; also where only judging
+    shows that it is wanted.
+    """
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
     locked, drawn = threading.Event(), list[int]()

@@ -1,4 +1,6 @@
-"""Whatever is asked page by page: pages follow each other in both directions, and none is too large."""
+"""Whatever is asked page by page: pages follow each other in both directions, and none is too
+large.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from fairbank.bank.query import (
     RunQuery,
 )
 from fairbank.store.contract import Store
-from tests.contracts.centre import Look, granted, project
+from tests.contracts.site import Look, granted, project
 
 PAGED: dict[str, Callable[[Store, Page], list[Any]]] = {
     "projects": lambda store, page: Look(store).projects(ProjectQuery(), page),

@@ -9,8 +9,8 @@ from fairbank.bank.wish import AmendProject, RemoveProject, SetCap, SetMember
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from tests.contracts.centre import allocation, ask, charge, granted, hold, job, project
-from tests.contracts.office import all_projects, reason_of, undoing
+from tests.contracts.project_requests import all_projects, reason_of, undoing
+from tests.contracts.site import allocation, ask, charge, granted, hold, job, project
 
 
 def test_names_and_parent_change_and_the_number_stays(over: Store) -> None:

@@ -14,7 +14,7 @@ from fairbank.bank.run import RunState
 from fairbank.bank.wish import Expire
 from fairbank.core.time import Instant
 from fairbank.store.contract import Store
-from tests.contracts.centre import (
+from tests.contracts.site import (
     ALICE,
     BOB,
     CAROL,

@@ -1,4 +1,6 @@
-"""A project is removed and brought back: nothing goes on in its name, and its books stay, to be closed."""
+"""A project is removed and brought back: nothing goes on in its name, and its books stay, to be
+closed.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention, Store
-from tests.contracts.centre import (
+from tests.contracts.concurrent_clients import at_once, waiting
+from tests.contracts.places import Place
+from tests.contracts.project_requests import all_projects, reason_of, undoing
+from tests.contracts.site import (
     ALICE,
     END,
     START,
@@ -41,10 +46,7 @@ from tests.contracts.centre import (
     late_charge,
     project,
 )
-from tests.contracts.clerks import at_once, waiting
-from tests.contracts.office import all_projects, reason_of, undoing
-from tests.contracts.places import Place
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 
 @pytest.mark.parametrize("came", [allocation(1), project("optics", 5003, parent=1)])

@@ -15,7 +15,7 @@ from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.centre import START, Look, contents, fill, granted, token
+from tests.contracts.site import START, Look, contents, fill, granted, token
 
 RESTORED_AT = ManualClock(5_000)
 
@@ -90,4 +90,8 @@ def test_a_backup_with_a_token_that_no_entry_made_is_not_put_right(
         filling.tokens(tokens)
     Backups(forged, RESTORED_AT).create(backup, replace=True)
     Backups(store, RESTORED_AT).restore(backup, replace=True)
-    assert Audit(store).verify().findings
+    findings = Audit(store).verify().findings
+    assert {(each.book, each.what) for each in findings} == {
+        (1, "its row was added: no entry opens it"),
+        (2, "its row was added: no entry opens it"),
+    }

@@ -1,4 +1,6 @@
-"""Daily figures of fair share: once a day and cluster, read by day and account, part of a backup."""
+"""Daily figures of fair share: once a day and cluster, read by day and account, part of a
+backup.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How many SQL statements an operation takes: as many for a batch of a hundred as for one, and one for each question."""
+"""How many SQL statements an operation takes: as many for a batch of a hundred as for one, and one
+for each question.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ from fairbank.bank.query import (
 from fairbank.bank.wish import Deposit, Request
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
-from tests.contracts.centre import ALICE, START, Look, charge, fill, granted, hold, job
-from tests.contracts.counting import Statements, counted, taken
 from tests.contracts.places import Place
+from tests.contracts.site import ALICE, START, Look, charge, fill, granted, hold, job
+from tests.contracts.statement_count import Statements, counted, taken
 
 SIGHT = Sight(uid=ALICE, projects=frozenset({1, 2}))
 PAGE = Page()

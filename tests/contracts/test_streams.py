@@ -11,8 +11,8 @@ from fairbank.bank.query import EVERY_BOOK, Books
 from fairbank.bank.wish import Deposit
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
-from tests.contracts.centre import BOB, contents, fill, granted, hold
 from tests.contracts.places import Place
+from tests.contracts.site import BOB, contents, fill, granted, hold
 
 ENTRIES = 20_000
 
@@ -36,7 +36,7 @@ def test_a_stream_may_be_left_in_the_middle(sql_place: Place) -> None:
     _fill_journal(store)
     with store.reading() as reader:
         stream = reader.scan_entries()
-        assert next(stream).comment
+        assert set(next(stream).comment or "") == {"x"}
     with store.reading() as reader:
         assert reader.count_entries() == ENTRIES
 

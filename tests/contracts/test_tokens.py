@@ -18,8 +18,8 @@ from fairbank.bank.wish import Asked, IssueToken, RevokeToken
 from fairbank.core.time import Instant
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from tests.contracts.centre import ALICE, BOB, CAROL, Look, ask, contents, granted, token
 from tests.contracts.places import Place
+from tests.contracts.site import ALICE, BOB, CAROL, Look, ask, contents, granted, token
 
 NOW, LATER = Instant(1_000), Instant(2_000)
 LAPTOP, PHONE = token("laptop", expires=LATER), token("phone", BOB, (), LATER)

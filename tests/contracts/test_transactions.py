@@ -20,7 +20,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store, Transaction
-from tests.contracts.centre import (
+from tests.contracts.site import (
     END,
     START,
     allocation,
@@ -178,7 +178,9 @@ PERIODS_TRADED: dict[str, list[Request]] = {
 
 @pytest.mark.parametrize("case", PERIODS_TRADED)
 def test_allocations_of_one_fund_trade_periods_in_one_batch(store: Store, case: str) -> None:
-    """Each step is judged for itself, so each is written for itself: whatever the numbers, none stands in another's way."""
+    """Each step is judged for itself, so each is written for itself: whatever the numbers, none
+    stands in another's way.
+    """
     fill(store)
     granted(
         store, allocation(1, start=END, end=END + 10), allocation(1, start=END + 10, end=END + 20)
@@ -201,7 +203,9 @@ def test_allocations_of_one_fund_trade_periods_in_one_batch(store: Store, case: 
 def test_credit_and_terms_of_one_batch_are_never_below_what_the_database_allows(
     store: Store,
 ) -> None:
-    """A limit falls once a deposit pays for what was drawn on it, and rises before more is drawn."""
+    """A limit falls once a deposit pays for what was drawn on it, and rises before more is
+    drawn.
+    """
     fill(store)
     limit = Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(500))
     granted(store, limit, hold(1, 1_400))

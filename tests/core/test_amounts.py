@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -188,14 +189,17 @@ def test_two_decimals_to_the_nearest_are_read_as_well() -> None:
 
 
 @given(
-    st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX),
+    st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX),
+    st.integers(0, AMOUNT_MAX),
     st.sampled_from(sorted(WORTH)), st.sampled_from([None, 2]),
 )  # fmt: skip
 @example(25, 5, 10, 0, "h", None)
 def test_amounts_of_an_allocation_add_up_as_they_are_shown(
     granted: int, limit: int, used: int, held: int, units: str, decimals: int | None
 ) -> None:
-    """Each is off by less than one of its last decimals, and what is available is never more than it is."""
+    """Each is off by less than one of its last decimals, and what is available is never more than
+    it is.
+    """
     available, step = (
         granted + limit - used - held,
         Fraction(1, 10 ** (2 if decimals is None else decimals)),
@@ -211,7 +215,8 @@ def test_amounts_of_an_allocation_add_up_as_they_are_shown(
 
 
 @given(
-    st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX),
+    st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX),
+    st.integers(0, AMOUNT_MAX),
     st.sampled_from(sorted(WORTH)),
 )  # fmt: skip
 @example(59_400, 3_000, 72, 14_400, "h")
@@ -257,7 +262,11 @@ def test_any_text_is_an_amount_or_malformed(text: str) -> None:
         minutes = parse_su(text)
     except Malformed as no:
         assert no.field == "amount"
-        assert no.remedy
+        assert re.fullmatch(
+            r"write SU \(hours\) such as 100 or 12\.5, or 90m, 20k, 1\.5M|an amount is at least one"
+            r" SU-minute: 1m",
+            no.remedy or "",
+        )
     else:
         assert 1 <= minutes <= AMOUNT_MAX
 
@@ -278,7 +287,9 @@ def test_what_is_written_in_whole_units_is_read(minutes: int, suffix: str) -> No
 def test_sums_below_each_other_differ_by_what_moved_them(
     jobs: list[tuple[int, int]], decimals: int | None
 ) -> None:
-    """Holds, and charges that free them: each row adds up, and no sum changes but by the amount shown, nor is more left than there is."""
+    """Holds, and charges that free them: each row adds up, and no sum changes but by the amount
+    shown, nor is more left than there is.
+    """
     granted, used, shown = 10**6, 0, Fraction(0)
     for held, cost in jobs:
         assert show_change((used, used), owed=True, decimals=decimals) in ("0", "0.00")

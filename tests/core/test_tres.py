@@ -1,7 +1,10 @@
-"""TRES and their weights. The figures marked so are those of Slurm's TRESBillingWeights and PriorityFlags, slurm.conf(5)."""
+"""TRES and their weights. The figures marked so are those of Slurm's TRESBillingWeights and
+PriorityFlags, slurm.conf(5).
+"""
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -134,7 +137,11 @@ def test_other_texts_are_no_counts(text: str) -> None:
     with pytest.raises(Malformed) as no:
         parse_counts(text, field="tres")
     assert no.value.field == "tres"
-    assert no.value.remedy
+    assert re.fullmatch(
+        r"at most 18 digits|give each TRES once|known are cpu, mem, .*|use K, M, G, T or P|write"
+        r" for example cpu=8,mem=16G,gres/gpu=1",
+        no.value.remedy or "",
+    )
 
 
 names = st.sampled_from(

@@ -1,1 +1,3 @@
-"""Fault campaigns: storms, kills, lost messages, tampering, with real servers and real databases."""
+"""Fault campaigns: storms, kills, lost messages, tampering, with real servers and real
+databases.
+"""

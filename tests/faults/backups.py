@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults.auditing import findings
-from tests.faults.books import Books
-from tests.faults.centre import SU, filled, report
+from tests.faults.audit_runs import findings
 from tests.faults.nemesis import until, work_until
+from tests.faults.site import SU, filled, report
 from tests.faults.storm import Storm
+from tests.faults.tables import Books
 from tests.faults.witness import Witness, entry_of
 from tests.support.server import FairbankServer
 from tests.support.wire import Wire
@@ -25,7 +25,9 @@ CLIENTS = 16
 
 @dataclass(frozen=True)
 class Taken:
-    """A backup, what had been acknowledged when it was begun, and what had been asked when it was done."""
+    """A backup, what had been acknowledged when it was begun, and what had been asked when it was
+    done.
+    """
 
     path: Path
     before: frozenset[str]
@@ -84,7 +86,9 @@ def balances(books: Books) -> dict[int, list[int]]:
 
 
 def check_restored(url: str, taken: Taken) -> int:
-    """The restored books are those of one moment between the begin and the end of the backup. How many entries."""
+    """The restored books are those of one moment between the begin and the end of the backup. How
+    many entries.
+    """
     books = Books(url)
     assert findings(url) == ()
     assert balances(books) == last_sums(taken.path)
@@ -94,7 +98,9 @@ def check_restored(url: str, taken: Taken) -> int:
 
 
 def told_by(path: Path) -> dict[int, tuple[str, int]]:
-    """What a server should answer of the books in a backup: by allocation, the account and what is available."""
+    """What a server should answer of the books in a backup: by allocation, the account and what is
+    available.
+    """
     accounts = {row["id"]: row["account"] for row in rows(path, "project")}
     left = {book: sums[0] + sums[3] - sums[1] - sums[2] for book, sums in last_sums(path).items()}
     return {

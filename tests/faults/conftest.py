@@ -1,4 +1,6 @@
-"""What the fault campaigns share: seeds that are told and may be set, figures shown at the end, PostgreSQL for long and short."""
+"""What the fault campaigns share: seeds that are told and may be set, figures shown at the end,
+PostgreSQL for long and short.
+"""
 
 from __future__ import annotations
 

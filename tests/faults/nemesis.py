@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tests.faults.centre import Client
+from tests.faults.site import Client
 from tests.faults.witness import PAUSE_SECONDS, Witness
 from tests.support.server import FairbankServer
 from tests.support.wire import Lost, Wire
@@ -56,7 +56,9 @@ class Nemesis:
             self.recoveries.append(time.monotonic() - begun)
 
     async def _instant(self) -> None:
-        """Some work further, and then any moment of the next few batches: not a wait, but the chance itself."""
+        """Some work further, and then any moment of the next few batches: not a wait, but the
+        chance itself.
+        """
         seen, more = len(self.witness.waits), self.rng.randrange(1, MOST_ANSWERS)
         await until(lambda: len(self.witness.waits) >= seen + more, f"{more} more answers")
         await asyncio.sleep(self.rng.uniform(0, INSTANT_SECONDS))
@@ -66,7 +68,10 @@ class Nemesis:
         figures = (
             f"median {took[len(took) // 2]:.2f} s, longest {took[-1]:.2f} s" if took else "none"
         )
-        return f"{self.kills.total()} kills ({dict(self.kills)}); from the start to the first answer from the books: {figures}"
+        return (
+            f"{self.kills.total()} kills ({dict(self.kills)}); from the start to the first answer"
+            f" from the books: {figures}"
+        )
 
 
 def begin(victim: Victim) -> None:

@@ -1,4 +1,6 @@
-"""Small books with everything in them: every kind of entry, runs in every state, caps, members, credit limits."""
+"""Small books with everything in them: every kind of entry, runs in every state, caps, members,
+credit limits.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,16 @@ from fairbank.cluster.job_details import Particulars
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
-from tests.faults.auditing import store_at
+from tests.faults.audit_runs import store_at
 
 BEGIN, HOUR, YEAR = 1_790_000_000, 3_600, 31_536_000
 BUSY = Particulars(exit_status=0, cpu_seconds=7 * HOUR)
 
 
 def write_sample(url: str) -> None:
-    """Fill the store, wish by wish, a few minutes apart; those with the comment "no" are refused."""
+    """Fill the store, wish by wish, a few minutes apart; those with the comment "no" are
+    refused.
+    """
     with store_at(url) as store:
         bank = Ledger(store, Policy())
         refunds: list[Done] = []

@@ -1,4 +1,6 @@
-"""A storm: many clients who want much more of one allocation than there is, while others watch what is left."""
+"""A storm: many clients who want much more of one allocation than there is, while others watch what
+is left.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.centre import SU, Client, found
+from tests.faults.site import SU, Client, found
 from tests.faults.witness import AWAY, PAUSE_SECONDS, Witness
 from tests.support.wire import Lost, Wire
 
@@ -20,7 +22,8 @@ ACCOUNT = "physics"
 class Storm:
     """How many clients, how many runs each, and the seed of all their choices.
 
-    A client wants 20 SU or 30 SU at a time and then uses little of it: with 5 SU for each, most must wait for others.
+    A client wants 20 SU or 30 SU at a time and then uses little of it: with 5 SU for each, most
+    must wait for others.
     """
 
     clients: int
@@ -57,7 +60,8 @@ class Storm:
             f"{self.clients} clients, {len(sockets)} servers, {seconds:.1f} s: {witness.summary()}"
         )
         tell(
-            f"{len(witness.told) / seconds:,.0f} operations/s; {looks:,} looks at the balance, the least was {least} SU-minutes"
+            f"{len(witness.told) / seconds:,.0f} operations/s; {looks:,} looks at the balance, the"
+            f" least was {least} SU-minutes"
         )
 
     async def open(self, sockets: Sequence[Path], witness: Witness) -> Staff:
@@ -112,7 +116,9 @@ class Staff:
 async def watch(
     socket: Path, allocation: int, witness: Witness, over: asyncio.Event
 ) -> tuple[int, int]:
-    """Look at the balance all the time: never overdrawn, always adding up. How often, and the least that was left."""
+    """Look at the balance all the time: never overdrawn, always adding up. How often, and the least
+    that was left.
+    """
     wire, looks, least = Wire(socket), 0, 1 << 60
     while not over.is_set():
         try:

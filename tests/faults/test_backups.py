@@ -1,4 +1,6 @@
-"""Backups taken in the middle of a storm are those of one moment; restored into another kind of store, the bank goes on there."""
+"""Backups taken in the middle of a storm are those of one moment; restored into another kind of
+store, the bank goes on there.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.auditing import heads, restore
+from tests.faults.audit_runs import heads, restore
 from tests.faults.backups import check_restored, taken_in_a_storm, works
 from tests.faults.nemesis import answers
 from tests.support.server import FairbankServer, banking
@@ -25,7 +27,9 @@ def there_and_back(
     folder: Path,
     tell: Tell,
 ) -> None:
-    """Backups of a storm into the other kind of store; that one works; its own backup comes back into a store of the first kind."""
+    """Backups of a storm into the other kind of store; that one works; its own backup comes back
+    into a store of the first kind.
+    """
     taken, witness = run(taken_in_a_storm(server, backups, seed, folder, thousands=5 * backups))
     counts = []
     for each in taken:

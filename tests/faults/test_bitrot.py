@@ -1,4 +1,6 @@
-"""Bits of an SQLite file flip: the audit finds it, or the database does, or nothing of the books has changed."""
+"""Bits of an SQLite file flip: the audit finds it, or the database does, or nothing of the books
+has changed.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.errors import Trouble
-from tests.faults.auditing import findings
-from tests.faults.books import Books
-from tests.faults.forging import KEYS
+from tests.faults.audit_runs import findings
+from tests.faults.forgeries import KEYS
 from tests.faults.sample import write_sample
+from tests.faults.tables import Books
 from tests.support.server import made
 
 Tell = Callable[[str], None]
@@ -21,7 +23,9 @@ Rounds = Callable[[int, int], int]
 
 
 ORDER = {"journal": "book, seq", "run": "allocation, id"}
-"""As the bank and its audit read the tables: what an index has is read from there, and a flip in the table itself is not seen."""
+"""As the bank and its audit read the tables: what an index has is read from there, and a flip in
+the table itself is not seen.
+"""
 
 
 def rows(url: str) -> dict[str, list[list[object]]]:
@@ -75,7 +79,9 @@ def test_very_many_flipped_bits(tmp_path: Path, rounds: Rounds, seed: int, tell:
 def test_the_command_says_so_too_and_its_remedy_helps(
     backup: Path, rounds: Rounds, seed: int
 ) -> None:
-    """Exit code 8, or 7 where the schema's version is spoilt; never "this should not have happened"."""
+    """Exit code 8, or 7 where the schema's version is spoilt; never "this should not have
+    happened".
+    """
     rng = random.Random(seed)
     with made() as bank:
         write_sample(bank.store)

@@ -1,4 +1,6 @@
-"""A damaged backup changes nothing; neither does a backup, a restore or an init that is killed on its way."""
+"""A damaged backup changes nothing; neither does a backup, a restore or an init that is killed on
+its way.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ import pytest
 
 from fairbank.core.errors import Trouble
 from fairbank.service.ops.backup_file import verify_file
-from tests.faults.auditing import findings, heads, restore
-from tests.faults.centre import SU, found
+from tests.faults.audit_runs import findings, heads, restore
 from tests.faults.nemesis import answers
 from tests.faults.sample import write_sample
+from tests.faults.site import SU, found
 from tests.support.server import FairbankServer, made
 from tests.support.wire import Wire, run
 
@@ -25,7 +27,9 @@ Rounds = Callable[[int, int], int]
 
 
 def damaged(backup: Path, rng: random.Random, times: int) -> Iterator[tuple[str, bytes]]:
-    """The file cut short, with a bit flipped, and with its rows altered, lost, doubled or swapped and packed anew."""
+    """The file cut short, with a bit flipped, and with its rows altered, lost, doubled or swapped
+    and packed anew.
+    """
     packed = backup.read_bytes()
     lines = gzip.decompress(packed).splitlines(keepends=True)
     for _ in range(times):
@@ -137,7 +141,8 @@ def test_a_restore_that_is_killed_has_changed_everything_or_nothing(
 
 async def one_more_deposit(server: FairbankServer) -> None:
     deposit = {"amount": 1, "comment": "not the backup any more"}
-    assert (await Wire(server.socket).ask("POST", "/alloc/1/deposit", deposit)).data
+    answer = await Wire(server.socket).ask("POST", "/alloc/1/deposit", deposit)
+    assert answer.status == 201, answer.body
 
 
 @pytest.mark.campaign

@@ -1,4 +1,6 @@
-"""One of two servers stands still in the middle of its work, as a paused machine does: the other goes on, and both agree afterwards."""
+"""One of two servers stands still in the middle of its work, as a paused machine does: the other
+goes on, and both agree afterwards.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.faults.books import Books
 from tests.faults.nemesis import until, work_until
 from tests.faults.storm import Storm
+from tests.faults.tables import Books
 from tests.faults.witness import Witness, check_books
 from tests.support.server import FairbankServer, banking_twice
 from tests.support.wire import run
@@ -20,13 +22,17 @@ from tests.support.wire import run
 Tell = Callable[[str], None]
 
 CLIENTS = 24
-STANDSTILL_SECONDS = 75  # the database ends a transaction that stands still for half a minute; a machine of the tests is slow
+# the database ends a transaction that stands still for half a minute; a machine of the tests is
+# slow
+STANDSTILL_SECONDS = 75
 
 
 async def frozen(
     one: FairbankServer, two: FairbankServer, times: int, seed: int
 ) -> tuple[Witness, list[float]]:
-    """Clients of each server; now and then the first stands still until the other's have got on. The seconds that took."""
+    """Clients of each server; now and then the first stands still until the other's have got on.
+    The seconds that took.
+    """
     witnesses, over, rng = (Witness(), Witness()), asyncio.Event(), random.Random(seed)
     storm = Storm(CLIENTS, 0, seed)
     staff = await storm.open([two.socket], witnesses[1])
@@ -63,7 +69,8 @@ def test_a_server_that_stands_still_does_not_stop_the_other(
         witness, seconds = run(frozen(one, two, 8, seed))
         figures = check_books(witness, Books(database))
         tell(
-            f"{len(seconds)} standstills; the other server needed {max(seconds):.1f} s at most for 200 answers; {witness.summary()}"
+            f"{len(seconds)} standstills; the other server needed {max(seconds):.1f} s at most for"
+            f" 200 answers; {witness.summary()}"
         )
         tell(str(figures))
         assert max(seconds) < STANDSTILL_SECONDS

@@ -11,14 +11,14 @@ from contextlib import suppress
 
 import pytest
 
-from tests.faults.books import Books
 from tests.faults.nemesis import Nemesis, Victim, work_until
 from tests.faults.storm import Storm, watch
+from tests.faults.tables import Books
 from tests.faults.witness import Witness, check_books
+from tests.support.conditions import wait_until
 from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking, banking_twice
-from tests.support.waiting import wait_until
 from tests.support.wire import run
 
 Tell = Callable[[str], None]
@@ -29,7 +29,9 @@ RECOVERY_SECONDS = 30  # of a noisy machine that starts two servers and a databa
 
 
 class Alone:
-    """A server or, with `child`, its counter's process, killed without the other, which is to end by itself."""
+    """A server or, with `child`, its counter's process, killed without the other, which is to end
+    by itself.
+    """
 
     def __init__(self, server: FairbankServer, *, child: bool) -> None:
         self._server, self._child = server, child
@@ -73,7 +75,9 @@ async def struck(
 def campaign(
     banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell
 ) -> None:
-    """Strike, then read the books: nothing lost, nothing twice, no hold but those of runs that nobody ended."""
+    """Strike, then read the books: nothing lost, nothing twice, no hold but those of runs that
+    nobody ended.
+    """
     witness = run(struck(banks, victims, kills, seed, tell))
     figures = check_books(witness, Books(banks[0].store))
     audit = banks[0].command("audit", "verify")

@@ -1,4 +1,6 @@
-"""Messages of runs that come late, several times, in any order or not at all: through the real interface, the same books."""
+"""Messages of runs that come late, several times, in any order or not at all: through the real
+interface, the same books.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from typing import Any
 import pytest
 
 from fairbank.bank.audit import Head
-from tests.faults.auditing import heads as heads_of
-from tests.faults.books import Books, Row
-from tests.faults.centre import DAY, SU, found, granted, report
+from tests.faults.audit_runs import heads as heads_of
+from tests.faults.site import DAY, SU, found, granted, report
+from tests.faults.tables import Books, Row
+from tests.support.conditions import wait_until
 from tests.support.server import FairbankServer, banking
-from tests.support.waiting import wait_until
 from tests.support.wire import Answer, Wire, run
 
 Tell = Callable[[str], None]
@@ -44,7 +46,9 @@ async def open_projects(wire: Wire) -> None:
 
 
 def lives(number: int, rng: random.Random) -> Iterator[list[Message]]:
-    """What agents send of the runs of one job: it may be put back into the queue, and its number may come again."""
+    """What agents send of the runs of one job: it may be put back into the queue, and its number
+    may come again.
+    """
     submitted = (int(time.time()) // DAY - rng.choice([0, 1, AGO_DAYS + 2, 9])) * DAY
     for epoch in range(rng.choice([1, 1, 2])):
         for restart in range(rng.choice([1, 1, 2])):
@@ -121,26 +125,33 @@ async def pour(server: FairbankServer, messages: list[Message], rng: random.Rand
 
 def final(books: Books, account: str) -> tuple[list[Row], list[Row], list[Row]]:
     """What is left of a project in the end: its balances, its users' sums, its runs."""
-    mine = "IN (SELECT a.id FROM allocation a JOIN project p ON p.id = a.project WHERE p.account = :account)"
+    mine = (
+        "IN (SELECT a.id FROM allocation a JOIN project p ON p.id = a.project WHERE p.account ="
+        " :account)"
+    )
     balances = books.rows(
-        f"SELECT start_at, deposited, charged, held FROM allocation WHERE id {mine} ORDER BY start_at",
+        f"SELECT start_at, deposited, charged, held FROM allocation WHERE id {mine} ORDER BY"
+        " start_at",
         account=account,
     )
     users = books.rows(
-        "SELECT a.start_at, u.uid, u.charged, u.held FROM user_sum u JOIN allocation a ON a.id = u.allocation "
-        f"WHERE a.id {mine} ORDER BY a.start_at, u.uid",
+        "SELECT a.start_at, u.uid, u.charged, u.held FROM user_sum u JOIN allocation a ON a.id ="
+        f" u.allocation WHERE a.id {mine} ORDER BY a.start_at, u.uid",
         account=account,
     )
     runs = books.rows(
-        "SELECT a.start_at AS period, r.job_id % 1000000 AS job, submitted, restart, r.state, r.held, r.charged, written_off, outcome "
-        f"FROM run r JOIN allocation a ON a.id = r.allocation WHERE a.id {mine} ORDER BY job, submitted, restart",
+        "SELECT a.start_at AS period, r.job_id % 1000000 AS job, submitted, restart, r.state,"
+        " r.held, r.charged, written_off, outcome FROM run r JOIN allocation a ON a.id ="
+        f" r.allocation WHERE a.id {mine} ORDER BY job, submitted, restart",
         account=account,
     )
     return balances, users, runs
 
 
 async def tell_both_ways(server: FairbankServer, jobs: int, seed: int) -> list[Message]:
-    """In order for one project, in disorder for the other, both at once. What was sent in disorder."""
+    """In order for one project, in disorder for the other, both at once. What was sent in
+    disorder.
+    """
     rng = random.Random(seed)
     wire = Wire(server.socket)
     await open_projects(wire)
@@ -157,7 +168,9 @@ async def tell_both_ways(server: FairbankServer, jobs: int, seed: int) -> list[M
 
 
 def campaign(server: FairbankServer, jobs: int, seed: int, tell: Tell) -> None:
-    """Both projects end alike, and whatever is said once more changes nothing; said a third time, it does not leave a line."""
+    """Both projects end alike, and whatever is said once more changes nothing; said a third time,
+    it does not leave a line.
+    """
     storm = run(tell_both_ways(server, jobs, seed))
     books, rng = Books(server.store), random.Random(seed)
     due = final(books, "orderly")
@@ -171,7 +184,8 @@ def campaign(server: FairbankServer, jobs: int, seed: int, tell: Tell) -> None:
     assert heads_of(server.store) == heads != before
     audit = server.command("audit", "verify")
     tell(
-        f"{len(storm)} messages of {len(due[2])} runs in disorder, and twice again; {audit.stdout.strip()}"
+        f"{len(storm)} messages of {len(due[2])} runs in disorder, and twice again;"
+        f" {audit.stdout.strip()}"
     )
     assert audit.returncode == 0, audit.stdout
 
@@ -202,7 +216,9 @@ def test_messages_in_disorder_leave_the_books_of_messages_in_order(
 
 
 async def settle(server: FairbankServer) -> tuple[Answer, Answer, list[Answer], Answer]:
-    """The end of a run without its start; the refusals; the start and the end again; the balance."""
+    """The end of a run without its start; the refusals; the start and the end again; the
+    balance.
+    """
     wire = Wire(server.socket)
     await found(wire, "physics", 5_000, credit=100 * SU)
     facts = {"submitted": int(time.time()), "owner": 7}
@@ -247,7 +263,9 @@ def test_where_policy_wants_no_late_charges_it_is_refused_kept_and_never_lost() 
 @pytest.mark.campaign
 @pytest.mark.usefixtures("at_length")
 def test_a_hold_whose_end_was_lost_lapses_and_a_very_late_end_still_counts() -> None:
-    """The server sweeps once a minute, so this takes more than one; tests/bank/test_messages.py has the rule itself."""
+    """The server sweeps once a minute, so this takes more than one; tests/bank/test_messages.py has
+    the rule itself.
+    """
     with banking(policy="hold_grace_seconds = 1") as server:
         run(lapse(server))
         assert server.command("audit", "verify").returncode == 0

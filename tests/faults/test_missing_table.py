@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.books import Books
 from tests.faults.sample import write_sample
+from tests.faults.tables import Books
 from tests.support.server import made
 
 

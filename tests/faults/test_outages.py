@@ -1,4 +1,6 @@
-"""A database that stops, only reads, lets nobody in or keeps a row locked: clients are told to come back, and then find everything."""
+"""A database that stops, only reads, lets nobody in or keeps a row locked: clients are told to come
+back, and then find everything.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from contextlib import ExitStack, asynccontextmanager
 import psycopg
 import pytest
 
-from tests.faults.books import Books
-from tests.faults.centre import SU, found, report
 from tests.faults.nemesis import answers, until
+from tests.faults.site import SU, found, report
+from tests.faults.tables import Books
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking
 from tests.support.wire import Answer, Wire, run
@@ -42,7 +44,9 @@ async def away(wire: Wire, body: dict[str, object]) -> Answer:
 
 
 async def outage(server: FairbankServer, begin: Outage, end: Outage) -> None:
-    """One hold before, one that is asked for in the outage and again after it: both are there, once."""
+    """One hold before, one that is asked for in the outage and again after it: both are there,
+    once.
+    """
     wire = Wire(server.socket)
     await found(wire, "physics", 4_000, credit=10 * SU)
     first, second = hold(1), hold(2)
@@ -110,7 +114,8 @@ def name_of(books: Books) -> str:
 def cut_off(books: Books) -> None:
     """End all sessions but our own."""
     books.rows(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid()"
     )
 
 

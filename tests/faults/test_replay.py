@@ -1,4 +1,6 @@
-"""A recorded workload ends in the same books on every store: the bundled month always, the shared traces where they are."""
+"""A recorded workload ends in the same books on every store: the bundled month always, the shared
+traces where they are.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,8 @@ def test_the_synthetic_month(tmp_path: Path, urls: list[str], tell: Tell) -> Non
     assert sum(done[0].refusals.values()) > 0
     assert len({each.fingerprint for each in done}) == 1
     tell(
-        f"{done[0].demand.jobs:,} jobs, {done[0].operations:,} operations, fingerprint {done[0].fingerprint} on {len(urls)} stores"
+        f"{done[0].demand.jobs:,} jobs, {done[0].operations:,} operations, fingerprint"
+        f" {done[0].fingerprint} on {len(urls)} stores"
     )
 
 

@@ -1,4 +1,6 @@
-"""Two hundred clients against one allocation: nobody gets what is not there, and everybody gets an answer."""
+"""Two hundred clients against one allocation: nobody gets what is not there, and everybody gets an
+answer.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.faults.books import Books
 from tests.faults.storm import Storm
+from tests.faults.tables import Books
 from tests.faults.witness import AWAY, Witness, check_books
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking, banking_twice
@@ -32,7 +34,9 @@ def weather(storm: Storm, servers: Sequence[FairbankServer], tell: Tell) -> Witn
 
 @contextmanager
 def no_deadlocks(url: str, tell: Tell) -> Iterator[None]:
-    """PostgreSQL sees none in this database. It counts a session's when that ends, so the servers must be gone by then."""
+    """PostgreSQL sees none in this database. It counts a session's when that ends, so the servers
+    must be gone by then.
+    """
     books = Books(url)
     before = books.deadlocks()
     yield

@@ -1,4 +1,6 @@
-"""The bank test: credit moves between allocations, through two servers at once, and whoever looks always sees the same total."""
+"""The bank test: credit moves between allocations, through two servers at once, and whoever looks
+always sees the same total.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from tests.faults.books import Books
-from tests.faults.centre import SU, found
 from tests.faults.nemesis import Nemesis
+from tests.faults.site import SU, found
+from tests.faults.tables import Books
 from tests.faults.witness import AWAY, PAUSE_SECONDS, Witness, check_books
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking, banking_twice
@@ -74,7 +76,9 @@ async def bank_test(
     enough: Enough,
     strike: Strike,
 ) -> None:
-    """Movers and readers at work until it is enough, and until `strike` has done what it wants to do meanwhile."""
+    """Movers and readers at work until it is enough, and until `strike` has done what it wants to
+    do meanwhile.
+    """
     wire, over = Wire(banks[0].socket), asyncio.Event()
     numbers = [
         await found(wire, f"p{each}", 6_000 + each, credit=EACH) for each in range(ALLOCATIONS)
@@ -93,7 +97,8 @@ async def bank_test(
     moved = sum(answer.status == 201 for answer in witness.told.values())
     looks = sum(each.result() for each in looking)
     tell(
-        f"{moved:,} transfers, {looks:,} looks at the total, {time.monotonic() - begun:.1f} s; {witness.summary()}"
+        f"{moved:,} transfers, {looks:,} looks at the total, {time.monotonic() - begun:.1f} s;"
+        f" {witness.summary()}"
     )
 
 

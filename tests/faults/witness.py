@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.faults.books import Books
+from tests.faults.tables import Books
 from tests.support.wire import Answer, Lost, Wire
 
 PAUSE_SECONDS = 0.02
@@ -21,8 +21,9 @@ GOOD, REFUSED, AWAY = {200, 201}, {402, 404, 409}, 503
 class Witness:
     """What was asked under which key, and the first whole answer to it.
 
-    `left_open` are the jobs whose end nobody will report; `lost` counts requests whose answer never came; `waits` are the
-    seconds of every answer; `forgetful` where the books are replaced meanwhile, so that a key may be answered anew.
+    `left_open` are the jobs whose end nobody will report; `lost` counts requests whose answer never
+    came; `waits` are the seconds of every answer; `forgetful` where the books are replaced
+    meanwhile, so that a key may be answered anew.
     """
 
     told: dict[str, Answer] = field(default_factory=dict)
@@ -36,7 +37,9 @@ class Witness:
     async def hear(
         self, wires: Sequence[Wire], rng: random.Random, path: str, body: dict[str, Any], key: str
     ) -> Answer:
-        """Ask until there is an answer, always under the same key, each time at whichever server chance says."""
+        """Ask until there is an answer, always under the same key, each time at whichever server
+        chance says.
+        """
         report = path == "/job"  # reports carry their key, everything else has it in a header
         sent = {**body, "key": key} if report else body
         self.asked[key] = body
@@ -89,9 +92,9 @@ class Witness:
         )
         refused = sum(number for status, number in self.statuses.items() if status in REFUSED)
         return (
-            f"{len(self.told):,} operations acknowledged in {len(waits):,} answers ({refused:,} refusals, "
-            f"{self.statuses[AWAY]:,} times 503, {self.lost:,} answers lost); "
-            f"waits: median {middle:.0f} ms, 99% {late:.0f} ms, longest {longest:.0f} ms"
+            f"{len(self.told):,} operations acknowledged in {len(waits):,} answers ({refused:,}"
+            f" refusals, {self.statuses[AWAY]:,} times 503, {self.lost:,} answers lost); waits:"
+            f" median {middle:.0f} ms, 99% {late:.0f} ms, longest {longest:.0f} ms"
         )
 
 
@@ -115,7 +118,9 @@ def told(answer: Answer) -> dict[str, Any]:
 
 
 def check_books(witness: Witness, books: Books) -> dict[str, int]:
-    """Every acknowledged operation is in the journal once, nothing else is, and all sums follow. Figures for the report."""
+    """Every acknowledged operation is in the journal once, nothing else is, and all sums follow.
+    Figures for the report.
+    """
     journal = books.rows("SELECT * FROM journal ORDER BY book, seq")
     _check_answers(witness, journal)
     _check_resolutions(journal)

@@ -1,4 +1,6 @@
-"""The benchmarks measure what they say, and the page about them is the one that their results draw."""
+"""The benchmarks measure what they say, and the page about them is the one that their
+results draw.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,14 @@ MACHINE = Machine("2000-01-01", "abacus", 1, 1, "Linux x86_64", "3.11", "3.53", 
 LEFT_BEHIND = (
     "SELECT id, deposited, charged, held, overrun, seq FROM allocation ORDER BY id",
     "SELECT allocation, uid, charged, held, cap FROM user_sum ORDER BY allocation, uid",
-    "SELECT allocation, owner, partition, state, held, charged, written_off, refunded, outcome, elapsed_seconds FROM run "
-    "ORDER BY allocation, id",
-    "SELECT book, seq, kind, amount, owner, actor, deposited, charged, held, credit_limit, overrun, comment FROM journal "
-    "ORDER BY book, seq",
+    (
+        "SELECT allocation, owner, partition, state, held, charged, written_off, refunded, outcome,"
+        " elapsed_seconds FROM run ORDER BY allocation, id"
+    ),
+    (
+        "SELECT book, seq, kind, amount, owner, actor, deposited, charged, held, credit_limit,"
+        " overrun, comment FROM journal ORDER BY book, seq"
+    ),
 )
 
 
@@ -172,7 +178,7 @@ def test_the_crowd_before_a_full_machine_is_the_same_each_time_and_some_of_it_st
     assert one.machine.room.idle.bit_count() <= 12
     plan = run_passes(one, SchedulerParameters(), NOW)
     assert plan == run_passes(again, SchedulerParameters(), NOW)
-    assert plan.starts
+    assert len(plan.starts) == 27
     assert len(plan.planned) > 50
 
 
@@ -233,8 +239,8 @@ def test_stored_results_are_written_to_the_page(tmp_path: Path) -> None:
     assert "| ours | 2,500 operations/s | 2,000 to 3,000 |" in text
     assert "| ours / theirs | 2.00x | 2.00 to 2.50 | at least 2.00x | met |" in text
     assert (
-        "| ours itself | 2,500 operations/s | 2,000 to 3,000 | at least 10,000 operations/s | **missed** |"
-        in text
+        "| ours itself | 2,500 operations/s | 2,000 to 3,000 | at least 10,000 operations/s |"
+        " **missed** |" in text
     )
     assert "Fingers are slow." in text
 
@@ -242,7 +248,8 @@ def test_stored_results_are_written_to_the_page(tmp_path: Path) -> None:
 def test_fingerprint_of_a_schedule_is_the_digest_of_its_starts(tmp_path: Path) -> None:
     trace = tmp_path / "two.swf"
     trace.write_text(
-        "; MaxProcs: 4\n1 0 -1 60 4 -1 -1 4 60 -1 1 1 1 -1 1 1 -1 -1\n2 10 -1 40 2 -1 -1 2 60 -1 1 1 1 -1 1 1 -1 -1\n"
+        "; MaxProcs: 4\n1 0 -1 60 4 -1 -1 4 60 -1 1 1 1 -1 1 1 -1 -1\n2 10 -1 40 2 -1 -1 2 60 -1 1"
+        " 1 1 -1 1 1 -1 -1\n"
     )
     schedule = traces.schedule("two", trace, "easy", tmp_path)
     assert (schedule.jobs, schedule.mean_wait, schedule.utilisation) == (2, 25.0, 0.8)

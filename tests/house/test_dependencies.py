@@ -74,7 +74,10 @@ def test_forbidden_import_names_file_and_line(build: Build) -> None:
     "text",
     [
         "from fairbank import __version__",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fairbank.store import sqlite",
+        (
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fairbank.store import"
+            " sqlite"
+        ),
         "import typing\nif typing.TYPE_CHECKING:\n    from pathlib import Path",
     ],
 )

@@ -1,4 +1,6 @@
-"""The documentation says what the code does, builds without a warning, and loads nothing from elsewhere."""
+"""The documentation says what the code does, builds without a warning, and loads nothing from
+elsewhere.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""No server outlives the tests that started it, even when they are killed; and killing one kills its children."""
+"""No server outlives the tests that started it, even when they are killed; and killing one kills
+its children.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tests.support.account import Account
+from tests.support.conditions import wait_until
 from tests.support.keeper import Kept, Order, children
-from tests.support.waiting import wait_until
 
 FAMILY = ["sh", "-c", "sleep 1000 & sleep 1000 & wait"]
 

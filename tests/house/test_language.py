@@ -14,7 +14,9 @@ Check = Callable[..., int]
 
 
 def places(rule: str, **texts: str) -> list[str]:
-    """Return the places found in files, given by name: `bank__hold` is src/fairbank/bank/hold.py."""
+    """Return the places found in files, given by name: `bank__hold` is
+    src/fairbank/bank/hold.py.
+    """
     files = [
         File(f"src/fairbank/{name.replace('__', '/')}.py", text) for name, text in texts.items()
     ]

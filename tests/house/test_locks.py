@@ -1,4 +1,6 @@
-"""The locks hold what pyproject.toml asks for, with a hash for everything and no address for anything."""
+"""The locks hold what pyproject.toml asks for, with a hash for everything and no address for
+anything.
+"""
 
 from __future__ import annotations
 
@@ -38,26 +40,26 @@ def test_good_locks_raise_no_complaint() -> None:
 
 def test_an_extra_that_the_development_lock_lacks_is_told() -> None:
     project = {**PROJECT, "project": {**PROJECT["project"], "optional-dependencies": {"x": ["y"]}}}
-    assert list(faults(project, GOOD)) == [f"{DEV}: does not hold y; run `make lock`"]
+    assert list(faults(project, GOOD)) == [f"{DEV}: does not satisfy y; run `make lock`"]
 
 
 @pytest.mark.parametrize(
     ("lock", "text", "complaint"),
     [
-        (RUNTIME, "", "requirements.lock: does not hold Bank-Lib>=1.2"),
-        (RUNTIME, f"bank-lib==1.1{HASH}", "requirements.lock: does not hold Bank-Lib>=1.2"),
-        (DEV, f"bank-lib==1.4{HASH}", "requirements-dev.lock: does not hold ruler"),
+        (RUNTIME, "", "requirements.lock: does not satisfy Bank-Lib>=1.2"),
+        (RUNTIME, f"bank-lib==1.1{HASH}", "requirements.lock: does not satisfy Bank-Lib>=1.2"),
+        (DEV, f"bank-lib==1.4{HASH}", "requirements-dev.lock: does not satisfy ruler"),
         (
             DEV,
             f"bank-lib==1.5{HASH}ruler==2{HASH}",
             "requirements-dev.lock: bank-lib is not the version of requirements.lock",
         ),
-        (SETUP, f"installer==4{HASH}", "requirements-setup.lock: does not hold installer==3"),
+        (SETUP, f"installer==4{HASH}", "requirements-setup.lock: does not satisfy installer==3"),
         (SETUP, "installer==3\n", "requirements-setup.lock: installer==3 has no hash"),
         (
             SETUP,
             f"--index-url https://example.org\ninstaller==3{HASH}",
-            "requirements-setup.lock: names a place of download",
+            "requirements-setup.lock: contains a download address",
         ),
     ],
 )

@@ -29,7 +29,7 @@ def test_wrong():
 @pytest.mark.parametrize(
     ("chosen", "passes"), [("-k test_slow", True), ("-k 'test_wrong or test_quick'", False)]
 )
-def test_what_was_chosen_is_run_and_decides(
+def test_only_the_selected_tests_decide(
     checkout: Path, tmp_path: Path, chosen: str, passes: bool
 ) -> None:
     tests = tmp_path / "test_halves.py"
@@ -40,23 +40,21 @@ def test_what_was_chosen_is_run_and_decides(
 
 
 @pytest.mark.timeout(300)
-def test_a_choice_of_no_test_at_all_fails_with_words(checkout: Path, tmp_path: Path) -> None:
-    """As after a word misspelt; and the next call is none the worse for it."""
+def test_selection_without_any_test_fails_with_a_message(checkout: Path, tmp_path: Path) -> None:
+    """For example after a spelling mistake. The next call works."""
     tests = tmp_path / "test_halves.py"
     tests.write_text(TWO_HALVES)
     made = make(checkout, f"TESTS={tests}", "ARGS=-k test_slwo")
-    assert (made.returncode, "No test is chosen by ARGS and TESTS" in made.stdout) == (2, True), (
+    assert (made.returncode, "ARGS and TESTS select no test" in made.stdout) == (2, True), (
         made.stdout
     )
     assert make(checkout, f"TESTS={tests}", "ARGS=-k test_quick").returncode == 0
 
 
-def test_a_half_that_finds_no_test_has_failed_where_nothing_narrowed_the_choice(
-    checkout: Path,
-) -> None:
-    told = make(checkout, "--dry-run").stdout
-    assert told.count("/pytest ") == 2
-    assert "= 5" not in told
+def test_half_without_tests_fails_if_nothing_is_selected(checkout: Path) -> None:
+    commands = make(checkout, "--dry-run").stdout
+    assert commands.count("/pytest ") == 2
+    assert "= 5" not in commands
 
 
 @pytest.mark.parametrize(
@@ -67,9 +65,9 @@ def test_a_half_that_finds_no_test_has_failed_where_nothing_narrowed_the_choice(
 def test_all_tests_run_side_by_side_and_a_choice_of_them_in_one_process(
     checkout: Path, given: tuple[str, ...], beside: bool
 ) -> None:
-    told = make(checkout, "--dry-run", *given).stdout
-    assert told.count("--numprocesses auto") == (2 if beside else 0)
-    assert told.count("-p no:xdist") == (0 if beside else 2)
+    commands = make(checkout, "--dry-run", *given).stdout
+    assert commands.count("--numprocesses auto") == (2 if beside else 0)
+    assert commands.count("-p no:xdist") == (0 if beside else 2)
 
 
 def test_another_release_of_slurm_is_played_within_its_room_and_skipped_where_there_can_be_none(
@@ -88,7 +86,7 @@ def test_another_release_of_slurm_is_played_within_its_room_and_skipped_where_th
     assert "69" not in here
 
 
-def test_a_lab_that_cannot_be_had_is_told_apart_from_one_whose_tests_fail(
+def test_a_lab_that_cannot_be_had_is_commands_apart_from_one_whose_tests_fail(
     checkout: Path, tmp_path: Path
 ) -> None:
     """Nobody but root may have one: here a python that ends as the lab does, and as pytest does."""

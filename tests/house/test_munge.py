@@ -1,4 +1,6 @@
-"""The MUNGE of the tests is real: it knows who signed, refuses what was altered or used, and forgets when it restarts."""
+"""The MUNGE of the tests is real: it knows who signed, refuses what was altered or used, and
+forgets when it restarts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is handed to a site: the package with the plug-ins' Lua and the units in it, the units themselves, the image's recipe."""
+"""What is handed to a site: the package with the plug-ins' Lua and the units in it, the units
+themselves, the image's recipe.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def unit(checkout: Path, name: str) -> configparser.SectionProxy:
 
 
 def test_lua_files_and_units_are_in_the_package(checkout: Path) -> None:
-    """As links, since the package can only take what is below its folder: a new file needs a new one."""
+    """As links, since the package can only take what is below its folder: a new file needs a new
+    one.
+    """
     share = checkout / "packaging" / "data" / "share" / "fairbank"
     wanted = {
         f"plugins/{file.relative_to(checkout / 'plugins')}": file
@@ -68,7 +72,9 @@ def test_lua_files_and_units_are_in_the_package(checkout: Path) -> None:
 
 
 def test_build_backend_bound_admits_released_and_locked_versions(checkout: Path) -> None:
-    """`pip install .` takes any version in the bound. 0.7.14 fails on the links in packaging/data."""
+    """`pip install .` takes any version in the bound. 0.7.14 fails on the links in
+    packaging/data.
+    """
     project = tomllib.loads((checkout / "pyproject.toml").read_text())
     (backend,) = map(Requirement, project["build-system"]["requires"])
     locked = re.search(
@@ -81,7 +87,9 @@ def test_build_backend_bound_admits_released_and_locked_versions(checkout: Path)
 
 @pytest.fixture(scope="module")
 def installed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package, installed as the guide says, without a network: where the guide says pip, uv does it from its cache."""
+    """The package, installed as the guide says, without a network: where the guide says pip, uv
+    does it from its cache.
+    """
     folder = tmp_path_factory.mktemp("site")
     build = [
         "build",
@@ -206,7 +214,9 @@ def test_the_folders_of_the_units_are_those_of_the_settings(checkout: Path) -> N
 
 
 def test_bank_and_agent_share_no_folder_and_meet_without_settings(checkout: Path) -> None:
-    """Whichever of two units stops first takes a shared folder away, and each demands it for its own user."""
+    """Whichever of two units stops first takes a shared folder away, and each demands it for its
+    own user.
+    """
     bank, agent = unit(checkout, "fairbank.service"), unit(checkout, "fairbank-agent.service")
     for key in ("RuntimeDirectory", "StateDirectory"):
         assert bank[key] != agent[key]

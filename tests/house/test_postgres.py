@@ -1,4 +1,6 @@
-"""The PostgreSQL servers of the tests are real: durable, killable, and able to refuse overlapping allocations."""
+"""The PostgreSQL servers of the tests are real: durable, killable, and able to refuse overlapping
+allocations.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ def test_a_database_is_dropped_even_with_sessions_open_and_the_server_dead(
 def test_what_was_committed_survives_kill_9(
     postgres_server: PostgresServer, rounds: Callable[[int, int], int]
 ) -> None:
-    """The ground that the bank's own campaigns stand on: numbers are written one by one, and none that was confirmed may be missing."""
+    """The ground that the bank's own campaigns stand on: numbers are written one by one, and none
+    that was confirmed may be missing.
+    """
     with postgres_server.fresh_database() as name:
         with psycopg.connect(postgres_server.conninfo(name)) as connection:
             connection.execute("CREATE TABLE written (number bigint PRIMARY KEY)")

@@ -1,4 +1,6 @@
-"""Fair Tree as slurmctld goes about it, one association after the other, in fractions rounded by hand as an x86-64 rounds long doubles."""
+"""Fair Tree as slurmctld goes about it, one association after the other, in fractions rounded by
+hand as an x86-64 rounds long doubles.
+"""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.result import Standings
 from fairbank.priority.fairshare.settings import DAMPENING_MAX
-from tests.priority.drawn import Drawn, draw, drawn
-from tests.priority.growing import trees, wild_shares, wild_usage
+from tests.priority.random_trees import trees, wild_shares, wild_usage
+from tests.priority.tree_text import Drawn, draw, drawn
 
 either_way = pytest.mark.parametrize("depth_oblivious", [False, True])
 
@@ -139,7 +139,8 @@ def test_who_uses_its_share_has_a_half_at_any_depth_which_plain_classic_does_not
 def test_an_account_in_between_makes_no_difference() -> None:
     flat = draw("a 60\n    one 3 30\n    two 1 5\nb 40\n    four 1 90")
     deep = draw(
-        "a 60\n    between 9\n        further 1\n            one 3 30\n            two 1 5\nb 40\n    four 1 90"
+        "a 60\n    between 9\n        further 1\n            one 3 30\n            two 1 5\nb 40\n "
+        "   four 1 90"
     )
     found = [
         of(there, depth_oblivious=True).factor[[there.at["one"], there.at["two"]]].tolist()
@@ -149,7 +150,9 @@ def test_an_account_in_between_makes_no_difference() -> None:
 
 
 def test_depth_oblivious_by_hand() -> None:
-    """Account a used 0.35 of 0.6; its user two 0.05 of 0.15, and both users together 0.35 of 0.6."""
+    """Account a used 0.35 of 0.6; its user two 0.05 of 0.15, and both users together 0.35
+    of 0.6.
+    """
     there = draw("a 60\n    one 3 30\n    two 1 5\nb 40\n    four 1 65")
     account_off, row_off = 0.35 / 0.6, (0.05 / 0.15) / (0.35 / 0.6)
     assert math.log(account_off) * math.log(row_off) > 0

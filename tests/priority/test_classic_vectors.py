@@ -1,4 +1,8 @@
-"""Classic fair share on trees whose figures are known: those of Slurm's own tests 24.1 and 130_2 (V1, V2), and others (facts, 9)."""
+"""Classic fair share on trees whose figures are known: those of Slurm's own tests 24.1 and 130_2
+(V1, V2), and others.
+
+Source: docs/reference/slurm-rules.md, "Classic fair share".
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import pytest
 
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.result import Standings
-from tests.priority.drawn import Drawn, draw
+from tests.priority.tree_text import Drawn, draw
 from tests.priority.trees import V1, V2, V7, V8
 
 
@@ -97,7 +101,10 @@ def test_v8_all_of_a_lab_have_the_labs_figures() -> None:
 
 
 def test_the_row_that_harvard_publishes() -> None:
-    """Shares of 0.001363 and usage of 0.000572 give 0.747599 from these rounded figures (seed 004 prints 0.747627)."""
+    """Shares of 0.001363 and usage of 0.000572 give 0.747599 from these rounded figures.
+
+    Source: docs/reference/slurm-rules.md, "Classic fair share".
+    """
     there = draw("lab 1363\n    user parent 572\nothers 998637\n    all 1 999428")
     assert printed(there, classic(there.tree, there.usage), "user") == [
         "user 0.001363 0.000572 0.000572 0.747599"

@@ -1,4 +1,4 @@
-"""How usage fades and is reset. The figures are those of the facts about Slurm, sections 2.1 to 2.3 and V10."""
+"""Decay and reset of usage. Source: docs/reference/slurm-rules.md, "Usage decay"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The factors of priorities: the vector of the facts, and every variant of every factor."""
+"""Factors of priorities: a vector computed by hand, and every variant of every factor."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_qos_of_priority_nought_add_nothing_to_divide_by() -> None:
 
 
 def test_slurms_own_expectations_without_normalising() -> None:
-    """Facts, V18: weights of 1, association priority 100, job factors 10 and 20, QOS 200, a job of one CPU."""
+    """Weights of 1, association priority 100, job factors 10 and 20, QOS 200, a job of one CPU."""
     to = scale(
         nodes=1,
         cpus=4,

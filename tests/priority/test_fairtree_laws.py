@@ -16,9 +16,9 @@ from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.result import FairTreeResult
 from fairbank.priority.fairshare.tree import ShareAssociation, planted, summed
-from tests.priority.drawn import Drawn, draw, drawn
-from tests.priority.growing import trees, wild_shares, wild_usage
+from tests.priority.random_trees import trees, wild_shares, wild_usage
 from tests.priority.recursion import Visit, to_64_bits
+from tests.priority.tree_text import Drawn, draw, drawn
 
 as_on_x86_64 = pytest.mark.skipif(
     not AS_ON_X86_64, reason="ties here are those of another processor's long double"
@@ -30,8 +30,10 @@ def ranked(there: Drawn) -> FairTreeResult:
 
 
 def peopled(there: Drawn) -> Drawn:
-    """With a user in each account that has nobody below it. Who ties with such an account gets the rank of whoever was ranked before it, be
-    that somebody better: a quirk of Slurm's that no law of better and worse outlives."""
+    """With a user in each account that has nobody below it. Who ties with such an account gets the
+    rank of whoever was ranked before it, be that somebody better: a quirk of Slurm's that no law of
+    better and worse outlives.
+    """
     rows, shape = there.tree.rows, there.tree.shape
     empty = [int(shape.row[place]) for place in np.flatnonzero(shape.users == 0)]
     more = [
@@ -169,7 +171,9 @@ def line(there: Drawn, at: int) -> list[int]:
 def test_another_order_within_ties_gives_each_level_the_same_places(
     there: Drawn, data: st.DataObject
 ) -> None:
-    """Who ties may change places with whom it ties; which users of an account are ahead of which is the same."""
+    """Who ties may change places with whom it ties; which users of an account are ahead of which is
+    the same.
+    """
     order = data.draw(st.permutations(range(len(there.tree.rows))))
     found, moved = (
         ranked(there),

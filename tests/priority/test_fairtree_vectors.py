@@ -1,4 +1,8 @@
-"""Fair Tree on trees whose figures are known: those of Slurm's own test 24.4 (V3), and others computed apart (facts, section 9)."""
+"""Fair Tree on trees whose figures are known: those of Slurm's own test 24.4 (V3), and others
+computed apart.
+
+Source: docs/reference/slurm-rules.md, "Fair Tree".
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import pytest
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.result import NO_LEVEL
-from tests.priority.drawn import draw
+from tests.priority.tree_text import draw
 from tests.priority.trees import V3, V4, V5, V6, V7, V8, V9
 
 as_on_x86_64 = pytest.mark.skipif(

@@ -1,4 +1,6 @@
-"""Whoever pauses as long as was foretold stands where it was foretold: held against the rules of fair share themselves."""
+"""Whoever pauses as long as was foretold stands where it was foretold: held against the rules of
+fair share themselves.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from fairbank.priority.fairshare.decay import Decay, Reset, fading
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.forecast import Standpoint, back_after
 from fairbank.priority.fairshare.tree import summed
-from tests.priority.drawn import Drawn, draw
-from tests.priority.growing import trees
+from tests.priority.random_trees import trees
+from tests.priority.tree_text import Drawn, draw
 from tests.priority.trees import V1, V7
 
 WEEK = fading(7 * DAY)
@@ -170,7 +172,9 @@ def test_what_is_no_level_is_refused(level: float) -> None:
 
 
 def test_v1_by_hand() -> None:
-    """U2 used a quarter of all with a twentieth of the shares, and half of what its accounts used counts as its own."""
+    """U2 used a quarter of all with a twentieth of the shares, and half of what its accounts used
+    counts as its own.
+    """
     there = draw(V1)
     now = classic(there.tree, there.usage)
     u2 = there.at["U2"]

@@ -162,7 +162,9 @@ FACTORS = ("age", "association", "fairshare", "job_size", "partition", "qos")
 def test_at_the_ends_of_the_types_the_sum_is_that_of_whole_numbers(
     several: int, site: int, given: int
 ) -> None:
-    """Python's know no end: what wraps around, or is cut before all is added, would come out otherwise."""
+    """Python's know no end: what wraps around, or is cut before all is added, would come out
+    otherwise.
+    """
     for first in range(len(FACTORS)):
         chosen = (*FACTORS, *FACTORS)[first : first + several]
         heavy = msgspec.structs.replace(PriorityWeights(), **dict.fromkeys(chosen, U32_MAX))

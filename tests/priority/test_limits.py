@@ -20,7 +20,7 @@ from fairbank.priority.limits.usage import (
     Link,
     QosLimits,
 )
-from tests.priority.asking import (
+from tests.priority.starting_jobs import (
     ACCOUNT,
     BUDGET,
     HALF,
@@ -59,7 +59,8 @@ def test_what_is_compared_is_told() -> None:
     assert (held.limit, held.used, held.running, held.asked) == (1_000, 500, 200, 310)
     assert (
         str(held)
-        == "association physics allows 1000 of cpu (GrpTRESMins), 500 used and 200 running; this job asks for 310"
+        == "association physics allows 1000 of cpu (GrpTRESMins), 500 used and 200 running; this"
+        " job asks for 310"
     )
 
 

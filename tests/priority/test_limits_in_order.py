@@ -10,7 +10,7 @@ from fairbank.priority.limits.reasons import QOS, LimitKind
 from fairbank.priority.limits.running import ending
 from fairbank.priority.limits.start import after_nodes, before_nodes
 from fairbank.priority.limits.usage import AssociationLimits, LimitUsage, Link, QosLimits
-from tests.priority.asking import (
+from tests.priority.starting_jobs import (
     ACCOUNT,
     BUDGET,
     LIMITS,

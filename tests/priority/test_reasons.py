@@ -15,7 +15,10 @@ NAMES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab"
         (
             ASSOC,
             LimitKind.GRP_TRES,
-            "AssocGrpCpuLimit AssocGrpMemLimit AssocGrpEnergy AssocGrpNodeLimit AssocGrpBilling AssocGrpGRES",
+            (
+                "AssocGrpCpuLimit AssocGrpMemLimit AssocGrpEnergy AssocGrpNodeLimit AssocGrpBilling"
+                " AssocGrpGRES"
+            ),
         ),
         (
             ASSOC,
@@ -45,7 +48,10 @@ NAMES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab"
         (
             QOS,
             LimitKind.GRP_TRES,
-            "QOSGrpCpuLimit QOSGrpMemLimit QOSGrpEnergy QOSGrpNodeLimit QOSGrpBilling QOSGrpGRES QOSGrpLicense QOSGrpBB",
+            (
+                "QOSGrpCpuLimit QOSGrpMemLimit QOSGrpEnergy QOSGrpNodeLimit QOSGrpBilling"
+                " QOSGrpGRES QOSGrpLicense QOSGrpBB"
+            ),
         ),
         (
             QOS,
@@ -60,7 +66,10 @@ NAMES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab"
         (
             QOS,
             LimitKind.MIN_TRES,
-            "QOSMinCpuNotSatisfied QOSMinMemory QOSMinEnergy QOSMinNode QOSMinBilling QOSMinGRES QOSMinLicense QOSMinBB",
+            (
+                "QOSMinCpuNotSatisfied QOSMinMemory QOSMinEnergy QOSMinNode QOSMinBilling"
+                " QOSMinGRES QOSMinLicense QOSMinBB"
+            ),
         ),
         (
             QOS,

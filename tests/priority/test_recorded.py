@@ -1,4 +1,6 @@
-"""Priorities as a real slurmctld reckoned them: rows of sprio, recorded from Slurm 22.05 with Fair Tree, and each cell of them ours."""
+"""Priorities as a real slurmctld reckoned them: rows of sprio, recorded from Slurm 22.05 with Fair
+Tree, and each cell of them ours.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from fairbank.priority.multifactor.pending_jobs import PendingColumns, pending, 
 from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
 from tests.priority.cluster import NOW
 
-# Ten nodes with 608 CPUs: three groups, each a partition, and a fourth partition over two nodes of the first.
+# Ten nodes with 608 CPUs: three groups, each a partition, and a fourth partition over two nodes of
+# the first.
 CLUSTER = scale(
     nodes=10,
     cpus=608,
@@ -67,7 +70,8 @@ class Job(NamedTuple):
             site=self.site,
             partition=self.partition,
             qos=self.qos,
-            # Of a job that takes nodes whole, its size counts their CPUs, and its TRES those that it asked for.
+            # Of a job that takes nodes whole, its size counts their CPUs, and its TRES those that
+            # it asked for.
             tres={
                 "cpu": 6 if self.nodes == 6 else self.cpus,
                 "mem": self.memory,

@@ -1,4 +1,6 @@
-"""What an administrator may say about priorities. How Slurm spells it is told in tests/slurm/beside/test_priority_answers.py."""
+"""What an administrator may say about priorities. How Slurm spells it is told in
+tests/slurm/parsers/test_priority_settings.py.
+"""
 
 from __future__ import annotations
 

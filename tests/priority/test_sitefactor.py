@@ -1,4 +1,4 @@
-"""The site factor of seed 000: two fractions, the rules that bend them, and Slurm's integer."""
+"""HADM's site factor: two fractions, the rules that bend them, and Slurm's integer."""
 
 from __future__ import annotations
 
@@ -160,7 +160,9 @@ def test_a_steep_sigmoid_is_a_step_at_its_midpoint(steepness: float) -> None:
 
 
 def test_figure_6_asks_for_credit_only_near_the_end() -> None:
-    """Until the time left is near a quarter of the longest, the credit that is left plays no role."""
+    """Until the time left is near a quarter of the longest, the credit that is left plays
+    no role.
+    """
     rule = CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75))
     credit = np.linspace(0, 1, 11)
     assert rule.of(credit, 0.6).max() < 0.001

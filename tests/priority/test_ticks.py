@@ -1,4 +1,7 @@
-"""Ticks over the usage of everybody: V10 and section 1.3 of the facts about Slurm, each rule as a short story."""
+"""Ticks over all usage, each rule as a short story.
+
+Source: docs/reference/slurm-rules.md, "Usage" and "Usage decay".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The books of usage: fading, resets, lines up the tree, and sums made anew (facts 1.4)."""
+"""The books of usage: fading, resets, lines up the tree, and sums made anew.
+
+Source: docs/reference/slurm-rules.md, "Usage".
+"""
 
 from __future__ import annotations
 

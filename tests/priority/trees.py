@@ -1,4 +1,4 @@
-"""The trees of the facts, section 9."""
+"""Trees of associations whose figures are known."""
 
 V1 = """
 A 40

@@ -26,7 +26,9 @@ def test_quantiles_are_those_of_the_tables(freedom: int, known: float) -> None:
 
 
 def test_an_interval_by_hand() -> None:
-    """1, 2, 3, 4: mean 2.5, variance 5/3, of the mean 5/12; with three degrees of freedom 3.1824 times its root."""
+    """1, 2, 3, 4: mean 2.5, variance 5/3, of the mean 5/12; with three degrees of freedom 3.1824
+    times its root.
+    """
     found = interval([1, 2, 3, 4])
     assert found is not None
     assert found.mean == 2.5
@@ -40,7 +42,9 @@ def test_nothing_follows_from_one_value() -> None:
 
 
 def test_ninety_five_of_a_hundred_hold_the_truth() -> None:
-    """Of 4,000 samples of six from a normal distribution; three times the spread of that count is 41."""
+    """Of 4,000 samples of six from a normal distribution; three times the spread of that count is
+    41.
+    """
     rng = Random(5)
     held = 0
     for _ in range(4_000):

@@ -71,7 +71,10 @@ def test_what_is_taken_for_granted() -> None:
     )
     assert "nothing is reset" in assumptions(RankingRule(fair_tree=True))[2]
     assert assumptions(RankingRule(fair_tree=True, reset_in=9 * DAY))[2:] == [
-        "Shares stay, usage fades as Slurm has it, and all usage is reset when it is due. Jobs that run count until they end.",
+        (
+            "Shares stay, usage fades as Slurm has it, and all usage is reset when it is due. Jobs"
+            " that run count until they end."
+        ),
         "All usage is reset in 9 days: whoever has a share and pauses is back then at the latest.",
     ]
 

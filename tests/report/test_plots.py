@@ -1,4 +1,6 @@
-"""Figures as matplotlib draws them: their texts and data, read from its objects, and their files."""
+"""Figures as matplotlib draws them: their texts and data, read from its objects, and their
+files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Priorities in sprio's form, byte for byte as a real Slurm 22.05 printed them, and of the vector that we know."""
+"""Priorities in sprio's form, byte for byte as a real Slurm 22.05 printed them, and of the vector
+that we know.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from fairbank.report.sprio import (
     sort_rows,
     weight_lines,
 )
-from tests.support.standing import asked, printed, priorities_then, weights_then
+from tests.support.fairshare_recordings import asked, printed, priorities_then, weights_then
 
 RULES = ("fair-tree", "classic")
 NOTHING = (
@@ -120,18 +122,23 @@ def test_a_job_that_is_not_held_has_at_least_1(age: float, nice: int, shown: str
 def test_the_long_form_of_newer_slurms_has_account_and_qos() -> None:
     row = PriorityRow(7, "cpu", "ayla", "chem_qmc_long", "a_long_quality", nice=5)
     head, line = lines([row], WEIGHTS, default_format(WEIGHTS, long=True, named=True))
-    assert head == (
-        "          JOBID PARTITION     USER  ACCOUNT   PRIORITY       SITE        AGE      ASSOC  FAIRSHARE    JOBSIZE  PARTITION"
-        "    QOSNAME        QOS        NICE                 TRES"
+    assert (
+        head
+        == "          JOBID PARTITION     USER  ACCOUNT   PRIORITY       SITE        AGE      ASSOC"
+        "  FAIRSHARE    JOBSIZE  PARTITION    QOSNAME        QOS        NICE                "
+        " TRES"
     )
-    assert line == (
-        "              7 cpu           ayla chem_qmc          1          0          0          0          0          0          0"
-        " a_long_qua          0           5                     "
+    assert (
+        line
+        == "              7 cpu           ayla chem_qmc          1          0          0          0"
+        "          0          0          0 a_long_qua          0           5                "
+        "     "
     )
     head, _ = lines([row], WEIGHTS, default_format(WEIGHTS, long=True, norm=True, named=True))
-    assert head == (
-        "          JOBID PARTITION     USER  ACCOUNT PRIORITY   AGE        ASSOC      FAIRSHARE  JOBSIZE    PARTITION  QOSNAME    QOS"
-        "        TRES                "
+    assert (
+        head
+        == "          JOBID PARTITION     USER  ACCOUNT PRIORITY   AGE        ASSOC      FAIRSHARE "
+        " JOBSIZE    PARTITION  QOSNAME    QOS        TRES                "
     )
     assert lines([row], WEIGHTS, default_format(WEIGHTS, users=True))[0].startswith(
         "          JOBID PARTITION     USER   PRIORITY"

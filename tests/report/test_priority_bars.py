@@ -58,7 +58,10 @@ def test_bars_and_who_is_ahead() -> None:
         "  QOS                     0   0.000 x 2,000",
         "  cpu                   250   0.250 x 1,000",
         "  nice                 -100",
-        "Just ahead: job 812300 of jorge with 43,611: fair share +800, QOS +500, nice +100, site factor -20, age -100, cpu -250.",
+        (
+            "Just ahead: job 812300 of jorge with 43,611: fair share +800, QOS +500, nice +100,"
+            " site factor -20, age -100, cpu -250."
+        ),
     ]
 
 
@@ -141,9 +144,9 @@ def test_places_are_counted_as_people_do() -> None:
         rows[at].job: explain_priority(rows[at], rows, WEIGHTS)[1].split(", ")[1]
         for at in (0, 1, 2, 3, 10, 11, 12, 20, 100, 110, 121, 122)
     }
-    assert [place.split(" of ")[0] for place in told.values()] == (
-        "1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th 122nd 123rd".split()
-    )
+    assert [
+        place.split(" of ")[0] for place in told.values()
+    ] == "1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th 122nd 123rd".split()
 
 
 def test_for_programs() -> None:

@@ -1,4 +1,6 @@
-"""Fair share explained: levels in words, and when a project that used too much is back at its share."""
+"""Fair share explained: levels in words, and when a project that used too much is back at its
+share.
+"""
 
 from __future__ import annotations
 
@@ -77,11 +79,17 @@ def test_the_tree() -> None:
 def test_what_moves_it() -> None:
     assert reading_guide(ROWS, FAIR_TREE, BACKS) == [
         "Level: above 1 it used less than its share, below 1 more.",
-        "Accounts are ranked among their siblings, and users within their account; the factor is the rank.",
+        (
+            "Accounts are ranked among their siblings, and users within their account; the factor"
+            " is the rank."
+        ),
         "Usage halves every 14 days.",
         "chem_qmc is back at level 1 in 6.8 days to 17 days, if it pauses.",
         "chem is back at level 1 in 5.3 days to 9.8 days, if it pauses.",
-        "Soonest: the others take what it leaves. Latest: they go on as they do now, and it stays free.",
+        (
+            "Soonest: the others take what it leaves. Latest: they go on as they do now, and it"
+            " stays free."
+        ),
         "If all pause, all usage fades alike and no level moves.",
     ]
     assert reading_guide(ROWS, FAIR_TREE, BACKS, ["bio"])[-1] == "Usage halves every 14 days."

@@ -1,8 +1,11 @@
-"""Fair share in sshare's form, byte for byte as a real Slurm 22.05 printed it, and of the vectors that we know."""
+"""Fair share in sshare's form, byte for byte as a real Slurm 22.05 printed it, and of the vectors
+that we know.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise
 
 import pytest
@@ -18,7 +21,7 @@ from fairbank.report.sshare import (
     parse_fields,
     select_rows,
 )
-from tests.support.standing import asked, printed, standings
+from tests.support.fairshare_recordings import asked, printed, standings
 
 RULES = ("fair-tree", "classic")
 QUESTIONS = [
@@ -78,15 +81,42 @@ def test_the_text_of_two_departments_and_a_parent() -> None:
         _user("bob", "physics", 3, 0.75, 100, 0.25, 1.0),
     ]
     assert list(lines(rows, default_fields(), header=False)) == [
-        "root                                          0.000000        1000      1.000000            ",
-        " bio                                     0    0.000000           0      0.000000            ",
-        "  bio                      erin          1    1.000000           0      0.000000   0.200000 ",
-        " chem                                   40    0.400000         600      0.600000            ",
-        "  chem                    carol          1    1.000000         600      1.000000   0.400000 ",
-        "  chem                     dave     parent    0.400000           0      0.000000   0.600000 ",
-        " physics                                60    0.600000         400      0.400000            ",
-        "  physics                 alice          1    0.250000         300      0.750000   0.800000 ",
-        "  physics                   bob          3    0.750000         100      0.250000   1.000000 ",
+        (
+            "root                                          0.000000        1000      1.000000      "
+            "      "
+        ),
+        (
+            " bio                                     0    0.000000           0      0.000000      "
+            "      "
+        ),
+        (
+            "  bio                      erin          1    1.000000           0      0.000000  "
+            " 0.200000 "
+        ),
+        (
+            " chem                                   40    0.400000         600      0.600000      "
+            "      "
+        ),
+        (
+            "  chem                    carol          1    1.000000         600      1.000000  "
+            " 0.400000 "
+        ),
+        (
+            "  chem                     dave     parent    0.400000           0      0.000000  "
+            " 0.600000 "
+        ),
+        (
+            " physics                                60    0.600000         400      0.400000      "
+            "      "
+        ),
+        (
+            "  physics                 alice          1    0.250000         300      0.750000  "
+            " 0.800000 "
+        ),
+        (
+            "  physics                   bob          3    0.750000         100      0.250000  "
+            " 1.000000 "
+        ),
     ]
 
 
@@ -150,7 +180,8 @@ def test_usage_is_cut_off_and_whole_numbers_are_never_cut_short() -> None:
 
 def test_a_name_cut_short_means_the_first_column_of_the_alphabet() -> None:
     assert [field.name for field in parse_fields("A,e,f,g,l,n,p,r,t,u,GRPTRESR,rawu,normu")] == [
-        "Account", "EffectvUsage", "FairShare", "GrpTRESMins", "LevelFS", "NormShares", "Partition", "RawShares", "TRESRunMins", "User",
+        "Account", "EffectvUsage", "FairShare", "GrpTRESMins", "LevelFS", "NormShares", "Partition",
+        "RawShares", "TRESRunMins", "User",
         "GrpTRESRaw", "RawUsage", "NormUsage",
     ]  # fmt: skip
 
@@ -162,11 +193,16 @@ def test_a_column_that_there_is_not_is_told_with_those_that_there_are(wrong: str
     with pytest.raises(Malformed) as told:
         parse_fields(wrong)
     assert told.value.field == "--format"
-    assert told.value.remedy
+    assert re.fullmatch(
+        r"there are Account,.*,User|write NAME or NAME%WIDTH, as in account%30,user",
+        told.value.remedy or "",
+    )
 
 
 def test_widths_of_the_columns() -> None:
     assert {field.name: field.width for field in FIELDS} == {
-        "Account": -20, "Cluster": 10, "EffectvUsage": 13, "FairShare": 10, "GrpTRESMins": 30, "GrpTRESRaw": 30, "ID": 6, "LevelFS": 10,
-        "NormShares": 11, "NormUsage": 11, "Partition": 12, "RawShares": 10, "RawUsage": 11, "TRESRunMins": 30, "User": 10,
+        "Account": -20, "Cluster": 10, "EffectvUsage": 13, "FairShare": 10, "GrpTRESMins": 30,
+        "GrpTRESRaw": 30, "ID": 6, "LevelFS": 10,
+        "NormShares": 11, "NormUsage": 11, "Partition": 12, "RawShares": 10, "RawUsage": 11,
+        "TRESRunMins": 30, "User": 10,
     }  # fmt: skip

@@ -145,7 +145,9 @@ def test_amounts_below_each_other_have_the_same_decimals(
 def test_the_amounts_of_an_allocation_add_up(
     granted: list[int], used: list[int], held: list[int], short: bool, told: list[list[str]]
 ) -> None:
-    """All have decimals or none has, by the largest. Cut off they would lack what used and held lost; whole, each is the nearest."""
+    """All have decimals or none has, by the largest. Cut off they would lack what used and held
+    lost; whole, each is the nearest.
+    """
     columns = [
         Column(name, Summand(name), right=True, brief=True)
         for name in ("granted", "used", "held", "available")

@@ -1,4 +1,6 @@
-"""Why a job waits, in lines and as an object: what is left out where nobody knows, and what is cut short."""
+"""Why a job waits, in lines and as an object: what is left out where nobody knows, and what is cut
+short.
+"""
 
 from __future__ import annotations
 
@@ -66,12 +68,14 @@ def test_a_start_is_told_as_far_as_it_is_known() -> None:
 
     assert (
         start(expected=60)
-        == "Start     1970-01-01 00:01:00 if everybody uses the whole time limit and nobody comes before it"
+        == "Start     1970-01-01 00:01:00 if everybody uses the whole time limit and nobody comes"
+        " before it"
     )
     both = StartRange(60, 120, 100, 100)
     assert (
         start(likely=both)
-        == "Start     likely from 1970-01-01 00:01:00 to 1970-01-01 00:02:00 (8 of 10 of 100 rehearsals)"
+        == "Start     likely from 1970-01-01 00:01:00 to 1970-01-01 00:02:00 (8 of 10 of 100"
+        " rehearsals)"
     )
     assert "to a time that nobody can tell" in start(likely=replace(both, latest=None))
 
@@ -173,7 +177,8 @@ def test_programs_are_told_all() -> None:
 def test_what_slurm_says_otherwise_stands_beside_it() -> None:
     said = told(JOB._replace(why=why(expected=60), reason="Resources", told=120), 200)[7]
     assert said.endswith(
-        "nobody comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is Resources"
+        "nobody comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is"
+        " Resources"
     )
     assert "slurmctld's reason" not in told(JOB._replace(reason="Priority"))[7]
 

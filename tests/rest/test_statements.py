@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
-from tests.contracts.counting import Statements, counted, taken
+from tests.contracts.statement_count import Statements, counted, taken
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, STRANGER, SUPERUSER, World, a_world, report
 
 
@@ -46,7 +46,7 @@ def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counti
     url = f"sqlite:///{tmp_path}/books.sqlite"
     migrate(url)
     with counted(monkeypatch) as seen, a_world(open_store(url)) as world:
-        world.house.services.directory.refresh()
+        world.context.services.directory.refresh()
         taken(seen)
         yield Counting(world, seen)
 

@@ -1,4 +1,6 @@
-"""Small clusters, jobs that ask for anything, and the plainest scheduler there is: it tries every set of nodes."""
+"""Small clusters, jobs that ask for anything, and the plainest scheduler there is: it tries every
+set of nodes.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,9 @@ def every_way(
 
 
 def fitting(cluster: NodeTable, there: Sequence[Placement], what: NodeDemand, place: int) -> int:
-    """How many tasks have room on a node: as many as there are CPUs, fewer as long as something lacks."""
+    """How many tasks have room on a node: as many as there are CPUs, fewer as long as something
+    lacks.
+    """
     node = cluster.nodes[place]
     held = [
         (share, each.sharing) for each in there for share in each.shares if share.place == place

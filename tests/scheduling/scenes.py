@@ -1,4 +1,6 @@
-"""A machine with jobs that run and jobs that wait, and what the passes make of it in a few words."""
+"""A machine with jobs that run and jobs that wait, and what the passes make of it in a few
+words.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +137,9 @@ class OneEach:
 
 
 class Told:
-    """A plan in words: `starts` and `planned` say which nodes, `planned` also in how many minutes."""
+    """A plan in words: `starts` and `planned` say which nodes, `planned` also in how many
+    minutes.
+    """
 
     def __init__(self, cluster: NodeTable, plan: SchedulePlan[PendingJob, Placement]) -> None:
         self.plan = plan

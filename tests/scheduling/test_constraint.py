@@ -1,6 +1,11 @@
-"""The grammar of constraints, as sbatch takes it (facts, section 7.3)."""
+"""The grammar of constraints, as sbatch takes it.
+
+Source: docs/reference/slurm-rules.md, "Constraints".
+"""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from hypothesis import given
@@ -118,7 +123,11 @@ def test_what_cannot_be_read_is_told_with_its_place(text: str, told: str) -> Non
         parse(text, "constraint")
     assert no.value.message == told
     assert no.value.field == "constraint"
-    assert no.value.remedy
+    assert re.fullmatch(
+        r"a whole number from 1 up, .*|count .*|join them with &|put one of them into"
+        r" parentheses|write for example intel&gpu, .*",
+        no.value.remedy or "",
+    )
 
 
 @given(st.text("ab&|,()[]*2 ", max_size=12))
@@ -129,4 +138,4 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert no.field == "constraint"
         assert "at place" in no.message
     else:
-        assert found.alternatives
+        assert len(found.alternatives) >= 1

@@ -13,7 +13,7 @@ from fairbank.scheduling.policies.conservative import conservative
 from fairbank.scheduling.policies.easy import easy
 from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy, at_events
 from fairbank.simulator.traces.workload import TraceJob
-from tests.scheduling.drawn import (
+from tests.scheduling.random_workloads import (
     NOW,
     SIZE,
     OnProcessors,
@@ -68,7 +68,9 @@ def test_first_come_first_served_starts_in_the_order_of_the_queue(jobs: list[Tra
 
 @given(workloads)
 def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
-    """The place of a head is never later in a pass than in the pass before, and it starts no later than told."""
+    """The place of a head is never later in a pass than in the pass before, and it starts no later
+    than told.
+    """
     told: dict[int, int] = {}
 
     def watched(here: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
@@ -121,7 +123,9 @@ HOUR = 3_600
 
 @pytest.mark.parametrize("pass_", [easy, conservative])
 def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None:
-    """The example of the seed: while eight nodes are waited for, only jobs of up to three hours start on the six."""
+    """The example of the seed: while eight nodes are waited for, only jobs of up to three hours
+    start on the six.
+    """
     eight, short, long = (
         job(0, 0, 8, HOUR, HOUR),
         job(1, 0, 3, 3 * HOUR, HOUR),
@@ -139,7 +143,9 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
 
 
 def test_a_full_partition_blocks_its_own_jobs_and_nobody_elses() -> None:
-    """FIFO of the seed: who is behind in a blocked partition is not looked at, although it would fit."""
+    """FIFO of the seed: who is behind in a blocked partition is not looked at, although it would
+    fit.
+    """
     jobs = [
         job(0, 0, 4, 10, 10),
         job(1, 0, 4, 10, 10),

@@ -1,4 +1,7 @@
-"""The queue's order: preemptors, reservations, tier, priority, submit time, number (seed 002)."""
+"""The queue's order: preemptors, reservations, tier, priority, submit time, number.
+
+Source: docs/reference/slurm-rules.md, "Queue order"; RCAC.
+"""
 
 from __future__ import annotations
 

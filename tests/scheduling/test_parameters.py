@@ -12,7 +12,8 @@ from fairbank.scheduling.slurm.parameters import SchedulerParameters, parse_para
 
 def test_slurms_own_string_is_read() -> None:
     found = parse_parameters(
-        "bf_interval=10,bf_continue, default_queue_depth=1000,sched_min_interval=2000,defer,max_rpc_cnt=150,"
+        "bf_interval=10,bf_continue,"
+        " default_queue_depth=1000,sched_min_interval=2000,defer,max_rpc_cnt=150,"
     )
     assert found == SchedulerParameters(
         bf_interval=10, bf_continue=True, default_queue_depth=1_000, sched_min_interval=2_000

@@ -173,7 +173,9 @@ def test_places_are_taken_once_and_only_from_those_who_ran_before(
     afternoon: Afternoon, data: st.DataObject
 ) -> None:
     def kind(job: PendingJob) -> PendingJob:
-        """Urgent, or a scavenger that was requeued to go before everybody: the likeliest to be sent away again at once."""
+        """Urgent, or a scavenger that was requeued to go before everybody: the likeliest to be sent
+        away again at once.
+        """
         qos, nodes = (
             data.draw(st.sampled_from(["urgent", "scavenge"])),
             data.draw(st.integers(1, len(afternoon.nodes))),
@@ -216,7 +218,9 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
 def fits_then(
     snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], at: int, placement: Placement
 ) -> bool:
-    """Whether the nodes have what the plan takes of them when all have ended who are to end by then."""
+    """Whether the nodes have what the plan takes of them when all have ended who are to end by
+    then.
+    """
     room = FreeResources(snapshot.machine.cluster)
     for job in apply_plan(snapshot, plan, NOW).running:
         if expected_end(job.ends, NOW) > at:

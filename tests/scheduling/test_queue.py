@@ -23,7 +23,9 @@ def test_the_narrowest_is_known_whoever_comes_and_goes(
     widths: list[int],
     data: st.DataObject,
 ) -> None:
-    """Somebody comes, somebody may be looked for, by which newcomers are lined up, and somebody may leave."""
+    """Somebody comes, somebody may be looked for, by which newcomers are lined up, and somebody may
+    leave.
+    """
     line, there = queue(), list[TraceJob]()
     assert line.narrowest == FOR_EVER
     for number, width in enumerate(widths):

@@ -1,5 +1,7 @@
-"""Slurm's reasons, each with its sentence; all of them stand in tests/golden/scheduling/reasons.txt. After a wanted change:
-WRITE_GOLDEN=1 pytest tests/scheduling/test_reason.py, and read the difference."""
+"""Slurm's reasons, each with its sentence; all of them stand in
+tests/golden/scheduling/reasons.txt. After a wanted change: WRITE_GOLDEN=1 pytest
+tests/scheduling/test_reason.py, and read the difference.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 from fairbank.core.errors import Unknown
 from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind, reason
 from fairbank.scheduling.reason import NAMES, explain_reason
-from tests.support.kept import GOLDEN, kept
+from tests.support.golden import GOLDEN, kept
 
 TRES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab", "bb/cray", "vmem")
 

@@ -1,10 +1,13 @@
-"""Slurm's two passes on nodes of one CPU each and on processors: the same rules, and what differs is which nodes.
+"""Slurm's two passes on nodes of one CPU each and on processors: the same rules, and what differs
+is which nodes.
 
-Main passes start the same jobs. Backfill plans a job on nodes of its choice, and on processors on as many as it wants: so both plan the
-same up to the first job for which enough processors are free all the time, but no nodes are. Runs end so far apart here that each has a
-stretch of its own (`scheduling.ahead`): where ends are lumped together nodes are chosen among more, of which the last may come free later.
-Jobs have their nodes for themselves: for those that share nodes, whoever the same cycle starts is gone at the end of a stretch only.
-Of a least time (--time-min) processors know nothing, since no trace has one; here they plan with it, until a job has started with more.
+Main passes start the same jobs. Backfill plans a job on nodes of its choice, and on processors on
+as many as it wants: so both plan the same up to the first job for which enough processors are free
+all the time, but no nodes are. Runs end so far apart here that each has a stretch of its own
+(`scheduling.ahead`): where ends are lumped together nodes are chosen among more, of which the last
+may come free later. Jobs have their nodes for themselves: for those that share nodes, whoever the
+same cycle starts is gone at the end of a stretch only. Of a least time (--time-min) processors know
+nothing, since no trace has one; here they plan with it, until a job has started with more.
 """
 
 from __future__ import annotations
@@ -44,8 +47,9 @@ _RUNS = 1_000
 
 
 class Afternoon(NamedTuple):
-    """Who runs, until when and on how many processors; who waits, in the order of the queue, by the least time that will do; and for how
-    long those would like to run who said so."""
+    """Who runs, until when and on how many processors; who waits, in the order of the queue, by the
+    least time that will do; and for how long those would like to run who said so.
+    """
 
     now: int
     running: list[tuple[int, int]]
@@ -222,7 +226,9 @@ def _left(
     job: TraceJob,
     at: int,
 ) -> int:
-    """How many nodes are left to a job from then on until its end, beside those who run and those ahead of it."""
+    """How many nodes are left to a job from then on until its end, beside those who run and those
+    ahead of it.
+    """
     now, step, taken = afternoon.now, asked.bf_resolution, 0
     for run in nodes.running:
         taken |= run.placement.nodes if expected_end(run.ends, now) > at else 0
@@ -255,7 +261,9 @@ USUAL = SchedulerParameters()
 
 
 def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> Afternoon:
-    """The facts, section 9, V14: two of four are busy for an hour; all four are wanted for two, then two, and two for 90 minutes."""
+    """Two of four are busy for an hour; all four are wanted for two, then two, and two for 90
+    minutes.
+    """
     wide = [(4, 120), (2, minutes), (2, 90)]
     waiting = [
         TraceJob(at, now - 60, many, lasts * MINUTE, 1, 1, at, 1, 1)
@@ -286,7 +294,9 @@ def when(machine: str, afternoon: Afternoon, asked: SchedulerParameters = USUAL)
     [(NOON, 59, NOON), (NOON, 60, 1_700_010_840), (NOON + 40, 60, NOON + 40 + 3 * HOUR)],
 )
 def test_the_vector_of_the_facts(machine: str, now: int, minutes: int, at: int) -> None:
-    """The job that ends in the very minute in which the first plan begins waits for the end of that plan, up to whole minutes."""
+    """The job that ends in the very minute in which the first plan begins waits for the end of that
+    plan, up to whole minutes.
+    """
     behind = -(-(now + 3 * HOUR) // MINUTE) * MINUTE
     assert when(machine, vector(now, minutes)) == {0: now + HOUR, 1: at, 2: behind}
 

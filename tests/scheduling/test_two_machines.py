@@ -24,7 +24,7 @@ from fairbank.scheduling.policies.fifo import fifo
 from fairbank.simulator.engine.policies import POLICIES
 from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling.clusters import rack
-from tests.scheduling.drawn import SIZE, simulated, workloads
+from tests.scheduling.random_workloads import SIZE, simulated, workloads
 from tests.scheduling.scenes import NOW, Scene
 
 Pass = Callable[..., SchedulePlan[Any, Any]]
@@ -32,7 +32,9 @@ EVERY: dict[str, Pass] = {"fifo": fifo, "fcfs": fcfs, "easy": easy, "conservativ
 
 
 def on_one_cpu_nodes(jobs: Sequence[TraceJob], pass_: Pass) -> list[int]:
-    """When each job starts on as many nodes: at any instant first the ends, then the arrivals, then one pass."""
+    """When each job starts on as many nodes: at any instant first the ends, then the arrivals, then
+    one pass.
+    """
     cluster = NodeTable(
         [Node(name=f"n{number}") for number in range(SIZE)],
         [PartitionRules(name="1"), PartitionRules(name="2")],
@@ -96,7 +98,9 @@ def test_whoever_could_never_fit_is_in_nobodys_way(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
 def test_the_gap_before_the_head_is_filled_on_any_nodes(policy: str) -> None:
-    """The head has no nodes yet, only its time: whoever is long takes those that the head does not need."""
+    """The head has no nodes yet, only its time: whoever is long takes those that the head does not
+    need.
+    """
     scene = Scene(rack(4)).runs(1, "n[1-2]", 180)
     scene.waits(2, nodes=3, minutes=60).waits(3, nodes=1, minutes=600).waits(
         4, nodes=1, minutes=180

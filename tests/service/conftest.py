@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from fairbank.bank.policy import Policy
-from tests.service.gated import Scene
-from tests.service.reporting import Centre, made
+from tests.service.gated_bank import Scene
+from tests.service.reporting_agent import Centre, made
 
 
 @pytest.fixture

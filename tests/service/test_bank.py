@@ -12,12 +12,14 @@ from fairbank.core.errors import Busy
 from fairbank.service.ledger import Ledger, RetryPolicy
 from fairbank.store.contract import Contention, Transaction
 from fairbank.store.memory.store import MemoryStore
-from tests.service.gated import kept, notes
+from tests.service.gated_bank import kept, notes
 from tests.support.ticks import Ticks
 
 
 class Contended(MemoryStore):
-    """A store where other writers are in the way for so many tries, each of which takes a second."""
+    """A store where other writers are in the way for so many tries, each of which takes a
+    second.
+    """
 
     def __init__(self, clock: Ticks, tries: int) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""Who is in which project by a Unix group: looked up again after a while, whatever became of the clock on the wall."""
+"""Who is in which project by a Unix group: looked up again after a while, whatever became of the
+clock on the wall.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from fairbank.service.access.memberships import GROUPS_TTL_SECONDS, Memberships
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.centre import ALICE, granted, project
+from tests.contracts.site import ALICE, granted, project
 from tests.support.ticks import Ticks
 
 
@@ -31,7 +33,9 @@ class Watched(MemoryStore):
 
 
 def test_the_groups_are_asked_for_while_no_snapshot_is_open() -> None:
-    """They may come from a directory that takes its time, and a snapshot holds a connection, and on SQLite the log's end."""
+    """They may come from a directory that takes its time, and a snapshot holds a connection, and on
+    SQLite the log's end.
+    """
     store, seen = Watched(), []
     granted(store, project("physics", 100))
 

@@ -10,7 +10,7 @@ from fairbank.bank.project import Role
 from fairbank.bank.refusal import Alternative, Reason
 from fairbank.bank.wish import SetCap, SetMember
 from fairbank.core.units import SuMinutes
-from tests.service.reporting import ALICE, GROUPS, Centre, made
+from tests.service.reporting_agent import ALICE, GROUPS, Centre, made
 
 
 @pytest.fixture

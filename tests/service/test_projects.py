@@ -1,4 +1,6 @@
-"""Roles are given and taken by what everybody is when the wish is judged, not by what its asker saw before."""
+"""Roles are given and taken by what everybody is when the wish is judged, not by what its asker saw
+before.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from fairbank.service.project_cache import ProjectCache
 from fairbank.service.projects import Projects
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 SUPERUSER, PI, COORDINATOR, MEMBER = 1, 1001, 1002, 1003
 STAFF = Staff(frozenset({SUPERUSER}), frozenset(), {})

@@ -1,4 +1,6 @@
-"""A replay: what its checks say of a bank that writes off what nobody can pay, and of one that records it."""
+"""A replay: what its checks say of a bank that writes off what nobody can pay, and of one that
+records it.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,9 @@ def test_a_job_that_stands_twice_is_told_with_both_lines(
 
 @pytest.mark.parametrize("percent", [10, 1_000], ids=["most are refused", "all are paid"])
 def test_what_is_kept_of_a_trace_does_not_grow_with_it(tmp_path: Path, percent: int) -> None:
-    """Jobs one after the other, in a store that keeps its rows on disk: five times as many need no more memory."""
+    """Jobs one after the other, in a store that keeps its rows on disk: five times as many need no
+    more memory.
+    """
     short, long = (_kept_at_the_end(tmp_path / str(jobs), jobs, percent) for jobs in (300, 1_500))
     assert long - short < 100_000  # 80 bytes for each job more; a refused run alone would be 500
 
@@ -195,7 +199,9 @@ def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:
 
 
 def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
-    """Four processors asked for, eight given, each busy for a quarter of the hour; then a job of which the log does not know it."""
+    """Four processors asked for, eight given, each busy for a quarter of the hour; then a job of
+    which the log does not know it.
+    """
     trace, store = tmp_path / "busy.swf", MemoryStore()
     lines = [
         "; UnixStartTime: 843466800",

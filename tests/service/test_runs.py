@@ -1,4 +1,6 @@
-"""What clusters report, as the service takes it: accounts and partitions that nobody knows, banks that only observe, and the price."""
+"""What clusters report, as the service takes it: accounts and partitions that nobody knows, banks
+that only observe, and the price.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import Malformed
 from fairbank.core.units import SuMinutes
-from tests.service.reporting import ALICE, Centre, changed, ended, started
+from tests.service.reporting_agent import ALICE, Centre, changed, ended, started
 
 
 @pytest.mark.parametrize("report", [started("chem"), changed("chem", 3_600)])

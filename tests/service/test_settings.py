@@ -1,4 +1,6 @@
-"""The settings that `fairbank init` writes are read again, whatever is in the names; and mistakes name their place."""
+"""The settings that `fairbank init` writes are read again, whatever is in the names; and mistakes
+name their place.
+"""
 
 from __future__ import annotations
 

@@ -89,7 +89,9 @@ def by(token: Token) -> Asker:
 
 
 def test_a_token_ends_when_the_one_that_made_it_is_revoked(office: Office) -> None:
-    """Whoever got hold of a token keeps nothing of it, also not what was made by what was made by it."""
+    """Whoever got hold of a token keeps nothing of it, also not what was made by what was made by
+    it.
+    """
     first, _ = office.tokens.create(somebody(), label="lost", scopes=["read", "write"], days=9)
     second, _ = office.tokens.create(
         by(first), label="made by it", scopes=["read", "write"], days=9

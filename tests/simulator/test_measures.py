@@ -37,12 +37,15 @@ def measured(size: int, policy: str, *jobs: TraceJob) -> tuple[ScheduleMeasures,
     return found, moments
 
 
-# Four processors. One job takes three of them for 100 s; one that came at 20 s wants all four; one that came at 30 s wants one for 50 s.
+# Four processors. One job takes three of them for 100 s; one that came at 20 s wants all four; one
+# that came at 30 s wants one for 50 s.
 THREE = (job(0, 0, 100, 3, user=1), job(1, 20, 40, 4, user=2), job(2, 30, 50, 1, user=3))
 
 
 def test_first_come_first_served_on_paper() -> None:
-    """The second starts at 100, the third at 140. From 20 to 100 one processor is idle, and from 140 on nobody waits."""
+    """The second starts at 100, the third at 140. From 20 to 100 one processor is idle, and from
+    140 on nobody waits.
+    """
     found, _ = measured(4, "fcfs", *THREE)
     assert (found.mean_wait, found.median_wait, found.longest_wait) == ((0 + 80 + 110) / 3, 80, 110)
     assert found.mean_turnaround == (100 + 120 + 160) / 3
@@ -60,7 +63,9 @@ def test_backfill_on_paper() -> None:
 
 
 def test_no_more_is_lost_than_was_wanted() -> None:
-    """Of eight idle processors one is wanted, by somebody whom first come, first served makes wait."""
+    """Of eight idle processors one is wanted, by somebody whom first come, first served
+    makes wait.
+    """
     found, _ = measured(10, "fcfs", job(0, 0, 10, 2), job(1, 1, 10, 10), job(2, 2, 10, 1))
     assert found.loss_of_capacity == (9 * 8 + 10 * 0 + 10 * 0) / (10 * found.makespan)
 
@@ -85,7 +90,9 @@ def test_jains_index(values: list[float], index: float | None) -> None:
 
 
 def test_a_fair_start_is_without_whoever_comes_later() -> None:
-    """The second wants all four at 100, when the first must have ended. That one ends at 50 already, but then a later one runs until 90."""
+    """The second wants all four at 100, when the first must have ended. That one ends at 50
+    already, but then a later one runs until 90.
+    """
     jobs = (job(0, 0, 50, 3, limit=100), job(1, 10, 10, 4), job(2, 20, 70, 1))
     clock = SimulationClock(4, policy_named("easy").scheduler(4))
     fair = FairStarts(clock, 1)
@@ -112,7 +119,9 @@ def test_whoever_gets_his_share_goes_not_astray() -> None:
 
 
 def test_what_goes_beyond_a_share_is_astray() -> None:
-    """Half each is due, three quarters go to one; and in the second week all to the other, three times as much in all."""
+    """Half each is due, three quarters go to one; and in the second week all to the other, three
+    times as much in all.
+    """
     even = {1: 50, 2: 50}
     first = (0, [job(0, 0, 100, 3, user=1), job(1, 0, 100, 1, user=2)])
     sharing = delivered(even, first)

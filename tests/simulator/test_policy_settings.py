@@ -1,4 +1,6 @@
-"""Policies in files: what is left out is as by name, what they say counts, and what cannot be is refused with its key."""
+"""Policies in files: what is left out is as by name, what they say counts, and what cannot be is
+refused with its key.
+"""
 
 from __future__ import annotations
 
@@ -167,13 +169,17 @@ def test_what_cannot_be_is_refused_with_its_key(
     ("scheduler", "remarks"),
     [
         ("bf_interval = 30\nbf_continue = false\nsched_min_interval = 2\nbf_max_job_array_resv = 20\nbf_licenses = false", []),
-        ("bf_continue = true\nsched_min_interval = 999999", ["changes nothing here: bf_continue, sched_min_interval"]),
+        ("bf_continue = true\nsched_min_interval = 999999",
+        ["changes nothing here: bf_continue, sched_min_interval"]),
         ("sched_min_interval = 1000000", []),
-        ("bf_max_time = 60\nassoc_limit_stop = true", ["changes nothing here: assoc_limit_stop, bf_max_time"]),
+        ("bf_max_time = 60\nassoc_limit_stop = true",
+        ["changes nothing here: assoc_limit_stop, bf_max_time"]),
         ("Ignore_NUMA = true", ["changes nothing here: ignore_numa"]),
-        ("defer = true\nbf_licenses = true", ["not simulated, and passed over: defer, bf_licenses"]),
+        ("defer = true\nbf_licenses = true",
+        ["not simulated, and passed over: defer, bf_licenses"]),
         ("preempt_reorder_count = 5\nbf_one_resv_per_job = true", [
-            "changes nothing here: bf_one_resv_per_job", "not simulated, and passed over: preempt_reorder_count",
+            "changes nothing here: bf_one_resv_per_job",
+            "not simulated, and passed over: preempt_reorder_count",
         ]),
     ],
 )  # fmt: skip

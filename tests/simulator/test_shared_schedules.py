@@ -1,5 +1,7 @@
-"""Schedules of real traces: the figures that their collection states for first come first served and EASY, and the table of all of them in
-docs/performance.md, which is made anew where this machine has the traces."""
+"""Schedules of real traces: the figures that their collection states for first come first served
+and EASY, and the table of all of them in docs/performance.md, which is made anew where this machine
+has the traces.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ STATED = {
 }
 
 LONG = ("conservative", "slurm")
-"""Of all but the lightest trace these take many seconds; `make bench ARGS='--only traces'` makes them anew."""
+"""Of all but the lightest trace these take many seconds; `make bench ARGS='--only traces'` makes
+them anew.
+"""
 QUICK = [
     (trace, policy)
     for trace in TRACES

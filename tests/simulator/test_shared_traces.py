@@ -1,4 +1,6 @@
-"""Real traces, where this machine has them: read whole, with the counts that their collection states."""
+"""Real traces, where this machine has them: read whole, with the counts that their collection
+states.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Slurm on processors: its passes when they are due, its steps, and priorities that follow what people used."""
+"""Slurm on processors: its passes when they are due, its steps, and priorities that follow what
+people used.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,13 @@ from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.slurm import SlurmScheduler
 from fairbank.simulator.engine.usage_state import PriorityRules
-from tests.simulator.clocked import HOUR, MINUTE, job, starts
+from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 
 def test_who_fits_a_gap_starts_when_backfill_next_runs() -> None:
-    """The main pass stops at the job that does not fit. Backfill ran when that came, and runs again half a minute later."""
+    """The main pass stops at the job that does not fit. Backfill ran when that came, and runs again
+    half a minute later.
+    """
     jobs = [job(0, 1_000, 6, HOUR), job(1, 1_010, 8, HOUR), job(2, 1_020, 2, MINUTE)]
     assert starts(jobs, 8) == [1_000, 4_600, 1_040]
 
@@ -25,8 +29,10 @@ def test_who_fits_a_gap_starts_when_backfill_next_runs() -> None:
 def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(
     minutes: int, begin: int
 ) -> None:
-    """Half of the machine is free for an hour, and then all of it is kept for two hours: facts, section 9, V14. The job of 60 minutes is
-    planned for 1_700_010_840 (tests/scheduling/test_slurm_on_two_machines.py), and starts when the large one has ended."""
+    """Half of the machine is free for an hour, and then all of it is kept for two hours. The job of
+    60 minutes is planned for 1_700_010_840 (tests/scheduling/test_slurm_on_two_machines.py), and
+    starts when the large one has ended.
+    """
     now = 1_700_000_000
     jobs = [
         job(0, now, 2, HOUR),
@@ -41,7 +47,9 @@ def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(
     ("limit", "begin"), [(3_559, 40), (3_560, 7_200), (3_590, 7_200), (3_591, 7_200)]
 )
 def test_that_holds_also_where_somebody_behind_fills_the_gap(limit: int, begin: int) -> None:
-    """Backfill runs at 40 and plans the second for 3630: whoever starts is gone before 3600. The last is short enough anyway."""
+    """Backfill runs at 40 and plans the second for 3630: whoever starts is gone before 3600. The
+    last is short enough anyway.
+    """
     jobs = [
         job(0, 0, 2, 3_630, HOUR),
         job(1, 10, 4, HOUR),
@@ -52,7 +60,9 @@ def test_that_holds_also_where_somebody_behind_fills_the_gap(limit: int, begin: 
 
 
 def test_whoever_used_less_goes_first() -> None:
-    """Ada had the machine for a day. Bob comes last and is served first, as soon as that is worked out."""
+    """Ada had the machine for a day. Bob comes last and is served first, as soon as that is worked
+    out.
+    """
     day = 24 * HOUR
     jobs = [
         job(0, 0, 4, day, user=1),
@@ -103,7 +113,9 @@ def test_a_user_in_two_groups_is_two_associations() -> None:
 
 
 def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
-    """Three jobs wait while somebody has the machine; when that ends two of them start, and the third at the next full pass."""
+    """Three jobs wait while somebody has the machine; when that ends two of them start, and the
+    third at the next full pass.
+    """
     jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
     shallow = SchedulerParameters(partition_job_depth=2, bf_interval=-1, sched_interval=150)
     assert starts(jobs, 4, parameters=SchedulerParameters(bf_interval=-1)) == [0, 100, 100, 100]
@@ -111,7 +123,9 @@ def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
 
 
 def test_so_many_of_a_partition_are_looked_at_in_full_passes_too() -> None:
-    """The second of its partition would fit beside the first, and comes first in no pass while that waits."""
+    """The second of its partition would fit beside the first, and comes first in no pass while that
+    waits.
+    """
     jobs = [
         job(0, 0, 2, HOUR),
         job(1, 10, 4, HOUR, user=1),
@@ -139,14 +153,18 @@ def test_whom_the_cap_of_starts_left_out_the_next_full_pass_starts() -> None:
 def test_more_than_the_least_time_is_between_two_main_passes(
     microseconds: int, begins: int
 ) -> None:
-    """The pass of second 10, when two come at once, starts one. When that ends at 20, the other is to wait until the next may begin."""
+    """The pass of second 10, when two come at once, starts one. When that ends at 20, the other is
+    to wait until the next may begin.
+    """
     jobs = [job(0, 10, 4, 10), job(1, 10, 4, HOUR)]
     rare = SchedulerParameters(sched_min_interval=microseconds, bf_interval=-1)
     assert starts(jobs, 4, parameters=rare) == [10, begins]
 
 
 def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
-    """Each pass starts one: the second job starts with the full pass of second 60, the third 60 s later; or each 101 s after another."""
+    """Each pass starts one: the second job starts with the full pass of second 60, the third 60 s
+    later; or each 101 s after another.
+    """
     jobs = [job(number, 10, 1, HOUR) for number in range(3)]
     one: dict[str, Any] = {"sched_max_job_start": 1, "bf_interval": -1}
     assert starts(jobs, 4, parameters=SchedulerParameters(**one)) == [10, 60, 120]
@@ -156,7 +174,9 @@ def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
 
 
 def test_room_is_kept_for_whoever_has_waited_long_enough() -> None:
-    """A wide job waits for the end of another. A long one behind it starts on what is left, unless room is kept."""
+    """A wide job waits for the end of another. A long one behind it starts on what is left, unless
+    room is kept.
+    """
     jobs = [job(0, 0, 6, HOUR), job(1, 10, 8, HOUR), job(2, 20, 2, 2 * HOUR)]
     assert starts(jobs, 8)[1:] == [HOUR, 2 * HOUR]
     assert starts(jobs, 8, parameters=SchedulerParameters(bf_min_age_reserve=600))[1:] == [
@@ -166,7 +186,9 @@ def test_room_is_kept_for_whoever_has_waited_long_enough() -> None:
 
 
 def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() -> None:
-    """Ada used a little more than Bob. That is a whole rank to Fair Tree, and next to nothing to the classic rule, which size outweighs."""
+    """Ada used a little more than Bob. That is a whole rank to Fair Tree, and next to nothing to
+    the classic rule, which size outweighs.
+    """
     before = [job(0, 0, 4, 1_000, user=1), job(1, 1, 4, 990, user=2), job(2, 2, 4, 100_000, user=3)]
     then = [job(3, 2_000, 4, HOUR, user=1), job(4, 2_001, 3, HOUR, user=2)]
     weights = MultifactorSettings(weights=PriorityWeights(fairshare=1_000, job_size=900))

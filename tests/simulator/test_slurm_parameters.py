@@ -1,7 +1,11 @@
-"""Every parameter of Slurm's passes that counts on processors, in an example whose schedule is made by hand (facts, sections 5 and 6).
+"""Every parameter of Slurm's passes that counts on processors, in an example whose schedule is made
+by hand.
 
-A main pass is made whenever somebody comes or ends; the full one when the trace has gone on for a minute, and each minute if somebody whom
-the others do not come to may start. Backfill is made from second 30 on, half a minute after its last cycle, if anything changed since.
+A main pass is made whenever somebody comes or ends; the full one when the trace has gone on for a
+minute, and each minute if somebody whom the others do not come to may start. Backfill is made from
+second 30 on, half a minute after its last cycle, if anything changed since.
+
+Source: docs/reference/slurm-rules.md, "Scheduler parameters".
 """
 
 from __future__ import annotations
@@ -15,11 +19,13 @@ from fairbank.core.errors import Malformed
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.policy_settings import policy_of
 from fairbank.simulator.traces.workload import TraceJob
-from tests.simulator.clocked import HOUR, MINUTE, job, starts
+from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 
 class Example(NamedTuple):
-    """What becomes of these jobs on so many processors: as usual, and with other values of the parameter. `beside`: what else is said."""
+    """What becomes of these jobs on so many processors: as usual, and with other values of the
+    parameter. `beside`: what else is said.
+    """
 
     about: str
     size: int
@@ -38,29 +44,36 @@ FOUR_BEHIND_ONE = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number 
 
 
 def behind_a_wide_one(*small: TraceJob) -> list[TraceJob]:
-    """Of 8 processors 6 are busy for an hour, and a job waits that wants all of them. The others fit beside the first."""
+    """Of 8 processors 6 are busy for an hour, and a job waits that wants all of them. The others
+    fit beside the first.
+    """
     return [job(0, 0, 6, HOUR), job(1, 1, 8, HOUR), *small]
 
 
 EXAMPLES = {
     "sched_interval": Example(
         "each full pass starts one more; without any only an end does",
-        4, THREE_AT_ONCE, [10, 60, 120], {25: [10, 25, 50], -1: [10, 10 + HOUR, 10 + 2 * HOUR]}, ONE_BY_ONE,
+        4, THREE_AT_ONCE, [10, 60, 120], {25: [10, 25, 50], -1: [10, 10 + HOUR, 10 + 2 * HOUR]},
+        ONE_BY_ONE,
     ),
     "sched_min_interval": Example(
         "job 0 ends 10 s after the pass that started it",
-        4, [job(0, 10, 4, 10), job(1, 10, 4, HOUR)], [10, 20], {999_999: [10, 20], 10_000_000: [10, 21]}, NO_BACKFILL,
+        4, [job(0, 10, 4, 10), job(1, 10, 4, HOUR)], [10, 20], {999_999: [10, 20], 10_000_000: [10,
+        21]}, NO_BACKFILL,
     ),
     "sched_max_job_start": Example(
-        "no pass starts more", 4, THREE_AT_ONCE, [10, 10, 10], {1: [10, 60, 120], 2: [10, 10, 60]}, NO_BACKFILL,
+        "no pass starts more", 4, THREE_AT_ONCE, [10, 10, 10], {1: [10, 60, 120], 2: [10, 10, 60]},
+        NO_BACKFILL,
     ),
     "default_queue_depth": Example(
-        "one more than it says is tested at an event (trap 17); the full pass of second 120 comes to all",
-        4, FOUR_BEHIND_ONE, [0, 100, 100, 100, 100], {0: [0, 100, 120, 120, 120], 1: [0, 100, 100, 120, 120]}, NO_BACKFILL,
+        "an event tests one more than it says; the full pass of second 120 tests all",
+        4, FOUR_BEHIND_ONE, [0, 100, 100, 100, 100], {0: [0, 100, 120, 120, 120], 1: [0, 100, 100,
+        120, 120]}, NO_BACKFILL,
     ),
     "partition_job_depth": Example(
         "as many as it says are tested of each partition",
-        4, [*FOUR_BEHIND_ONE[:4], FOUR_BEHIND_ONE[4]._replace(partition=2)], [0, 100, 100, 100, 100],
+        4, [*FOUR_BEHIND_ONE[:4], FOUR_BEHIND_ONE[4]._replace(partition=2)], [0, 100, 100, 100,
+        100],
         {2: [0, 100, 100, 120, 100], 3: [0, 100, 100, 100, 100]}, NO_BACKFILL,
     ),
     "bf_interval": Example(
@@ -70,7 +83,8 @@ EXAMPLES = {
     ),
     "bf_window": Example(
         "minutes: room is kept for job 1 at the end of job 0, unless that is beyond the window",
-        8, [job(0, 0, 6, 3 * HOUR), job(1, 1, 8, HOUR), job(2, 2, 2, 10 * HOUR)], [0, 3 * HOUR, 4 * HOUR],
+        8, [job(0, 0, 6, 3 * HOUR), job(1, 1, 8, HOUR), job(2, 2, 2, 10 * HOUR)], [0, 3 * HOUR,
+        4 * HOUR],
         {200: [0, 3 * HOUR, 4 * HOUR], 120: [0, 10 * HOUR + 30, 30]},
     ),
     "bf_resolution": Example(
@@ -85,7 +99,8 @@ EXAMPLES = {
     ),
     "bf_max_job_start": Example(
         "no cycle starts more",
-        8, behind_a_wide_one(job(2, 2, 1, HOUR // 2), job(3, 3, 1, HOUR // 2)), [0, HOUR, 30, 30], {1: [0, HOUR, 30, 60]},
+        8, behind_a_wide_one(job(2, 2, 1, HOUR // 2), job(3, 3, 1, HOUR // 2)), [0, HOUR, 30, 30],
+        {1: [0, HOUR, 30, 60]},
     ),
     "bf_max_job_user": Example(
         "job 1 is the first of its user",
@@ -94,22 +109,26 @@ EXAMPLES = {
     ),
     "bf_max_job_assoc": Example(
         "the same of a user in a group, whatever is said of users",
-        8, behind_a_wide_one(job(2, 2, 1, MINUTE), job(3, 3, 1, MINUTE, group=2)), [0, HOUR, 30, 30],
+        8, behind_a_wide_one(job(2, 2, 1, MINUTE), job(3, 3, 1, MINUTE, group=2)), [0, HOUR, 30,
+        30],
         {1: [0, HOUR, 2 * HOUR, 30]}, {"bf_max_job_user": 9},
     ),
     "bf_max_job_part": Example(
         "the same of a partition",
-        8, behind_a_wide_one(job(2, 2, 1, MINUTE, user=2), job(3, 3, 1, MINUTE, partition=2)), [0, HOUR, 30, 30],
+        8, behind_a_wide_one(job(2, 2, 1, MINUTE, user=2), job(3, 3, 1, MINUTE, partition=2)), [0,
+        HOUR, 30, 30],
         {1: [0, HOUR, 2 * HOUR, 30]},
     ),
     "bf_max_job_user_part": Example(
         "the same of a user in a partition",
-        8, behind_a_wide_one(job(2, 2, 1, MINUTE), job(3, 3, 1, MINUTE, partition=2)), [0, HOUR, 30, 30],
+        8, behind_a_wide_one(job(2, 2, 1, MINUTE), job(3, 3, 1, MINUTE, partition=2)), [0, HOUR, 30,
+        30],
         {1: [0, HOUR, 2 * HOUR, 30]},
     ),
     "bf_min_age_reserve": Example(
         "at 30, when job 2 comes, job 1 has waited for 29 s",
-        8, behind_a_wide_one(job(2, 30, 2, 2 * HOUR)), [0, HOUR, 2 * HOUR], {29: [0, HOUR, 2 * HOUR], 30: [0, 2 * HOUR + 30, 30]},
+        8, behind_a_wide_one(job(2, 30, 2, 2 * HOUR)), [0, HOUR, 2 * HOUR], {29: [0, HOUR,
+        2 * HOUR], 30: [0, 2 * HOUR + 30, 30]},
     ),
 }  # fmt: skip
 

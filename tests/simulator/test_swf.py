@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from io import BytesIO
 
 import pytest
@@ -137,7 +138,10 @@ def test_a_compressed_trace_reads_the_same() -> None:
 def test_text_that_would_break_a_header_is_not_written(text: str) -> None:
     with pytest.raises(Malformed, match=r"Computer: .* cannot stand in a header comment") as said:
         list(write(Header(computer=text), []))
-    assert said.value.remedy
+    assert re.fullmatch(
+        r"write one line of printable characters, at most 1000, with no blanks around it",
+        said.value.remedy or "",
+    )
 
 
 def test_nothing_is_written_that_could_not_be_read() -> None:

@@ -1,4 +1,6 @@
-"""Bad traces: a sentence with the line, what was expected and what to do, whatever the bytes; and never much memory."""
+"""Bad traces: a sentence with the line, what was expected and what to do, whatever the bytes; and
+never much memory.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,10 @@ def test_a_bad_line_is_named(
         (b"; MaxProcs: 12O", "line 2: MaxProcs is '12O', expected a whole number"),
         (
             b"; UnixStartTime: 999999999999999999",
-            "line 2: UnixStartTime is '999999999999999999', expected a whole number up to 253402300799",
+            (
+                "line 2: UnixStartTime is '999999999999999999', expected a whole number up to"
+                " 253402300799"
+            ),
         ),
         (
             b"; UnixStartTime: abc",
@@ -161,7 +166,8 @@ def test_a_header_that_contradicts_itself_is_refused(label: str) -> None:
 def test_a_header_may_say_that_it_does_not_know() -> None:
     header = read(
         BytesIO(
-            b"; MaxProcs: UNKNOWN\n; MaxNodes:\n; MaxRuntime: -1\n; UnixStartTime: unknown\n; Queue: see below\n"
+            b"; MaxProcs: UNKNOWN\n; MaxNodes:\n; MaxRuntime: -1\n; UnixStartTime: unknown\n;"
+            b" Queue: see below\n"
         )
     ).header
     assert (header.max_procs, header.max_nodes, header.max_runtime, header.unix_start_time) == (
@@ -345,7 +351,9 @@ def test_any_compressed_bytes_are_a_trace_or_malformed(noise: bytes, at: int) ->
 
 
 def readable(stream: ByteStream) -> None:
-    """Read to the end; whatever is wrong is said in one printable sentence with its line, and what to do."""
+    """Read to the end; whatever is wrong is said in one printable sentence with its line, and what
+    to do.
+    """
     wrong: Malformed | None = None
     try:
         drain(stream)

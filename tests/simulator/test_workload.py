@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -105,7 +106,7 @@ def test_a_job_waits_only_while_the_machine_is_too_full_for_it() -> None:
         for ahead, job in pairwise(jobs)
         if job.wait_time > 0 and job.start_time > ahead.start_time
     ]
-    assert waited
+    assert len(waited) > 10
     for job in waited:
         a_second_earlier = sum(
             other.allocated_processors
@@ -146,7 +147,7 @@ def test_every_end_happens() -> None:
         if job.status == Status.CANCELLED
     )
     over = [job for job in jobs if job.run_time > job.requested_time]
-    assert over
+    assert len(over) > 10
     assert all(
         job.status == Status.FAILED and job.run_time <= job.requested_time + 30 for job in over
     )
@@ -202,4 +203,8 @@ def test_a_centre_that_cannot_be_is_refused(wrong: dict[str, object], field: str
     with pytest.raises(Malformed) as said:
         SyntheticSite(**wrong)  # type: ignore[arg-type]
     assert said.value.field == field
-    assert said.value.remedy
+    assert re.fullmatch(
+        r"give a number from [01] to [\d,]+|give at least one.*|give each a name .*|give seconds"
+        r" since 1970, before 2106",
+        said.value.remedy or "",
+    )

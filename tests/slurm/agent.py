@@ -1,4 +1,6 @@
-"""An agent for tests of the plug-in: answers as it is told, remembers everything, can be absent, slow, silent or mad."""
+"""An agent for tests of the plug-in: answers as it is told, remembers everything, can be absent,
+slow, silent or mad.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def cancelling(text: str) -> Policy:
 
 
 class Agent:
-    """Listens from `start` to `stop`; what it has heard stays. `raw`, when set, is sent instead of any answer."""
+    """Listens from `start` to `stop`; what it has heard stays. `raw`, when set, is sent instead of
+    any answer.
+    """
 
     def __init__(self, path: Path, policy: Policy = let_run) -> None:
         self.path = path

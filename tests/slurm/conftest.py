@@ -1,4 +1,6 @@
-"""The cluster that the tests share, its figures, and the proof that the host is afterwards as it was."""
+"""The cluster that the tests share, its figures, and the proof that the host is afterwards as it
+was.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.agent import Agent, let_run
-from tests.slurm.desk import Desk, asking, build, install, socket_of
 from tests.slurm.lab.cluster import Cluster, names
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import Desk, asking, build, install, socket_of
+from tests.support.conditions import wait_until
 
 Tell = Callable[[str], None]
 
@@ -44,7 +46,8 @@ def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Itera
         begun = time.monotonic()
         cluster = Cluster.up(name)
         tell(
-            f"from nothing to {len(cluster.node_names)} idle nodes: {time.monotonic() - begun:.1f} s"
+            f"from nothing to {len(cluster.node_names)} idle nodes:"
+            f" {time.monotonic() - begun:.1f} s"
         )
         stay: list[str] = []
         try:
@@ -67,7 +70,9 @@ def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Itera
 
 @pytest.fixture
 def slurm(cluster: Cluster) -> Cluster:
-    """The cluster with all its daemons, no job and idle nodes, whatever the test before has done to it."""
+    """The cluster with all its daemons, no job and idle nodes, whatever the test before has done to
+    it.
+    """
     cluster.calm()
     return cluster
 
@@ -117,7 +122,9 @@ def people_of_the_host() -> dict[str, set[str]]:
 
 
 def changed(before: Mapping[str, set[str]]) -> list[str]:
-    """Whose lines are new or gone since then, and in which file; not what stands there, which may be secret."""
+    """Whose lines are new or gone since then, and in which file; not what stands there, which may
+    be secret.
+    """
     now = people_of_the_host()
     return [
         f"{word} in /etc/{name}: {line.partition(':')[0]}"
@@ -133,7 +140,9 @@ def changed(before: Mapping[str, set[str]]) -> list[str]:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """The figures, whatever became of the tests; and last of all what failed, for who sees but the end of a log."""
+    """The figures, whatever became of the tests; and last of all what failed, for who sees but the
+    end of a log.
+    """
     figures = config.stash.get(_FIGURES, [])
     if not figures:
         return

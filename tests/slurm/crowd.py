@@ -1,4 +1,6 @@
-"""People of the lab who submit jobs of all kinds, many at a time, and what operators do to some of them."""
+"""People of the lab who submit jobs of all kinds, many at a time, and what operators do to some of
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import NamedTuple
 
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.configuration import NODE_TIMEOUT
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 AT_ONCE = 4
 LONG = "sleep 600"
@@ -24,7 +26,9 @@ NEVER_RUNS = "cancelled while pending"
 
 
 class Taken(NamedTuple):
-    """What Slurm has taken: of which kind, under which number, and how many jobs that is; tasks of an array are jobs."""
+    """What Slurm has taken: of which kind, under which number, and how many jobs that is; tasks of
+    an array are jobs.
+    """
 
     kind: str
     job: int
@@ -47,7 +51,9 @@ class Crowd:
         return counted
 
     def mass(self, count: int) -> None:
-        """So many jobs, of kinds drawn by lot, by a few users at a time. Raises AssertionError, TimeoutError when one of them failed."""
+        """So many jobs, of kinds drawn by lot, by a few users at a time. Raises AssertionError,
+        TimeoutError when one of them failed.
+        """
         kinds = ("batch", "failing", "memory", "gpu", "t4", "exclusive", "array", "srun", "salloc")
         weights = (30, 5, 8, 8, 4, 2, 3, 6, 3)
         under_way = []
@@ -115,7 +121,9 @@ class Crowd:
         ]
 
     def failed_nodes(self, count: int) -> list[int]:
-        """Jobs on a node whose slurmd is killed: those that may not be requeued end there, the others start again when it is back."""
+        """Jobs on a node whose slurmd is killed: those that may not be requeued end there, the
+        others start again when it is back.
+        """
         lost = [
             self.running("no requeue", "alice", "--no-requeue", f"--nodelist={DOOMED}")
             for _ in range(count)
@@ -148,7 +156,9 @@ class Crowd:
         return jobs
 
     def changed_limits(self, count: int, seen: Callable[[int, int], None]) -> list[int]:
-        """Jobs whose limit is changed twice as they run; `seen(job, minutes)` waits until that is known. Then they are cancelled."""
+        """Jobs whose limit is changed twice as they run; `seen(job, minutes)` waits until that is
+        known. Then they are cancelled.
+        """
         jobs = []
         for _ in range(count):
             job = self.running("limit", "bob", "--time=10")
@@ -182,12 +192,16 @@ class Crowd:
         return jobs
 
     def hasten(self, *jobs: int) -> None:
-        """Start them soon, not two minutes after they were requeued; within the same second their credentials would count as revoked."""
+        """Start them soon, not two minutes after they were requeued; within the same second their
+        credentials would count as revoked.
+        """
         for job in jobs:
             self.slurm.run("root", "scontrol", "update", f"jobid={job}", "starttime=now+3")
 
     def wait_until_over(self, held: str = "Allocation_exhausted") -> list[str]:
-        """Until nothing is left in the queue but what is held for that reason. Those jobs, by number."""
+        """Until nothing is left in the queue but what is held for that reason. Those jobs, by
+        number.
+        """
 
         def left() -> list[tuple[str, ...]]:
             lines = self.slurm.root(

@@ -1,4 +1,6 @@
-"""Work while things go wrong: jobs submitted without end, and somebody who looks at the queue all the time."""
+"""Work while things go wrong: jobs submitted without end, and somebody who looks at the queue all
+the time.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
+from tests.slurm.bank_cluster import PATIENCE_SECONDS
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.office import PATIENCE_SECONDS
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 MOST_QUEUED = 40
 BEGUN = "begun"  # in each user's home: the jobs whose scripts began, and when
@@ -23,8 +25,9 @@ USERS = ("alice", "bob", "carol", "dave")
 PATIENCE, HASTE_SECONDS = 300, 20
 DUPLICATE = "launch failed requeued held"
 LOOK_SECONDS = PATIENCE_SECONDS - 1.0
-"""A squeue that takes longer has waited for somebody. It is less than the agent's patience with the bank: a slurmctld that stands still
-until that is over would answer none in time."""
+"""A squeue that takes longer has waited for somebody. It is less than the agent's patience with the
+bank: a slurmctld that stands still until that is over would answer none in time.
+"""
 
 
 class Submitted(NamedTuple):
@@ -36,9 +39,11 @@ class Submitted(NamedTuple):
 
 
 class Haste:
-    """An operator. Starts soon what was put back into the queue, and would wait for two minutes there; not within the same second, since
-    then its credential would count as revoked. And where a slurmctld has lost jobs and given their numbers again, a slurmd that knows
-    the old ones still refuses the new ones, and Slurm holds those and drains the node: `slurms_own` counts them."""
+    """An operator. Starts soon what was put back into the queue, and would wait for two minutes
+    there; not within the same second, since then its credential would count as revoked. And where a
+    slurmctld has lost jobs and given their numbers again, a slurmd that knows the old ones still
+    refuses the new ones, and Slurm holds those and drains the node: `slurms_own` counts them.
+    """
 
     def __init__(self, slurm: Cluster) -> None:
         self.slurm = slurm
@@ -74,7 +79,9 @@ class Haste:
 
 
 class Load:
-    """Submits scripts, GPU jobs and arrays as long as few are queued, from `start` to `stop`. What failed is counted in `failed`."""
+    """Submits scripts, GPU jobs and arrays as long as few are queued, from `start` to `stop`. What
+    failed is counted in `failed`.
+    """
 
     def __init__(self, slurm: Cluster, rng: random.Random) -> None:
         self.slurm, self.rng = slurm, rng
@@ -94,7 +101,9 @@ class Load:
         assert not self._thread.is_alive()
 
     def wait_for_more(self, jobs: int) -> None:
-        """Return when so many more are submitted, or nobody can submit because the queue is full."""
+        """Return when so many more are submitted, or nobody can submit because the queue is
+        full.
+        """
         wanted = len(self.submitted) + jobs
         wait_until(
             lambda: len(self.submitted) >= wanted or self.is_full(),
@@ -111,7 +120,9 @@ class Load:
             yield
 
     def _queued(self) -> int:
-        """How many there are; who gets no answer in time takes the queue for full, and who gets none at all tries to submit."""
+        """How many there are; who gets no answer in time takes the queue for full, and who gets
+        none at all tries to submit.
+        """
         try:
             ran = self.slurm.run(
                 "root", "squeue", "--noheader", "--format=%i", "--array", seconds=60
@@ -141,7 +152,10 @@ class Load:
             ),
             (6, 3, 2, 3, 1, 2),
         )[0]
-        script = f'echo "$SLURM_JOB_ID $(date +%s)" >> "$HOME/{BEGUN}"\nsleep {self.rng.choice((0, 0, 1, 2, 4))}'
+        script = (
+            f'echo "$SLURM_JOB_ID $(date +%s)" >> "$HOME/{BEGUN}"\nsleep'
+            f" {self.rng.choice((0, 0, 1, 2, 4))}"
+        )
         asked = time.time()
         try:
             job = self.slurm.submit(self.rng.choice(USERS), "--time=10", *options, script=script)
@@ -210,4 +224,7 @@ def told(looks: list[Look]) -> str:
     took = sorted(each.seconds for each in looks if each.answered)
     if not took:
         return f"none answered of {len(looks)}"
-    return f"{len(looks)} looks, {missed(looks)} missed, median {median(took) * 1000:.0f} ms, longest {took[-1] * 1000:.0f} ms"
+    return (
+        f"{len(looks)} looks, {missed(looks)} missed, median {median(took) * 1000:.0f} ms, longest"
+        f" {took[-1] * 1000:.0f} ms"
+    )

@@ -1,4 +1,6 @@
-"""A queue at a real slurmctld and in the core: submitted while its partitions are down, then let go, and what became of each job."""
+"""A queue at a real slurmctld and in the core: submitted while its partitions are down, then let
+go, and what became of each job.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,21 @@ from fairbank.slurm.parsers import words
 from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
 from fairbank.slurm.queue_snapshot.snapshot import Live, live
 from tests.slurm.lab.cluster import Cluster
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 LONG = "sleep 3600"
 WHOLE = "--exclusive"
 PASSES = 4
-"""Main and backfill passes of the core, one after the other, as often as slurmctld has run them when it has come to rest."""
+"""Main and backfill passes of the core, one after the other, as often as slurmctld has run them
+when it has come to rest.
+"""
 
 
 @dataclass
 class Queue:
-    """What a scenario does at the cluster. Jobs are named by it, and run until they are cancelled."""
+    """What a scenario does at the cluster. Jobs are named by it, and run until they are
+    cancelled.
+    """
 
     slurm: Cluster
     jobs: dict[str, int] = field(default_factory=dict)
@@ -82,12 +88,15 @@ Scenario = Callable[[Queue], Sequence[str] | None]
 PARTITIONS = ("cpu", "gpu")
 NODES = ("c01", "c02", "c03", "c04", "c05", "c06", "g01", "g02")
 ELSEWHERE = "elsewhere"
-"""Jobs of this name are in a partition that no scenario uses. One of them waits for ever, so that backfill always has somebody to look at:
-a cycle without is not counted."""
+"""Jobs of this name are in a partition that no scenario uses. One of them waits for ever, so that
+backfill always has somebody to look at: a cycle without is not counted.
+"""
 
 SETTINGS = {
     "Licenses": "matlab:2",
-    "SchedulerParameters": "batch_sched_delay=0,bf_interval=1,bf_continue,default_queue_depth=1000,sched_min_interval=2000",
+    "SchedulerParameters": (
+        "batch_sched_delay=0,bf_interval=1,bf_continue,default_queue_depth=1000,sched_min_interval=2000"
+    ),
     "PriorityCalcPeriod": "5",
 }
 
@@ -143,8 +152,9 @@ class Fate(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """By the names that squeue gives: what became of each, who started in which order since the queue was let go, and who ran before and
-    lost its place."""
+    """By the names that squeue gives: what became of each, who started in which order since the
+    queue was let go, and who ran before and lost its place.
+    """
 
     fates: Mapping[str, Fate]
     order: Sequence[str]
@@ -201,7 +211,9 @@ def _passes(now: Live) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
 
 
 def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
-    """Put these partitions up, wait until main and backfill have both looked twice, and return what then reads the outcome."""
+    """Put these partitions up, wait until main and backfill have both looked twice, and return what
+    then reads the outcome.
+    """
     before, written = passes(slurm), len(slurm.log("slurmctld"))
     ran = {fate.name for fate in _fates(slurm) if fate.nodes}
     for name in partitions:
@@ -240,7 +252,9 @@ def passes(slurm: Cluster) -> tuple[int, int]:
 
 
 def _looked(slurm: Cluster, before: tuple[int, int], partition: str) -> bool:
-    """Both look only when something has changed, and a partition that is told once more that it is up has."""
+    """Both look only when something has changed, and a partition that is told once more that it is
+    up has.
+    """
     main, backfill = passes(slurm)
     if main >= before[0] + 3 and backfill >= before[1] + 3:
         return True

@@ -1,4 +1,6 @@
-"""Whose age counts under limits of accrual, beside a real Slurm: jobs of several users, accounts and QOS, drawn by lot."""
+"""Whose age counts under limits of accrual, beside a real Slurm: jobs of several users, accounts
+and QOS, drawn by lot.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from tests.priority.accruing import Job, Limit, accrue_jobs
+from tests.priority.age_by_job import Job, Limit, accrue_jobs
 from tests.slurm.conftest import Tell
-from tests.slurm.frozen import instant, tell_accounting
+from tests.slurm.frozen_cluster import instant, tell_accounting
 from tests.slurm.lab import answers
 from tests.slurm.lab.cluster import Cluster
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -78,7 +80,8 @@ def test_the_same_jobs_age(limited: Cluster, seed: int, tell: Tell) -> None:
         "from now on, and not from when it might have begun"
     )
     tell(
-        f"limits of accrual: of {len(queue)} jobs {sum(map(bool, ageing.values()))} age, and {len(begun)} more when 4 are gone"
+        f"limits of accrual: of {len(queue)} jobs {sum(map(bool, ageing.values()))} age, and"
+        f" {len(begun)} more when 4 are gone"
     )
 
 
@@ -101,7 +104,9 @@ def _submit(slurm: Cluster, job: Job) -> int:
 
 
 def _after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
-    """Since when each ages, 0 where it does not, after the scheduler has been past all of them: a job that nothing keeps from it ages."""
+    """Since when each ages, 0 where it does not, after the scheduler has been past all of them: a
+    job that nothing keeps from it ages.
+    """
     last = _submit(slurm, FREE)
     wait_until(lambda: _ages(slurm)[last] > 0, "the scheduler to look at the queue", seconds=90)
     found = _ages(slurm)

@@ -14,7 +14,7 @@ import pytest
 
 from fairbank.agent.protocol.messages import PrologRequest, Verdict
 from tests.slurm.agent import Agent, holding, let_run, say_nothing
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -120,7 +120,9 @@ def test_bad_answer_closes_the_connection(client: Path, tmp_path: Path) -> None:
 
 
 def test_withdrawal_does_not_search_ends(checkout: Path, tmp_path: Path) -> None:
-    """Withdraw quickly while thousands of ends wait: slurmctld does it at each epilog, with locks."""
+    """Withdraw quickly while thousands of ends wait: slurmctld does it at each epilog, with
+    locks.
+    """
     program = compiled("check_withdraw", "address,undefined", checkout, tmp_path)
 
     def nanoseconds(ends: int) -> int:

@@ -1,4 +1,6 @@
-"""A partition whose settings say `refusal = "cancel"`: what the bank refuses is ended in words there, and held in the others."""
+"""A partition whose settings say `refusal = "cancel"`: what the bank refuses is ended in words
+there, and held in the others.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.slurm.bank_cluster import SU, TERMS, Office, of_its_own
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import build
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.office import SU, TERMS, Office, of_its_own
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import build
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

@@ -1,4 +1,6 @@
-"""slurmctld's clock is set back and forward while jobs run: charged is what accounting counts, nothing stays held, the queue goes on."""
+"""slurmctld's clock is set back and forward while jobs run: charged is what accounting counts,
+nothing stays held, the queue goes on.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from typing import Any
 
 import pytest
 
+from tests.slurm.accounting_audit import price, words_of
+from tests.slurm.bank_cluster import Office, of_its_own
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import build
 from tests.slurm.lab.clock import Clock, own_clock
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.shell import UNTIL_TOLD
-from tests.slurm.office import Office, of_its_own
-from tests.slurm.reckoning import price, words_of
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import build
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -62,7 +64,9 @@ def test_what_is_charged_is_what_accounting_counts(stage: Stage, tell: Tell) -> 
 
 
 def seen_through(stage: Stage, before: int, after: int, tell: Tell) -> dict[str, Any]:
-    """What the books have of a job that starts by a clock so many seconds off, and ends by the other."""
+    """What the books have of a job that starts by a clock so many seconds off, and ends by the
+    other.
+    """
     office, slurm = stage.office, stage.office.slurm
     stage.clock.set(before)
     job = slurm.submit("alice", "-c4", "--time=60", script=UNTIL_TOLD)
@@ -76,7 +80,8 @@ def seen_through(stage: Stage, before: int, after: int, tell: Tell) -> dict[str,
     (run,) = office.settled(job)
     (row,) = slurm.wait_for_sacct(job, "COMPLETED", seconds=AGAIN_SECONDS)
     tell(
-        f"slurmctld's clock {before} s off, then {after}: {row['Start']} to {row['End']}, {row['ElapsedRaw']} s, charged {run['charged']}"
+        f"slurmctld's clock {before} s off, then {after}: {row['Start']} to {row['End']},"
+        f" {row['ElapsedRaw']} s, charged {run['charged']}"
     )
     assert (run["elapsed"], run["charged"], run["held"]) == (int(row["ElapsedRaw"]), price(row), 0)
     return run

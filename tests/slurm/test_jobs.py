@@ -1,4 +1,6 @@
-"""The cluster does what a centre's Slurm does: jobs of every kind, by several users, with their groups, GPUs and billing."""
+"""The cluster does what a centre's Slurm does: jobs of every kind, by several users, with their
+groups, GPUs and billing.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import pytest
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import PEOPLE
-from tests.slurm.priced import BILLING
+from tests.slurm.prices import BILLING
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -84,7 +86,9 @@ def test_gpus_are_given_and_counted(slurm: Cluster) -> None:
 
 
 def ended(slurm: Cluster, jobs: Iterable[int]) -> list[dict[str, str]]:
-    """The rows of accounting of jobs that complete. Waiting for many costs little more than for one."""
+    """The rows of accounting of jobs that complete. Waiting for many costs little more than for
+    one.
+    """
     return [row for job in list(jobs) for row in slurm.wait_for_sacct(job, "COMPLETED")]
 
 

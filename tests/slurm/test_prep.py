@@ -1,4 +1,6 @@
-"""Real jobs ask before they start and tell of their ends, through the plug-in, to an agent that does what a test wants."""
+"""Real jobs ask before they start and tell of their ends, through the plug-in, to an agent that
+does what a test wants.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ import pytest
 
 from tests.slurm.agent import Policy, cancelling, holding, let_run, say_nothing
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import Desk, runs, start_soon, wait_for_end
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.configuration import NODE_TIMEOUT
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import Desk, runs, start_soon, wait_for_end
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -163,7 +165,9 @@ def test_a_held_job_that_an_operator_releases_asks_again_as_another_run(desk: De
 
 
 def test_many_that_are_refused_at_once_all_say_why(desk: Desk) -> None:
-    """The scheduler passes by while they are put back, and takes a job whose prolog is not over for one that is being cleaned up."""
+    """The scheduler passes by while they are put back, and takes a job whose prolog is not over for
+    one that is being cleaned up.
+    """
     desk.agent.policy = SHORT_OF_CREDIT
     job = desk.slurm.submit("alice", "--array=1-200")
     wait_until(lambda: len(desk.agent.ends()) == 200, "200 ends", seconds=120)
@@ -263,7 +267,9 @@ def test_the_failure_of_a_node_is_told_as_such(desk: Desk) -> None:
 
 
 def test_a_node_that_does_not_take_a_job_in_time_has_failed(desk: Desk) -> None:
-    """Slurm tells accounting so, puts the job back into the queue, and then has its next run told under the same submission."""
+    """Slurm tells accounting so, puts the job back into the queue, and then has its next run told
+    under the same submission.
+    """
     frozen = desk.slurm.pid("c03")
     assert frozen is not None
     os.kill(frozen, signal.SIGSTOP)

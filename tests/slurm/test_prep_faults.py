@@ -1,4 +1,6 @@
-"""The plug-in and an agent that is slow, absent or mad, and a controller that is killed: nothing is forgotten, nobody else is delayed."""
+"""The plug-in and an agent that is slow, absent or mad, and a controller that is killed: nothing is
+forgotten, nobody else is delayed.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ import pytest
 from fairbank.agent.protocol.messages import Verdict
 from tests.slurm.agent import let_run, say_nothing
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import PATIENCE, Desk, asking, runs, start_soon, wait_for_end
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.lab.shell import UNTIL_TOLD
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import PATIENCE, Desk, asking, runs, start_soon, wait_for_end
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -33,7 +35,8 @@ def test_a_slow_answer_delays_nobody_else(desk: Desk, tell: Tell) -> None:
     desk.agent.answer.set()
     desk.slurm.wait_for(slow, "COMPLETED")
     tell(
-        f"while an answer is pending: sbatch {submitted * 1000:.0f} ms, squeue {looked * 1000:.0f} ms"
+        f"while an answer is pending: sbatch {submitted * 1000:.0f} ms, squeue"
+        f" {looked * 1000:.0f} ms"
     )
     assert max(submitted, looked) < PATIENCE / 2, (
         "whoever waited for the answer would have waited until the plug-in's patience was over"

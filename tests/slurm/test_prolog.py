@@ -1,4 +1,6 @@
-"""Without the plug-in: PrologSlurmctld asks the bank, Slurm is told of the answer, and reconciling charges what ran."""
+"""Without the plug-in: PrologSlurmctld asks the bank, Slurm is told of the answer, and reconciling
+charges what ran.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.client import Client, parse_address
+from tests.slurm.bank_cluster import RICH, SU, prices
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.lending import PYTHON, demand_python, lend
-from tests.slurm.office import RICH, SU, prices
+from tests.slurm.readable_checkout import PYTHON, demand_python, lend
+from tests.support.conditions import wait_until
 from tests.support.server import FairbankServer, made
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
@@ -22,7 +24,9 @@ PATIENCE = 120  # each prolog starts a Python, and on a slow machine they wait f
 
 
 class Bank:
-    """A bank with a project of dave's that has little, and one of alice's that has much; and the script that asks it."""
+    """A bank with a project of dave's that has little, and one of alice's that has much; and the
+    script that asks it.
+    """
 
     def __init__(self, server: FairbankServer, cluster: Cluster) -> None:
         self.server = server
@@ -95,7 +99,9 @@ def bank(slurm: Cluster) -> Iterator[Bank]:
 
 
 def are_held(slurm: Cluster, job: int, count: int = 1) -> bool:
-    """Slurm's own word for it; from 24.11 on it is wiped out where a scheduler passes by before the prolog is over."""
+    """Slurm's own word for it; from 24.11 on it is wiped out where a scheduler passes by before the
+    prolog is over.
+    """
     reasons = slurm.root(
         "squeue", "--noheader", "--array", f"--jobs={job}", "--format=%r"
     ).splitlines()
@@ -120,7 +126,8 @@ def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: T
     poor = slurm.submit("dave", "-c4", "--time=60")
     wait_until(lambda: are_held(slurm, poor), "the job to be held", seconds=PATIENCE)
     assert comment(slurm, poor).startswith(
-        "Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try "
+        "Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU."
+        " Try "
     )
     assert bank.runs(poor) == []
 

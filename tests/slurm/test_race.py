@@ -1,4 +1,6 @@
-"""The race of the seed, two jobs of 20 SU against 30: on all nodes at once, each project its own, again and again. Exactly one runs."""
+"""The race of the seed, two jobs of 20 SU against 30: on all nodes at once, each project its own,
+again and again. Exactly one runs.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.slurm.bank_cluster import SU, Office, of_its_own
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import build
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.office import SU, Office, of_its_own
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import build
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
@@ -47,7 +49,9 @@ LANES = (
     ),
     Lane("race9", ("g03", "g04"), GPUS, "gpu"),
 )
-"""Six on the nodes without GPUs, each of which has jobs of two; two on those with large ones, and one that takes the small ones whole."""
+"""Six on the nodes without GPUs, each of which has jobs of two; two on those with large ones, and
+one that takes the small ones whole.
+"""
 
 
 @pytest.fixture
@@ -94,7 +98,8 @@ def test_of_two_jobs_that_cannot_both_be_paid_one_runs_everywhere_at_once(
         office.agent.wait_until_empty()
     races, took = ROUNDS * len(LANES), time.monotonic() - begun
     tell(
-        f"{races} races of two jobs for credit that pays one, {len(LANES)} at a time on {len(slurm.node_names)} nodes: {took:.0f} s"
+        f"{races} races of two jobs for credit that pays one, {len(LANES)} at a time on"
+        f" {len(slurm.node_names)} nodes: {took:.0f} s"
     )
 
 

@@ -1,4 +1,6 @@
-"""What a user sees who is refused, from the command to the balance: by sbatch, srun and salloc, with the policy and without it."""
+"""What a user sees who is refused, from the command to the balance: by sbatch, srun and salloc,
+with the policy and without it.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.client import Client, parse_address
+from tests.slurm.bank_cluster import SU, Office, agent_beside, opened
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import build, install_lua
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import PEOPLE
-from tests.slurm.lending import PYTHON, SPROJECT, demand_python, lend
-from tests.slurm.office import SU, Office, agent_beside, opened
+from tests.slurm.prep_cluster import build, install_lua
+from tests.slurm.readable_checkout import PYTHON, SPROJECT, demand_python, lend
+from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK, made
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -68,7 +70,9 @@ def office(
 
 @contextmanager
 def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
-    """job_submit.lua with the policy that `fairbank slurm sync` has written; what nobody can pay is refused."""
+    """job_submit.lua with the policy that `fairbank slurm sync` has written; what nobody can pay is
+    refused.
+    """
     policy, site = install_lua(office.slurm, checkout), folder / "slurm.toml"
     site.write_text(f'policy = "{policy}"\nprice = "refuse"\n')
     environment = {"FAIRBANK_SERVER": f"unix:{office.bank.socket}"}

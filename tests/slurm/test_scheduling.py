@@ -1,4 +1,6 @@
-"""The core beside a real slurmctld: scripted queues, and which jobs start, in which order, on which nodes, and why each other one waits."""
+"""The core beside a real slurmctld: scripted queues, and which jobs start, in which order, on which
+nodes, and why each other one waits.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ from tests.slurm.queues import (
 )
 from tests.slurm.scenarios import SCENARIOS
 from tests.slurm.scenarios.holes import hole_just_fits
-from tests.slurm.scenarios.in_place_of_others import PREEMPTING
-from tests.support.waiting import wait_until
+from tests.slurm.scenarios.preemption import PREEMPTING
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
@@ -135,7 +137,9 @@ def compared(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[
 
 
 def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
-    """The reason is slurmctld's, the start what it expects to a minute, and who runs or is not there is told so."""
+    """The reason is slurmctld's, the start what it expects to a minute, and who runs or is not
+    there is told so.
+    """
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")
     try:
@@ -158,7 +162,8 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
                 tell(line)
         behind = json.loads(slurm.root(*fairbank, str(queue.jobs["long"]), "--json"))["data"][0]
         pending = slurm.root("squeue", "--noheader", "--states=PENDING", "--format=%A").split()
-        # on a slow machine the hole before `all` is too small for `short` by the time slurmctld looks: then it is ahead, too
+        # on a slow machine the hole before `all` is too small for `short` by the time slurmctld
+        # looks: then it is ahead, too
         assert behind["ahead"] == [
             job for job in (str(queue.jobs[name]) for name in ("all", "short")) if job in pending
         ]
@@ -176,7 +181,9 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
 def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
     slurm: Cluster, tell: Tell
 ) -> None:
-    """slurmctld's own words for each kind of dependency are read, and each is told with what the job does."""
+    """slurmctld's own words for each kind of dependency are read, and each is told with what the
+    job does.
+    """
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")
 
@@ -211,7 +218,8 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
         said = checks("all")["dependencies"]
         assert said.startswith(f"job {first} has ended well: not yet, it runs until ")
         assert said.endswith(
-            f"every task of array {array} has ended: not yet, job {array}_1 and 2 more wait (JobHeldUser)"
+            f"every task of array {array} has ended: not yet, job {array}_1 and 2 more wait"
+            " (JobHeldUser)"
         )
         said = checks("any")["dependencies"]
         assert said.startswith(

@@ -1,4 +1,6 @@
-"""`fairbank share` and `fairbank prio` beside a real Slurm: typed by its users, and byte for byte what sshare and sprio print."""
+"""`fairbank share` and `fairbank prio` beside a real Slurm: typed by its users, and byte for byte
+what sshare and sprio print.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.conftest import Tell, guarded
-from tests.slurm.lab import standing
+from tests.slurm.lab import fairshare_recorder
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.lab.shell import Ran
-from tests.slurm.lending import PYTHON, demand_python, lend
-from tests.support.waiting import wait_until
+from tests.slurm.readable_checkout import PYTHON, demand_python, lend
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
-RULES = {"fair tree": standing.FAIR_TREE, "classic": standing.CLASSIC}
+RULES = {"fair tree": fairshare_recorder.FAIR_TREE, "classic": fairshare_recorder.CLASSIC}
 OURS = {"sshare": "share", "sprio": "prio"}
 ELSE = {"-h": "--noheader"}
 """What is said otherwise: -h is help here."""
@@ -49,7 +51,9 @@ class Players:
         )
 
     def both(self, who: str, *words: str) -> tuple[Ran, Ran]:
-        """What Slurm's command says, and ours, of the same moment: Slurm says the same before and after."""
+        """What Slurm's command says, and ours, of the same moment: Slurm says the same before and
+        after.
+        """
         said: list[Ran] = []
 
         def same_moment() -> bool:
@@ -58,7 +62,9 @@ class Players:
             return said[0] == said[2]
 
         wait_until(
-            same_moment, f"no tick of slurmctld during `{' '.join(words)}`", seconds=standing.TICK
+            same_moment,
+            f"no tick of slurmctld during `{' '.join(words)}`",
+            seconds=fairshare_recorder.TICK,
         )
         return said[0], said[1]
 
@@ -84,7 +90,7 @@ def players(checkout: Path) -> Iterator[Players]:
     with guarded(name, checkout):
         cluster = Cluster.up(name)
         try:
-            yield Players(cluster, standing.founded(cluster))
+            yield Players(cluster, fairshare_recorder.founded(cluster))
         finally:
             cluster.down()
 
@@ -92,36 +98,44 @@ def players(checkout: Path) -> Iterator[Players]:
 @pytest.mark.parametrize("rule", RULES)
 def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, tell: Tell) -> None:
     players.slurm.reconfigure(RULES[rule])
-    before = players.type("root", *standing.SHARES["long-all"][1:])
+    before = players.type("root", *fairshare_recorder.SHARES["long-all"][1:])
     wait_until(
-        lambda: players.type("root", *standing.SHARES["long-all"][1:]) != before,
+        lambda: players.type("root", *fairshare_recorder.SHARES["long-all"][1:]) != before,
         "slurmctld to count",
-        seconds=standing.TICK,
+        seconds=fairshare_recorder.TICK,
     )
     compared, broken, different = 0, 0, []
-    for command, asked in (("sshare", standing.SHARES), ("sprio", standing.PRIORITIES)):
+    for command, asked in (
+        ("sshare", fairshare_recorder.SHARES),
+        ("sprio", fairshare_recorder.PRIORITIES),
+    ):
         for who, *words in players.questions(rule, command, asked):
             theirs, ours = players.both(who, *words)
             if _is_broken(players, command, theirs):
                 broken += 1
                 tell(
-                    f"{' '.join(words)} ended with {theirs.code}: {theirs.err.strip()}; ours told {len(ours.out.splitlines())} lines"
+                    f"{' '.join(words)} ended with {theirs.code}: {theirs.err.strip()}; ours told"
+                    f" {len(ours.out.splitlines())} lines"
                 )
                 continue
             compared += 1
             if ours.out != theirs.out:
                 different.append(
-                    f"{who}$ {' '.join(words)}\n{theirs.out}{theirs.err}{who}$ {' '.join(ours.command)}\n{ours.out}{ours.err}"
+                    f"{who}$ {' '.join(words)}\n{theirs.out}{theirs.err}{who}$"
+                    f" {' '.join(ours.command)}\n{ours.out}{ours.err}"
                 )
     apart = f"; at {broken} more sprio failed itself" if broken else ""
     tell(
-        f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms, {len(different)} differ{apart}"
+        f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms,"
+        f" {len(different)} differ{apart}"
     )
     assert different == [], "\n".join(different)
 
 
 def _is_broken(players: Players, command: str, theirs: Ran) -> bool:
-    """sprio of 24.11 dies when it sorts a given priority by its factors, and understands one job after -j, not several."""
+    """sprio of 24.11 dies when it sorts a given priority by its factors, and understands one job
+    after -j, not several.
+    """
     return (
         command == "sprio"
         and players.slurm.release > (22, 5)

@@ -1,4 +1,6 @@
-"""Real jobs get the bank's priorities: the SITE column of `sprio -l`, the plug-in, the real agent, a real bank."""
+"""Real jobs get the bank's priorities: the SITE column of `sprio -l`, the plug-in, the real agent,
+a real bank.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,19 @@ from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, parse_address
 from tests.agent.running import RunningAgent
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import SITE_FACTOR, build, install, ranked, settings, socket_of, table_of
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import TEAMS
+from tests.slurm.prep_cluster import (
+    SITE_FACTOR,
+    build,
+    install,
+    ranked,
+    settings,
+    socket_of,
+    table_of,
+)
+from tests.support.conditions import wait_until
 from tests.support.server import made
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
 
@@ -100,7 +110,10 @@ def office(
     install(prep, cluster)
     install(prep.with_name(SITE_FACTOR), cluster)
     table = table_of(cluster)
-    lines = f'[site_factor]\npath = "{table}"\ncluster = "lab"\nrefresh = 0.5\nstale = {STALE}\nweight = {WEIGHT}\n'
+    lines = (
+        f'[site_factor]\npath = "{table}"\ncluster = "lab"\nrefresh = 0.5\nstale = {STALE}\nweight'
+        f" = {WEIGHT}\n"
+    )
     with made() as bank:
         bank.config.write_text(bank.config.read_text() + LAB)
         bank.start()
@@ -120,7 +133,9 @@ def office(
 
 @pytest.fixture
 def crowded(office: Office) -> Iterator[dict[int, tuple[str, str]]]:
-    """Jobs that wait for a node that others have for themselves: of which account and resource each is."""
+    """Jobs that wait for a node that others have for themselves: of which account and resource each
+    is.
+    """
     slurm = office.slurm
     slurm.calm()
     node, gpu_node = slurm.machine[0].nodes[0], slurm.machine[1].nodes[0]
@@ -173,7 +188,8 @@ def test_sprio_shows_the_banks_value_and_follows_it(
         seconds=CALC_SECONDS + LATE_SECONDS,
     )
     tell(
-        f"a change of credit is in sprio after {time.monotonic() - begun:.1f} s, PriorityCalcPeriod being {CALC_SECONDS} s"
+        f"a change of credit is in sprio after {time.monotonic() - begun:.1f} s, PriorityCalcPeriod"
+        f" being {CALC_SECONDS} s"
     )
 
 
@@ -221,7 +237,9 @@ def test_a_stale_table_is_neutral_and_told_once(
 def test_settings_change_at_a_reconfiguration(
     office: Office, crowded: dict[int, tuple[str, str]]
 ) -> None:
-    """Which changes a slurmctld of 22.05, and since 23.11 makes it start anew, so that a mistake leaves nothing as it was."""
+    """Which changes a slurmctld of 22.05, and since 23.11 makes it start anew, so that a mistake
+    leaves nothing as it was.
+    """
     slurm, conf = office.slurm, office.slurm.place.slurm_conf
     before = conf.read_text()
     wait_until(lambda: office.agrees(crowded), "values", seconds=CALC_SECONDS + LATE_SECONDS)

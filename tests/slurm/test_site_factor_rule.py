@@ -1,11 +1,13 @@
-"""The rule of decision 0016: credit left times closeness of the end, of the allocation that pays next."""
+"""The rule of decision 0016: credit left times closeness of the end, of the allocation that pays
+next.
+"""
 
 from __future__ import annotations
 
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.priority.site_factor import LINEAR, CurveRule, Power, Sigmoid
 from fairbank.slurm.site_factor import table_of
-from tests.slurm.beside.jobs import NOW, a_project, an_allocation
+from tests.slurm.compare.jobs import NOW, a_project, an_allocation
 
 DAY = 86_400
 CLUSTER = Cluster(

@@ -1,4 +1,6 @@
-"""The table of decision 0016: its bytes there and back, and the plug-in's C, which reads the same from them."""
+"""The table of decision 0016: its bytes there and back, and the plug-in's C, which reads the same
+from them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.slurm.site_factor import SIZE_MAX, SiteFactorTable, decode, encode
-from tests.slurm.beside.jobs import NOW
+from tests.slurm.compare.jobs import NOW
 from tests.slurm.site_factor import SANITIZERS, compiled
 
 names = st.text(

@@ -1,7 +1,8 @@
-"""What users see of the submission policy, word for word: more than forty commands, with job_submit.lua and with cli_filter.lua.
+"""What users see of the submission policy, word for word: more than forty commands, with
+job_submit.lua and with cli_filter.lua.
 
-The goldens are in tests/golden/slurm/. After a wanted change: WRITE_GOLDEN=1 make test-slurm TESTS=tests/slurm/test_submission.py, and
-read the difference.
+The goldens are in tests/golden/slurm/. After a wanted change: WRITE_GOLDEN=1 make test-slurm
+TESTS=tests/slurm/test_submission.py, and read the difference.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import pytest
 
 from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
 from tests.plugins.policies import SITE_POLICY
-from tests.slurm.desk import install_lua
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.priced import BILLING
-from tests.support.kept import GOLDEN, kept
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import install_lua
+from tests.slurm.prices import BILLING
+from tests.support.conditions import wait_until
+from tests.support.golden import GOLDEN, kept
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -96,7 +97,9 @@ CHANGES = [
 
 
 def told(slurm: Cluster, user: str, group: str, command: str) -> str:
-    """The command and all that its user sees, with what became of the job; the numbers of jobs left out."""
+    """The command and all that its user sees, with what became of the job; the numbers of jobs left
+    out.
+    """
     ran = slurm.run(user, *shlex.split(command), group=group, stdin="", seconds=60)
     said = re.sub(
         r"(?m)^s(?:run|alloc): (?:[Jj]ob|Pending|Granted|Relinquishing|Nodes|Required) .*\n",
@@ -115,7 +118,10 @@ def told(slurm: Cluster, user: str, group: str, command: str) -> str:
             "MinMemoryNode",
         )
         said += "".join(f"  {name}={job[name]}\n" for name in shown if name in job)
-    return f"$ ({user}, {group}) {command}\n{re.sub(r'job [0-9]+', 'job N', said)}  exit status {ran.code}\n\n"
+    return (
+        f"$ ({user}, {group}) {command}\n{re.sub(r'job [0-9]+', 'job N', said)}  exit status"
+        f" {ran.code}\n\n"
+    )
 
 
 def compare(name: str, page: str) -> None:
@@ -136,7 +142,8 @@ def reserved(slurm: Cluster) -> Iterator[Cluster]:
     """The reservation of the short-term allocation."""
     slurm.root(
         *shlex.split(
-            "scontrol create reservation reservationname=wg_chem accounts=wg_chem starttime=now duration=60 nodes=g03"
+            "scontrol create reservation reservationname=wg_chem accounts=wg_chem starttime=now"
+            " duration=60 nodes=g03"
         )
     )
     yield slurm

@@ -12,7 +12,7 @@ import pytest
 from fairbank.slurm.site_factor import SiteFactorTable, encode
 from fairbank.slurm.sync import replace_file
 from tests.slurm.site_factor import SANITIZERS, compiled
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,6 @@
-"""The whole way: real jobs, the plug-in, the real agent, a real bank. Every run is held and charged once, or refused in words."""
+"""The whole way: real jobs, the plug-in, the real agent, a real bank. Every run is held and charged
+once, or refused in words.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,17 @@ from fairbank.core.units import round_up
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.releasing import Releaser
+from tests.slurm.bank_cluster import RICH, SU, Office, agent_beside, opened
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import build
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.lab.people import TEAMS
 from tests.slurm.lab.shell import UNTIL_TOLD
 from tests.slurm.load import Haste
-from tests.slurm.office import RICH, SU, Office, agent_beside, opened
+from tests.slurm.prep_cluster import build
+from tests.support.conditions import wait_until
 from tests.support.server import made
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -57,7 +59,9 @@ def at_rest(office: Office) -> Iterator[Office]:
 
 
 def cost(row: dict[str, str]) -> int:
-    """What a run costs by accounting alone: billing units times elapsed time, in SU-minutes, a begun one counting."""
+    """What a run costs by accounting alone: billing units times elapsed time, in SU-minutes, a
+    begun one counting.
+    """
     return round_up(
         Fraction(tres(row["AllocTRES"]).get("billing", "0")) * int(row["ElapsedRaw"]) / 60
     )
@@ -99,16 +103,16 @@ def test_a_poor_project_is_refused_in_words_at_every_command(at_rest: Office, te
     wait_until(lambda: slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held")
     shown = slurm.root("scontrol", "show", "job", str(job))
     assert (
-        "AdminComment=Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU"
-        in shown
+        "AdminComment=Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU,"
+        " short by 3 SU" in shown
     )
     assert "denied" in slurm.run("dave", "scontrol", "release", str(job)).err
     for command in ("srun", "salloc"):
         ran = slurm.run("dave", command, "-c4", "--time=60", "true")
         assert ran.code == 1
         assert (
-            f"{command}: Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try "
-            in ran.err
+            f"{command}: Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU,"
+            " short by 3 SU. Try " in ran.err
         )
         tell(
             f"$ {command} -c4 --time=60 true\n"
@@ -139,7 +143,9 @@ def slurm_holds(slurm: Cluster, job: int) -> bool:
 
 
 def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: Office) -> None:
-    """Those that the plug-in held and the bank would pay for; what an operator has put another comment on stays."""
+    """Those that the plug-in held and the bank would pay for; what an operator has put another
+    comment on stays.
+    """
     allocation = at_rest.leave("wg_chem", 1 * SU)
     slurm = at_rest.slurm
     job, dear, kept = (

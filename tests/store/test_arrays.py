@@ -27,8 +27,13 @@ def cursor(postgres18: PostgresServer) -> Iterator[psycopg.RawCursor[Any]]:
 
 
 def sent(cursor: psycopg.RawCursor[Any], kind: str, column: list[Any]) -> list[Any]:
-    """As in a table, beside the numbers of its rows: a column of nothing but None is as long as these, though nothing of it is sent."""
-    asked = f"SELECT value FROM unnest($1::bigint[], $2::{kind}[]) AS sent (place, value) ORDER BY place"
+    """As in a table, beside the numbers of its rows: a column of nothing but None is as long as
+    these, though nothing of it is sent.
+    """
+    asked = (
+        f"SELECT value FROM unnest($1::bigint[], $2::{kind}[]) AS sent (place, value) ORDER BY"
+        " place"
+    )
     return [
         value
         for (value,) in cursor.execute(asked, [_array(list(range(len(column)))), _array(column)])

@@ -16,8 +16,8 @@ from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention
 from fairbank.store.sqlite.store import writing_engine
 from fairbank.store.urls import parse_url, path_of
-from tests.contracts.centre import END, START, allocation, charge, contents, fill, granted, hold
 from tests.contracts.places import Place
+from tests.contracts.site import END, START, allocation, charge, contents, fill, granted, hold
 
 ALLOCATION = """
 INSERT INTO allocation VALUES (:id, :project, :resource, 'startup', :start, :end, 'active', {no}, 0, 0, 0, 0, 0, 1, {link})
@@ -114,9 +114,12 @@ def test_what_others_replace_is_found_by_the_audit(file_place: Place) -> None:
     names = file_place.names("SELECT * FROM journal")
     forged = ", ".join("amount + 1" if name == "amount" else name for name in names)
     file_place.run(
-        f"REPLACE INTO journal SELECT {forged} FROM journal WHERE kind = 'deposit' OR (kind = 'open' AND amount > 0)"
+        f"REPLACE INTO journal SELECT {forged} FROM journal WHERE kind = 'deposit' OR (kind ="
+        " 'open' AND amount > 0)"
     )
-    assert Audit(store).verify().findings
+    findings = Audit(store).verify().findings
+    assert (1, 4) in {(each.book, each.entry) for each in findings}
+    assert findings[0].what.startswith("it is not what was written: its link does not follow")
 
 
 @pytest.mark.parametrize("table", ["journal", "run", "allocation"])
@@ -176,7 +179,7 @@ def test_figures_that_break_a_rule_are_told_as_a_bug(filled: Place) -> None:
 
 def test_rows_that_another_server_wrote_meanwhile_are_contention(filled: Place) -> None:
     store = filled.open()
-    (known, *_) = contents(store)[4]
+    known, *_ = contents(store)[4]
     with pytest.raises(Contention), store.transaction() as transaction:
         work = transaction.load(Needs(allocations={1}, entries=1))
         judge(work, Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0), Policy())

@@ -1,4 +1,6 @@
-"""A database becomes what the schema says, in one transaction, and is told apart from older and newer ones."""
+"""A database becomes what the schema says, in one transaction, and is told apart from older and
+newer ones.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.schema import REVISIONS, metadata
 from fairbank.store.sqlite.driver import driver
-from tests.contracts.centre import charge, contents, fill, granted, hold, late_charge, token
 from tests.contracts.places import Place
+from tests.contracts.site import charge, contents, fill, granted, hold, late_charge, token
 from tests.support.postgres import PostgresServer
 
 MIGRATIONS = Path(migration.__file__).parent / "migrations"
@@ -60,7 +62,9 @@ def test_migrations_make_what_the_schema_describes(sql_place: Place) -> None:
 def _is_ours(
     _object: object, name: str | None, kind: str, _reflected: bool, _other: object
 ) -> bool:
-    """Alembic's own table, and the index behind the exclusion constraint, are none of the schema's."""
+    """Alembic's own table, and the index behind the exclusion constraint, are none of the
+    schema's.
+    """
     return name not in ("alembic_version", "allocation_periods_apart")
 
 

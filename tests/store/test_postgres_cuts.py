@@ -1,4 +1,6 @@
-"""A session that is cut at the end of a batch: before COMMIT was sent nothing is carried out, and who asked knows. Later nobody knows."""
+"""A session that is cut at the end of a batch: before COMMIT was sent nothing is carried out, and
+who asked knows. Later nobody knows.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,10 @@ from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
 from fairbank.store.migration import migrate
 from fairbank.store.sql.store import SqlStore
-from tests.contracts.centre import CLERK, START, ask, contents, fill, granted
 from tests.contracts.places import Place
+from tests.contracts.site import CLERK, START, ask, contents, fill, granted
+from tests.support.conditions import wait_until
 from tests.support.postgres import PostgresServer
-from tests.support.waiting import wait_until
 
 NOT_CARRIED_OUT = "does not answer any more, and this was not carried out"
 NOT_KNOWN = "whether this was carried out is not known"
@@ -42,7 +44,10 @@ def figure(day: int) -> ShareRecord:
 
 def by_an_administrator(server: PostgresServer) -> None:
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
-        ended = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'fairbank' AND xact_start IS NOT NULL"
+        ended = (
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name ="
+            " 'fairbank' AND xact_start IS NOT NULL"
+        )
         assert administrator.execute(ended).fetchall() == [(True,)]
 
 
@@ -69,7 +74,9 @@ def store(postgres_url: str) -> Iterator[Store]:
 
 @contextmanager
 def commits_wait(server: PostgresServer) -> Iterator[Callable[[], None]]:
-    """COMMIT is carried out, and then waits for a standby that never comes, so that nobody is told. Yields what waits for the first."""
+    """COMMIT is carried out, and then waits for a standby that never comes, so that nobody is told.
+    Yields what waits for the first.
+    """
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
         waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
         _demand_standby(administrator, "nobody")
@@ -127,7 +134,8 @@ def test_cut_after_commit_was_sent_nobody_knows_and_under_the_same_key_it_counts
             asking.result()
     assert (
         untold.value.remedy
-        == "ask again with the same key: it counts once; without a key look into the statement first"
+        == "ask again with the same key: it counts once; without a key look into the statement"
+        " first"
     )
     assert len(contents(store)[5]) == before + len(told) + 1, "the database had carried it out"
     assert granted(store, gift(len(told)))[0].again

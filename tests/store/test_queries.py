@@ -78,7 +78,9 @@ def test_whole_rows_are_written_in_the_order_of_the_schema(name: str, table: str
 def test_what_is_looked_through_to_undo_an_entry_is_said_alike_everywhere(
     file_place: Place, name: str
 ) -> None:
-    """SQLite takes the index only where the words are the same; a kind left out of one would be undone for ever."""
+    """SQLite takes the index only where the words are the same; a kind left out of one would be
+    undone for ever.
+    """
     kinds = f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})"
     assert f"journal.{kinds}" in SQLITE[name]
     assert f"journal.{kinds}" in POSTGRES[name]
@@ -98,7 +100,9 @@ def test_what_is_looked_through_to_undo_an_entry_is_said_alike_everywhere(
 
 @pytest.mark.parametrize("name", [*LOOK_UPS, "write"])
 def test_postgres_finds_every_row_by_its_key(postgres_place: Place, name: str) -> None:
-    """Also in a young database without statistics, where it would rather read whole tables, and go on doing so while these grow."""
+    """Also in a young database without statistics, where it would rather read whole tables, and go
+    on doing so while these grow.
+    """
     store = PostgresStore(make_url(postgres_place.url))
     nothing = ", ".join("NULL" for _ in set(re.findall(r"\$\d+", POSTGRES[name])))
     with store._write_transaction() as connection:
@@ -178,6 +182,6 @@ def test_time_cuts_a_book_by_looks_into_the_index(file_place: Place) -> None:
     store.close()
     for plan in plans:
         looks = [line for line in plan if "journal" in line or "entry" in line]
-        assert looks
+        assert len(looks) >= 3
         assert all("(book=? AND seq" in line for line in looks)
         assert not [line for line in plan if "TEMP B-TREE" in line]

@@ -1,4 +1,6 @@
-"""How often a batch waits for PostgreSQL: each time the counter's thread gives the interpreter away, and has to get it back."""
+"""How often a batch waits for PostgreSQL: each time the counter's thread gives the interpreter
+away, and has to get it back.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from sqlalchemy import event
 
 from fairbank.bank.wish import Request
 from fairbank.store.postgres.store import PostgresStore
-from tests.contracts.centre import charge, deposits, fill, granted, hold
 from tests.contracts.places import Place
+from tests.contracts.site import charge, deposits, fill, granted, hold
 from tests.support.postgres import PostgresServer
 
 _WAITED_FOR = ("Query", "Sync")
@@ -56,7 +58,9 @@ def round_trips(store: PostgresStore, *wishes: Request) -> int:
 
 
 def test_a_batch_of_reports_waits_four_times(store: PostgresStore) -> None:
-    """For its locks, its runs, its users' sums, and the commit: BEGIN goes with the first, what is written with the last."""
+    """For its locks, its runs, its users' sums, and the commit: BEGIN goes with the first, what is
+    written with the last.
+    """
     fill(store)
     waits = [
         (
@@ -69,8 +73,9 @@ def test_a_batch_of_reports_waits_four_times(store: PostgresStore) -> None:
 
 
 def test_what_is_no_report_begins_by_itself(store: PostgresStore) -> None:
-    """Where nothing else is sent before it is judged, the database is to see how long it is kept waiting: BEGIN, the allocation, its
-    project (which may be removed), what is written, COMMIT."""
+    """Where nothing else is sent before it is judged, the database is to see how long it is kept
+    waiting: BEGIN, the allocation, its project (which may be removed), what is written, COMMIT.
+    """
     fill(store)
     two = deposits(2)
     assert [round_trips(store, each) for each in two][-1] == 5

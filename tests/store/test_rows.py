@@ -10,8 +10,8 @@ from fairbank.bank.project import Role
 from fairbank.bank.wish import SetMember
 from fairbank.core.errors import Corrupt
 from fairbank.store.sql.rows import entry_of, entry_row
-from tests.contracts.centre import ALICE, charge, contents, fill, granted, hold
 from tests.contracts.places import Place
+from tests.contracts.site import ALICE, charge, contents, fill, granted, hold
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.service.ops.doctor import check_schema
 from fairbank.store.sql.schema_check import SchemaDifference, SchemaFault, schema_differences
-from tests.contracts.centre import fill
 from tests.contracts.places import Place
+from tests.contracts.site import fill
 
 
 def test_books_as_they_were_made(sql_place: Place) -> None:
@@ -37,7 +37,10 @@ def test_a_guard_that_was_taken_away(sql_place: Place) -> None:
 
 def test_a_view_that_was_forged(sql_place: Place) -> None:
     sql_place.run("DROP VIEW balances")
-    columns = "id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit, deposited AS balance"
+    columns = (
+        "id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit, deposited AS"
+        " balance"
+    )
     sql_place.run(f"CREATE VIEW balances AS SELECT {columns} FROM allocation")
     assert schema_differences(sql_place.url) == [
         SchemaDifference("view", "balances", SchemaFault.ALTERED)
@@ -67,7 +70,10 @@ def test_a_trigger_that_nobody_of_ours_made(file_place: Place) -> None:
             [SchemaDifference("trigger", "journal_only_grows", SchemaFault.ALTERED)],
         ),
         (
-            "CREATE OR REPLACE FUNCTION fairbank_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+            (
+                "CREATE OR REPLACE FUNCTION fairbank_refuse() RETURNS trigger LANGUAGE plpgsql AS"
+                " $$ BEGIN RETURN NULL; END $$"
+            ),
             [SchemaDifference("function", "fairbank_refuse", SchemaFault.ALTERED)],
         ),
         (

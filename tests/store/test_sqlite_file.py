@@ -19,7 +19,7 @@ from fairbank.store.migration import migrate
 from fairbank.store.sqlite import store as sqlite
 from fairbank.store.sqlite.driver import VERSION, driver, wal_is_safe
 from fairbank.store.sqlite.store import SqliteStore
-from tests.contracts.centre import contents, fill, granted, hold
+from tests.contracts.site import contents, fill, granted, hold
 from tests.support.account import Account
 
 WITH_THE_BUG = (3, 40, 1)
@@ -122,7 +122,9 @@ def test_a_library_with_the_bug_is_refused_a_write_ahead_log(
 def test_a_library_with_the_bug_keeps_a_rollback_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None
 ) -> None:
-    """Also where nobody said anything: a new bank is not refused for the age of the machine's library."""
+    """Also where nobody said anything: a new bank is not refused for the age of the machine's
+    library.
+    """
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
     path = tmp_path / "books.sqlite"
     migrate(url(path), journal=asked)
@@ -164,7 +166,7 @@ def test_new_books_wait_for_whoever_writes_the_file(tmp_path: Path) -> None:
         SqliteStore(path, patience_seconds=0.1).check(lambda connection: None)
     with ThreadPoolExecutor(1) as pool:
         made = pool.submit(migrate, url(path))
-        assert wait([made], timeout=0.3).not_done, made
+        assert wait([made], timeout=0.3).not_done == {made}
         other.execute("COMMIT")
         assert made.result()
     other.close()
@@ -205,7 +207,7 @@ def test_a_locked_file_is_opened_and_read(file: Path) -> None:
     other = driver.connect(str(file), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     store = open_store(url(file))
-    assert contents(store)[2]
+    assert [each.id for each in contents(store)[2]][:1] == [1]
     other.close()
     store.close()
 

@@ -1,4 +1,6 @@
-"""The views under HADM's names: the columns of its schemas 1 to 6, and figures that agree with the books."""
+"""The views under HADM's names: the columns of its schemas 1 to 6, and figures that agree with the
+books.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ import pytest
 from fairbank.bank.wish import Lapse, Refund, Release, Transfer, Withdraw
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
-from tests.contracts.centre import (
+from tests.contracts.conftest import IN_SQL, places
+from tests.contracts.places import Place
+from tests.contracts.site import (
     ALICE,
     BOB,
     START,
@@ -24,8 +28,6 @@ from tests.contracts.centre import (
     job,
     late_charge,
 )
-from tests.contracts.conftest import IN_SQL, places
-from tests.contracts.places import Place
 
 COLUMNS = {
     "projects": ["project_id", "gname", "gid", "account"],
@@ -58,7 +60,9 @@ COLUMNS = {
 def filled(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Place]:
-    """Credits of all kinds; an open hold, charges of two users, a refund, a release, a lapse, refusals. Only to be read."""
+    """Credits of all kinds; an open hold, charges of two users, a refund, a release, a lapse,
+    refusals. Only to be read.
+    """
     for place in places(request.param, request, tmp_path_factory.mktemp("views")):
         _fill(place.open())
         yield place
@@ -122,7 +126,8 @@ def test_dates_do_not_depend_on_the_session(postgres_place: Place) -> None:
     fill(postgres_place.open())
     postgres_place.run("SELECT set_config('TimeZone', 'Asia/Tokyo', false)")
     assert postgres_place.run(
-        "SELECT current_setting('TimeZone'), start_date::text FROM allocations WHERE allocation_id = 1"
+        "SELECT current_setting('TimeZone'), start_date::text FROM allocations WHERE"
+        " allocation_id = 1"
     ) == [("Asia/Tokyo", "1970-01-01 00:16:40")]
 
 
@@ -158,7 +163,8 @@ def test_debits_by_user(filled: Place) -> None:
 
 def test_failures_are_refused_jobs(filled: Place) -> None:
     found = filled.run(
-        "SELECT allocation_id, amount, comments, job_id, owner_uid FROM failures ORDER BY activity_id"
+        "SELECT allocation_id, amount, comments, job_id, owner_uid FROM failures ORDER BY"
+        " activity_id"
     )
     assert found == [
         (1, 5_000, "there is too little left", 7, ALICE),

@@ -1,4 +1,6 @@
-"""Under which user a server of the tests runs. PostgreSQL and munged both want another one than root."""
+"""Under which user a server of the tests runs. PostgreSQL and munged both want another one than
+root.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Account:
 
     @classmethod
     def nobody(cls) -> Account:
-        """An unprivileged user with a name (initdb asks for one) when we are root; ourselves when we are not."""
+        """An unprivileged user with a name (initdb asks for one) when we are root; ourselves when
+        we are not.
+        """
         if os.geteuid() != 0:
             return cls.ourselves()
         entry = pwd.getpwnam("nobody")
@@ -44,7 +48,9 @@ class Account:
         return [] if os.geteuid() == 0 else None
 
     def own_folder(self, prefix: str, mode: int = 0o700) -> Path:
-        """A new folder of this user with a path short enough for a Unix socket (108 bytes, whatever TMPDIR says)."""
+        """A new folder of this user with a path short enough for a Unix socket (108 bytes, whatever
+        TMPDIR says).
+        """
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
         folder.chmod(mode)
         self.give(folder)
@@ -55,7 +61,9 @@ class Account:
             os.chown(path, self.uid, self.gid)
 
     def within_reach(self, folder: Path, spare: Path) -> Path:
-        """The folder, or a copy under `spare` when this user cannot get there: a checkout in /root, say."""
+        """The folder, or a copy under `spare` when this user cannot get there: a checkout in /root,
+        say.
+        """
         if self.is_ourselves or all(
             parent.stat().st_mode & 0o001 for parent in [folder, *folder.parents]
         ):

@@ -1,4 +1,6 @@
-"""What the servers that tests start have in common: started, killed, started again, and gone with their folder."""
+"""What the servers that tests start have in common: started, killed, started again, and gone with
+their folder.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ import signal
 from abc import ABC, abstractmethod
 
 from tests.support.account import Account
+from tests.support.conditions import wait_until
 from tests.support.keeper import Kept, Order
-from tests.support.waiting import wait_until
 
 
 class Daemon(ABC):
@@ -48,7 +50,9 @@ class Daemon(ABC):
         return self._process.pid
 
     def start(self) -> None:
-        """Start, unless it runs, and return when it answers: after a kill, when it has recovered."""
+        """Start, unless it runs, and return when it answers: after a kill, when it has
+        recovered.
+        """
         if self.running:
             return
         self._process = Kept(self._order())

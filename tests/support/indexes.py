@@ -9,7 +9,9 @@ from fairbank.store.sqlite.driver import driver
 
 
 def replant(path: Path, index: str, *made_by: str) -> None:
-    """Let `index` begin where that begins which is made by these statements, and called planted. Nobody may have the file open."""
+    """Let `index` begin where that begins which is made by these statements, and called planted.
+    Nobody may have the file open.
+    """
     with closing(driver.connect(str(path), isolation_level=None)) as connection:
         for statement in made_by:
             connection.execute(statement)

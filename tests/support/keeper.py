@@ -1,8 +1,9 @@
 """Starts a server for the tests and ends it when they are gone, however they went.
 
-Between the tests and the server stands a small process, the keeper. It holds the reading end of a pipe, and the pipe closes
-when the tests end, even by kill -9: then the keeper stops the server and removes its folder. The keeper is the parent of the
-server and of all orphans that a killed server leaves, and ends only after them, so that a server may start again on its data.
+Between the tests and the server stands a small process, the keeper. It holds the reading end of a
+pipe, and the pipe closes when the tests end, even by kill -9: then the keeper stops the server and
+removes its folder. The keeper is the parent of the server and of all orphans that a killed server
+leaves, and ends only after them, so that a server may start again on its data.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 
 @dataclass(frozen=True)
 class Order:
-    """What to run, as whom, and how to ask it to stop. It reaches the keeper as JSON through the pipe, out of sight of ps."""
+    """What to run, as whom, and how to ask it to stop. It reaches the keeper as JSON through the
+    pipe, out of sight of ps.
+    """
 
     command: list[str]
     environment: Mapping[str, str]
@@ -48,7 +51,8 @@ class Kept:
             [sys.executable, "-I", "-S", __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the tests; the keeper hears of their end in its own way
+            # Ctrl-C is for the tests; the keeper hears of their end in its own way
+            start_new_session=True,
         )
         assert self._keeper.stdin is not None
         assert self._keeper.stdout is not None
@@ -103,7 +107,9 @@ def children(pid: int) -> list[int]:
 
 
 def keep(order: Order) -> int:
-    """The keeper's life: start, tell the process id, wait for the end of the server or of the tests, bury the dead."""
+    """The keeper's life: start, tell the process id, wait for the end of the server or of the
+    tests, bury the dead.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(
             PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
@@ -135,7 +141,9 @@ def keep(order: Order) -> int:
 
 
 def _bury(server: int, orphans_seconds: float) -> int:
-    """Wait for the end of the server, end what it left behind, and answer the server's exit code."""
+    """Wait for the end of the server, end what it left behind, and answer the server's exit
+    code.
+    """
     code: int | None = None
     insisting = threading.Event()
     while True:

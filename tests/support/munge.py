@@ -1,4 +1,6 @@
-"""A real MUNGE daemon for the tests, with its own key and folders, as its own user. The host's MUNGE is never touched."""
+"""A real MUNGE daemon for the tests, with its own key and folders, as its own user. The host's
+MUNGE is never touched.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ class MungeTools:
 
 
 class Munged(Daemon):
-    """A daemon that may be stopped, killed and started again with the same key. Give the key of another to make a realm of two."""
+    """A daemon that may be stopped, killed and started again with the same key. Give the key of
+    another to make a realm of two.
+    """
 
     name = "munged"
 
@@ -116,7 +120,9 @@ class Munged(Daemon):
         return done.stdout.decode().strip()
 
     def decode(self, credential: str) -> subprocess.CompletedProcess[str]:
-        """What `unmunge` answers: the status as its exit code, metadata in numbers and the payload on its standard output."""
+        """What `unmunge` answers: the status as its exit code, metadata in numbers and the payload
+        on its standard output.
+        """
         return subprocess.run(
             [self.tools.usr / "bin" / "unmunge", "--socket", self.socket, "--numeric"],
             input=credential,
@@ -144,7 +150,9 @@ class Munged(Daemon):
 
 
 def obtain() -> MungeTools:
-    """MUNGE of this machine; else Debian's packages, unpacked in the checkout's cache. Raises Unobtainable."""
+    """MUNGE of this machine; else Debian's packages, unpacked in the checkout's cache. Raises
+    Unobtainable.
+    """
     try:
         return MungeTools(Path("/usr")).check()
     except Unobtainable:
@@ -155,7 +163,9 @@ def obtain() -> MungeTools:
 
 
 def _unpack(place: Path) -> None:
-    """Fetch and unpack the packages, without installing them and without needing root. The folder appears whole or not at all."""
+    """Fetch and unpack the packages, without installing them and without needing root. The folder
+    appears whole or not at all.
+    """
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         raise Unobtainable(
             "munge is not installed, and this is no Debian to fetch it from; install munge"
@@ -180,7 +190,8 @@ def _run(command: list[str], folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Unobtainable(
-            f"munge is not installed, and `{' '.join(command)}` failed: {done.stderr.strip()[-300:]}"
+            f"munge is not installed, and `{' '.join(command)}` failed:"
+            f" {done.stderr.strip()[-300:]}"
         )
 
 

@@ -1,6 +1,7 @@
 """Real PostgreSQL servers for the tests: 18 from a wheel, 15 from Debian where it is installed.
 
-A server starts once a session, in its own folder, on a Unix socket only, with fsync on. Each test gets a fresh database.
+A server starts once a session, in its own folder, on a Unix socket only, with fsync on. Each test
+gets a fresh database.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class Installation:
 
 
 class PostgresServer(Daemon):
-    """A server of our own that may be stopped, killed and started again; its data stay until `close`."""
+    """A server of our own that may be stopped, killed and started again; its data stay until
+    `close`.
+    """
 
     name = "PostgreSQL"
     stop_signal = signal.SIGINT  # "fast": does not wait for sessions
@@ -89,7 +92,8 @@ class PostgresServer(Daemon):
 
     @contextmanager
     def fresh_database(self, template: str = "template1", encoding: str = "UTF8") -> Iterator[str]:
-        """The name of a new database, dropped afterwards even when the test has left the server dead or sessions open.
+        """The name of a new database, dropped afterwards even when the test has left the server
+        dead or sessions open.
 
         Another encoding than UTF8 needs template0.
         """
@@ -194,7 +198,9 @@ def postgres15() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session", params=["postgres18", "postgres15"])
 def postgres_server(request: pytest.FixtureRequest) -> PostgresServer:
-    """Each PostgreSQL in turn, for tests that stop and kill it. Whoever kills it starts it again."""
+    """Each PostgreSQL in turn, for tests that stop and kill it. Whoever kills it starts it
+    again.
+    """
     server: PostgresServer = request.getfixturevalue(request.param)
     return server
 

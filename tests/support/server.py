@@ -1,4 +1,6 @@
-"""A real Fairbank for the tests: made as by `fairbank init`, run by `fairbank serve`, stopped, killed and started again."""
+"""A real Fairbank for the tests: made as by `fairbank init`, run by `fairbank serve`, stopped,
+killed and started again.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ PASSED_ON = ("PATH", "PYTHONPATH")
 
 
 class FairbankServer(Daemon):
-    """A bank in a folder of its own, on a Unix socket only. `store` is a URL (None: SQLite in the folder).
+    """A bank in a folder of its own, on a Unix socket only. `store` is a URL (None: SQLite in the
+    folder).
 
-    What else is named is a section of the settings with more lines for it: policy="late_charges = false".
+    What else is named is a section of the settings with more lines for it: policy="late_charges =
+    false".
     """
 
     name = "the bank"

@@ -13,7 +13,9 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """The folder, made, with so much room (`256k`, `8m`). Skips the test where none can be mounted."""
+    """The folder, made, with so much room (`256k`, `8m`). Skips the test where none can be
+    mounted.
+    """
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small disk")
     folder.mkdir()

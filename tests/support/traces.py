@@ -1,4 +1,6 @@
-"""The recorded workloads that tests and benchmarks know, by the names of their files, which are beside the tree and not in it."""
+"""The recorded workloads that tests and benchmarks know, by the names of their files, which are
+beside the tree and not in it.
+"""
 
 from __future__ import annotations
 

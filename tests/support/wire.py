@@ -1,4 +1,6 @@
-"""One kept-alive HTTP connection over a Unix socket, for tests with hundreds of clients in one event loop."""
+"""One kept-alive HTTP connection over a Unix socket, for tests with hundreds of clients in one
+event loop.
+"""
 
 from __future__ import annotations
 

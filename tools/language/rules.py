@@ -20,8 +20,8 @@ COLUMNS = 100
 MODULES = 16  # in one folder, without __init__.py
 QUESTION_WORDS = frozenset("what who whom whose whether how which when where why".split())
 NOUNS_IN_ING = frozenset(
-    "backing billing encoding heading logging packaging parsing pending planning pricing ring routing rounding "
-    "scheduling setting spring string timing tuning".split()
+    "backing billing encoding heading logging packaging parsing pending planning pricing ring "
+    "routing rounding scheduling setting spring string timing tuning".split()
 )
 VERBS_IN_S = frozenset(
     "asks considers fills gives has keeps knows lacks makes reads says takes tells wants works "

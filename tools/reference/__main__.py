@@ -6,7 +6,9 @@ With `--check` it writes nothing and reports the pages that are older than the c
 from __future__ import annotations
 
 import os
+import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,9 +24,28 @@ HEADER = "<!-- generated from the code by `make reference`; do not edit by hand 
 def generated() -> Iterator[tuple[Path, str]]:
     """Yield each generated file with its text."""
     for name, page in PAGES.items():
-        yield REFERENCE / f"{name}.md", HEADER + page()
+        yield REFERENCE / f"{name}.md", HEADER + wrap(page())
     for name, text in manual().items():
         yield MANUAL / f"man{name[-1]}" / name, text
+
+
+def wrap(page: str) -> str:
+    """Return a Markdown page whose paragraphs and list items have at most 100 columns."""
+    lines, is_code = [], False
+    for line in page.split("\n"):
+        is_fence = line.startswith("```")
+        if is_code or is_fence or line.startswith(("|", "#", "<")):
+            lines.append(line)
+        else:
+            marker = re.match(r" *(?:[-*:] +)?", line)
+            indent = " " * (marker.end() if marker else 0)
+            code = re.sub("`[^`]*`", lambda span: span[0].replace(" ", "\0"), line)
+            filled = textwrap.fill(
+                code, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            )
+            lines.append(filled.replace("\0", " "))
+        is_code ^= is_fence
+    return "\n".join(lines)
 
 
 def main() -> int:

@@ -130,7 +130,10 @@ def _footer(name: str) -> list[str]:
     if name != "fairbank":
         lines += [
             ".SH SEE ALSO",
-            "\\fBfairbank\\fR(1), which tells of files and of the environment; \\fBfairbank\\-reasons\\fR(7)",
+            (
+                "\\fBfairbank\\fR(1) for files and environment variables;"
+                " \\fBfairbank\\-reasons\\fR(7)"
+            ),
         ]
     return lines
 
@@ -148,7 +151,8 @@ def _program_page() -> str:
         ".SH DESCRIPTION",
     ]
     lines += [
-        "Without a command: my projects on one screen. Each command has a page of its own, such as \\fBfairbank\\-balance\\fR(1)."
+        "Without a command: your projects on one screen. Each command has its own page, such as "
+        "\\fBfairbank\\-balance\\fR(1)."
     ]
     lines += [".PP", "Examples:", *_verbatim(program.EXAMPLES)]
     for group in dict.fromkeys(entry.group for entry in program.COMMANDS):
@@ -160,7 +164,10 @@ def _program_page() -> str:
         ]
     lines += [".SH FILES", *_pairs(_files())]
     own = [(f"FAIRBANK_{key.upper()}", about) for key, about in client.KEYS.items()]
-    lines += [".SH ENVIRONMENT", "Options count before the environment, and that before files."]
+    lines += [
+        ".SH ENVIRONMENT",
+        "Options take precedence over the environment, and the environment over files.",
+    ]
     lines += _pairs([*own, *client.ENVIRONMENT.items()])
     pages: Sequence[str] = [
         f"\\fBfairbank\\-{escape(entry.name)}\\fR(1)" for entry in program.COMMANDS
@@ -183,18 +190,18 @@ def _files() -> list[tuple[str, str]]:
     return [
         (
             "~/.config/fairbank/client.toml",
-            f'where the bank is, and the usual choices: lines KEY = "TEXT" of {keys}',
+            f'address of the bank and defaults: lines KEY = "TEXT" of {keys}',
         ),
         (client.SITE_FILE, "the same for all users of a host"),
-        (client.SITE_SOCKET, "where the site's bank listens"),
+        (client.SITE_SOCKET, "socket of the site's bank"),
     ]
 
 
 def _reasons_page() -> str:
-    lines = _header("fairbank reasons", 7, "why the bank says no, and what to do")
+    lines = _header("fairbank reasons", 7, "reasons of refusals, and remedies")
     lines += [
         ".SH DESCRIPTION",
-        "Capitals in a remedy stand for what each case has of its own; a refusal itself names the figures.",
+        "Words in capitals in a remedy are placeholders; the refusal itself names the figures.",
     ]
     for no in explained():
         lines += [

@@ -1,4 +1,7 @@
-"""Slurm's reasons why a job waits or ended, by number and name, and a sentence for each (facts, section 8.2)."""
+"""Slurm's reasons why a job waits or ended, by number and name, and a sentence for each.
+
+Source: docs/reference/slurm-rules.md, "Reasons".
+"""
 
 from __future__ import annotations
 

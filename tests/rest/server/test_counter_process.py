@@ -26,11 +26,11 @@ from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
-from tests.service.gated import kept, notes
+from tests.service.gated_bank import kept, notes
+from tests.support.conditions import wait_until
 from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking, made
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,6 @@
-"""`python -m tests.slurm.lab`: the lab for people. Raise a cluster, look at it, hurt it, empty it, take it down."""
+"""`python -m tests.slurm.lab`: the lab for people. Raise a cluster, look at it, hurt it, empty it,
+take it down.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.slurm.lab import packages, people, recording, release, room, standing, trees, waiting
+from tests.slurm.lab import (
+    fairshare_recorder,
+    isolation,
+    packages,
+    people,
+    queue_recorder,
+    recorder,
+    release,
+    trees,
+)
 from tests.slurm.lab.cluster import AlreadyThere, Cluster, NoSuchCluster, names
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD
 from tests.slurm.lab.machine import SIZES
@@ -17,7 +28,9 @@ UNAVAILABLE, WRONG = 69, 1
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The exit code: 69 when this machine can have no lab, 1 when there is no such cluster or one too many."""
+    """The exit code: 69 when this machine can have no lab, 1 when there is no such cluster or one
+    too many.
+    """
     chosen = _parser().parse_args(words)
     try:
         return chosen.verb(chosen) or 0
@@ -30,17 +43,21 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def install(chosen: argparse.Namespace) -> None:
-    """install the Debian packages that are missing; or make the root of another release and fetch what the tests need in it"""
+    """install the Debian packages that are missing; or make the root of another release and fetch
+    what the tests need in it
+    """
     if chosen.release:
-        room.furnish(release.made(chosen.release))
+        isolation.furnish(release.made(chosen.release))
         return
     installed = packages.install()
     print(f"installed {', '.join(installed)}" if installed else "every package is there")
 
 
 def within(chosen: argparse.Namespace) -> int:
-    """run a command of this checkout with the Slurm and the Python of another release, which is installed"""
-    return room.run(release.found(chosen.release), chosen.command)
+    """run a command of this checkout with the Slurm and the Python of another release, which is
+    installed
+    """
+    return isolation.run(release.found(chosen.release), chosen.command)
 
 
 def up(chosen: argparse.Namespace) -> None:
@@ -84,20 +101,22 @@ def guard(chosen: argparse.Namespace) -> None:
 
 
 def record(chosen: argparse.Namespace) -> None:
-    """record this Slurm's answers for the tests of parsers, with a cluster of its own; takes a few minutes"""
+    """record this Slurm's answers for the tests of parsers, with a cluster of its own; takes a few
+    minutes
+    """
     cluster = Cluster.up(chosen.name)
     try:
-        for line in recording.record(cluster, chosen.folder):
+        for line in recorder.record(cluster, chosen.folder):
             print(f"not answered: {line}")
     finally:
         cluster.down()
 
 
-def record_standing(chosen: argparse.Namespace) -> None:
+def record_fairshare(chosen: argparse.Namespace) -> None:
     """record what sshare and sprio print of one moment, in every form; takes a few minutes"""
     cluster = Cluster.up(chosen.name)
     try:
-        standing.record(cluster, chosen.folder)
+        fairshare_recorder.record(cluster, chosen.folder)
     finally:
         cluster.down()
 
@@ -112,10 +131,12 @@ def record_trees(chosen: argparse.Namespace) -> None:
 
 
 def record_queue(chosen: argparse.Namespace) -> None:
-    """record what a Slurm says of a queue in which jobs wait for every kind of reason; takes a minute"""
-    cluster = Cluster.up(chosen.name, changes=waiting.CHANGES)
+    """record what a Slurm says of a queue in which jobs wait for every kind of reason; takes a
+    minute
+    """
+    cluster = Cluster.up(chosen.name, changes=queue_recorder.CHANGES)
     try:
-        waiting.record(cluster, chosen.folder)
+        queue_recorder.record(cluster, chosen.folder)
     finally:
         cluster.down()
 
@@ -129,7 +150,7 @@ VERBS = (
     down,
     guard,
     record,
-    record_standing,
+    record_fairshare,
     record_trees,
     record_queue,
 )
@@ -157,7 +178,7 @@ def _parser() -> argparse.ArgumentParser:
             one.add_argument(
                 "--name", default="lab", help="which cluster of this machine; default %(default)s"
             )
-        if verb in (record, record_standing, record_trees, record_queue):
+        if verb in (record, record_fairshare, record_trees, record_queue):
             one.add_argument(
                 "folder", type=Path, help="where the answers go, such as tests/golden/slurm-22.05"
             )

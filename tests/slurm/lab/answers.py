@@ -9,7 +9,9 @@ DELIMITER = "\x1f"
 
 
 def rows(text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> list[dict[str, str]]:
-    """Rows of `sacct -nP --delimiter=...`. A field may hold line feeds, unless it is the last one. Raises ValueError for what is no row."""
+    """Rows of `sacct -nP --delimiter=...`. A field may hold line feeds, unless it is the last one.
+    Raises ValueError for what is no row.
+    """
     found: list[dict[str, str]] = []
     unfinished = ""
     for line in text.split("\n")[:-1]:
@@ -29,8 +31,10 @@ def rows(text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> list[
 
 
 def is_whole(row: Mapping[str, str]) -> bool:
-    """Whether slurmdbd has heard of the start of the job. The end of a short job can be there a second before it: the row then says
-    COMPLETED, and has the name "allocation", the group root, no partition, and no TRES asked for."""
+    """Whether slurmdbd has heard of the start of the job. The end of a short job can be there a
+    second before it: the row then says COMPLETED, and has the name "allocation", the group root, no
+    partition, and no TRES asked for.
+    """
     return row["Partition"] != ""
 
 
@@ -40,12 +44,16 @@ def tres(text: str) -> dict[str, str]:
 
 
 def fields(line: str) -> dict[str, str]:
-    """One line of `scontrol -o show`: the first word of a value, which is all of it for numbers, states and names of nodes."""
+    """One line of `scontrol -o show`: the first word of a value, which is all of it for numbers,
+    states and names of nodes.
+    """
     return dict(word.split("=", 1) for word in line.split() if "=" in word)
 
 
 def when_written(state: bytes) -> int:
-    """When slurmctld began to write this `job_state`: behind a word of counted length and the number of the protocol."""
+    """When slurmctld began to write this `job_state`: behind a word of counted length and the
+    number of the protocol.
+    """
     (length,) = struct.unpack_from(">I", state)
     (at,) = struct.unpack_from(">Q", state, 4 + length + 2)
     return int(at)

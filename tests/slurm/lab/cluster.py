@@ -23,7 +23,7 @@ from tests.slurm.lab.packages import check
 from tests.slurm.lab.place import BASE, Place, blocks
 from tests.slurm.lab.processes import Process, end_family, family
 from tests.slurm.lab.shell import Shell
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 START_SECONDS = 60
 
@@ -37,7 +37,9 @@ class AlreadyThere(Exception):
 
 
 class Cluster(Shell):
-    """A cluster that has a folder. Daemons are named munged, mariadbd, slurmdbd, slurmctld, and a slurmd after its node."""
+    """A cluster that has a folder. Daemons are named munged, mariadbd, slurmdbd, slurmctld, and a
+    slurmd after its node.
+    """
 
     def __init__(
         self, place: Place, size: str = "full", changes: Mapping[str, str] | None = None
@@ -55,7 +57,9 @@ class Cluster(Shell):
     def up(
         cls, name: str, *, size: str = "full", changes: Mapping[str, str] | None = None
     ) -> Cluster:
-        """A new cluster with all nodes idle. Raises Unobtainable, people.Taken, AlreadyThere; leaves nothing when it fails."""
+        """A new cluster with all nodes idle. Raises Unobtainable, people.Taken, AlreadyThere;
+        leaves nothing when it fails.
+        """
         check()
         with _alone():
             place = _claim(name, size)
@@ -76,13 +80,15 @@ class Cluster(Shell):
         """The cluster of this name that somebody has started. Raises NoSuchCluster."""
         if name not in names():
             raise NoSuchCluster(
-                f"there is no cluster {name}; there {'are ' + ', '.join(names()) if names() else 'is none'}"
+                f"there is no cluster {name}; there"
+                f" {'are ' + ', '.join(names()) if names() else 'is none'}"
             )
         return cls(*read_record(BASE / name))
 
     def down(self) -> list[str]:
-        """End every process of the cluster and remove its folder; with the last cluster also the users. Nothing is left but users who have
-        something else to do here: their names."""
+        """End every process of the cluster and remove its folder; with the last cluster also the
+        users. Nothing is left but users who have something else to do here: their names.
+        """
         end_family(self.place)
         with _alone():
             shutil.rmtree(self.place.folder)
@@ -134,7 +140,9 @@ class Cluster(Shell):
     # ------------------------------------------------------------------ its settings and its memory
 
     def write_down(self, job: int) -> None:
-        """Return when slurmctld has written to its disk what the job is now. It writes every few seconds, and kill -9 loses the rest."""
+        """Return when slurmctld has written to its disk what the job is now. It writes every few
+        seconds, and kill -9 loses the rest.
+        """
         mark = f"written down at {time.monotonic_ns()}"
         self.root("scontrol", "update", f"jobid={job}", f"admincomment={mark}")
         wait_until(
@@ -143,13 +151,16 @@ class Cluster(Shell):
         )
 
     def written_down_at(self) -> int:
-        """When (in seconds since 1970) slurmctld last began to write its jobs to its disk: what has changed since, kill -9 loses. 0 when
-        it never has."""
+        """When (in seconds since 1970) slurmctld last began to write its jobs to its disk: what has
+        changed since, kill -9 loses. 0 when it never has.
+        """
         file = self.place.state / "job_state"
         return when_written(file.read_bytes()) if file.exists() else 0
 
     def reconfigure(self, changes: Mapping[str, str]) -> None:
-        """Other settings than the lab's own (see configuration.SETTINGS), with slurmctld and every slurmd started anew."""
+        """Other settings than the lab's own (see configuration.SETTINGS), with slurmctld and every
+        slurmd started anew.
+        """
         self._changes = dict(changes)
         self.stop(SLURMCTLD, *self.node_names)
         configure(self.place, self.machine, self._changes)
@@ -157,7 +168,9 @@ class Cluster(Shell):
         self._wait_for_controller()
 
     def start_controller(self, changes: Mapping[str, str]) -> None:
-        """Start slurmctld anew with settings that no slurmd needs to know, such as those of priorities and partitions."""
+        """Start slurmctld anew with settings that no slurmd needs to know, such as those of
+        priorities and partitions.
+        """
         self._changes = dict(changes)
         self.stop(SLURMCTLD)
         configure(self.place, self.machine, self._changes)
@@ -175,7 +188,9 @@ class Cluster(Shell):
             self.reconfigure(before)
 
     def empty(self) -> None:
-        """No job, no step, and job numbers from 1 again, however many there were; accounting keeps what has been, as ended."""
+        """No job, no step, and job numbers from 1 again, however many there were; accounting keeps
+        what has been, as ended.
+        """
         self.start(MUNGED, MARIADBD)
         self.start(SLURMDBD)
         self.stop(SLURMCTLD, *self.node_names)
@@ -265,7 +280,9 @@ def _free(port: int) -> bool:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Nobody else claims or gives back a place meanwhile. The lock is the folder of all clusters, which goes with the last."""
+    """Nobody else claims or gives back a place meanwhile. The lock is the folder of all clusters,
+    which goes with the last.
+    """
     while True:
         BASE.mkdir(mode=0o755, exist_ok=True)
         try:

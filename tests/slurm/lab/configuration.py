@@ -1,4 +1,6 @@
-"""The texts of a cluster's configuration, as functions of its place and machine. Nothing is read and nothing is written here."""
+"""The texts of a cluster's configuration, as functions of its place and machine. Nothing is read
+and nothing is written here.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ NODE_TIMEOUT = (
     15  # seconds after which a silent slurmd counts as dead and its jobs end as NODE_FAIL
 )
 
-# What does not depend on the place. Tests change settings by name; a name given twice would make every command complain.
+# What does not depend on the place. Tests change settings by name; a name given twice would make
+# every command complain.
 SETTINGS: Mapping[str, str] = {
     "ClusterName": CLUSTER,
     "SlurmUser": "slurm",
@@ -38,7 +41,9 @@ SETTINGS: Mapping[str, str] = {
     "MaxJobCount": "50000",
     "MailProg": "/bin/true",
     "SchedulerType": "sched/backfill",
-    "SchedulerParameters": "batch_sched_delay=0,bf_interval=5,bf_continue,default_queue_depth=1000,sched_min_interval=2000",
+    "SchedulerParameters": (
+        "batch_sched_delay=0,bf_interval=5,bf_continue,default_queue_depth=1000,sched_min_interval=2000"
+    ),
     "AccountingStorageType": "accounting_storage/slurmdbd",
     "AccountingStorageEnforce": "associations,limits,qos",
     "AccountingStorageTRES": "gres/gpu",
@@ -58,7 +63,9 @@ SETTINGS: Mapping[str, str] = {
 
 
 def slurm_conf(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, str]) -> str:
-    """slurm.conf, with some settings changed or added. A change to the empty text removes the setting."""
+    """slurm.conf, with some settings changed or added. A change to the empty text removes the
+    setting.
+    """
     settings = {**SETTINGS, **_places(place), **changes}
     lines = [f"{name}={value}" for name, value in settings.items() if value]
     return _text([*lines, *_nodes(place, machine), *_partitions(machine)])
@@ -67,19 +74,24 @@ def slurm_conf(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str,
 def gres_conf(place: Place, machine: Sequence[NodeGroup]) -> str:
     """gres.conf: files that stand for GPUs."""
     return _text(
-        f"NodeName={','.join(group.nodes)} Name=gpu Type={group.gpu_kind} File={place.gpus}/[0-{group.gpus - 1}]"
+        f"NodeName={','.join(group.nodes)} Name=gpu Type={group.gpu_kind}"
+        f" File={place.gpus}/[0-{group.gpus - 1}]"
         for group in machine
         if group.gpus
     )
 
 
 def cgroup_conf() -> str:
-    """cgroup.conf: none are used. From 23.11 on slurmd ends at once where it finds no tree of them and has not been told so."""
+    """cgroup.conf: none are used. From 23.11 on slurmd ends at once where it finds no tree of them
+    and has not been told so.
+    """
     return _text(["CgroupPlugin=disabled"])
 
 
 def slurmdbd_conf(place: Place) -> str:
-    """slurmdbd.conf: MariaDB is reached through its socket, which MYSQL_UNIX_PORT names, as the user slurm and with no password."""
+    """slurmdbd.conf: MariaDB is reached through its socket, which MYSQL_UNIX_PORT names, as the
+    user slurm and with no password.
+    """
     return _text(
         [
             "DbdHost=localhost",
@@ -104,7 +116,8 @@ def _places(place: Place) -> dict[str, str]:
         "SlurmctldHost": f"{place.host}({place.address})",
         "SlurmctldPort": str(place.controller_port),
         "AccountingStorageHost": "localhost",
-        "AccountingStoragePass": f"{place.munge}/socket",  # to slurmdbd, Slurm looks for munge here and not in AuthInfo
+        # to slurmdbd, Slurm looks for munge here and not in AuthInfo
+        "AccountingStoragePass": f"{place.munge}/socket",
         "AccountingStoragePort": str(place.database_port),
         "PluginDir": f"{PLUGINS}:{place.plugins}",
         "StateSaveLocation": str(place.state),
@@ -120,9 +133,15 @@ def _nodes(place: Place, machine: Sequence[NodeGroup]) -> Iterator[str]:
     numbers = {name: number for number, name in enumerate(node_names(machine))}
     for group in machine:
         gres = f" Gres=gpu:{group.gpu_kind}:{group.gpus}" if group.gpus else ""
-        size = f"CPUs={group.cpus} Sockets=2 CoresPerSocket={group.cpus // 2} ThreadsPerCore=1 RealMemory={group.memory}"
+        size = (
+            f"CPUs={group.cpus} Sockets=2 CoresPerSocket={group.cpus // 2} ThreadsPerCore=1"
+            f" RealMemory={group.memory}"
+        )
         for name in group.nodes:
-            there = f"NodeHostname={place.host} NodeAddr={place.address} Port={place.node_port(numbers[name])}"
+            there = (
+                f"NodeHostname={place.host} NodeAddr={place.address}"
+                f" Port={place.node_port(numbers[name])}"
+            )
             yield f"NodeName={name} {there} {size}{gres} State=UNKNOWN"
 
 
@@ -131,7 +150,10 @@ def _partitions(machine: Sequence[NodeGroup]) -> Iterator[str]:
     for number, group in enumerate(machine):
         default = "NO" if number else "YES"
         weights = f'TRESBillingWeights="{group.weights}"'
-        yield f"PartitionName={group.partition} Nodes={','.join(group.nodes)} Default={default} State=UP {limits} {weights}"
+        yield (
+            f"PartitionName={group.partition} Nodes={','.join(group.nodes)} Default={default}"
+            f" State=UP {limits} {weights}"
+        )
 
 
 def _text(lines: Iterator[str] | list[str]) -> str:

@@ -1,4 +1,6 @@
-"""The daemons of a cluster as values, in the order in which they need each other, and how each is started, ended and found again."""
+"""The daemons of a cluster as values, in the order in which they need each other, and how each is
+started, ended and found again.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,13 @@ from pathlib import Path
 from tests.slurm.lab.machine import NodeGroup, node_names
 from tests.slurm.lab.place import Place
 from tests.slurm.lab.processes import Process, launch
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 STOP_SECONDS = 20
 MUNGED, MARIADBD, SLURMDBD, SLURMCTLD = "munged", "mariadbd", "slurmdbd", "slurmctld"
 
-# Small, and safe against kill -9 of the process: what it has written to files is the kernel's to keep. Nothing here survives a power cut.
+# Small, and safe against kill -9 of the process: what it has written to files is the kernel's to
+# keep. Nothing here survives a power cut.
 MARIADB_SETTINGS = (
     "--no-defaults",
     "--skip-networking",
@@ -35,7 +38,9 @@ MARIADB_SETTINGS = (
 
 @dataclass(frozen=True)
 class Daemon:
-    """One daemon: what is run, as whom, and where it listens when it is ready (a socket file, or a port of this host)."""
+    """One daemon: what is run, as whom, and where it listens when it is ready (a socket file, or a
+    port of this host).
+    """
 
     name: str
     user: str
@@ -81,7 +86,9 @@ def mariadbd(place: Place) -> Daemon:
 
 
 def scratch(place: Place) -> dict[str, str]:
-    """Where MariaDB puts what it removes again: not where another one does, whose files it would remove with its own when it starts."""
+    """Where MariaDB puts what it removes again: not where another one does, whose files it would
+    remove with its own when it starts.
+    """
     return {"TMPDIR": str(place.mariadb)}
 
 
@@ -118,7 +125,9 @@ def pid_of(place: Place, name: str) -> Process | None:
 
 
 def launch_daemon(place: Place, daemon: Daemon) -> None:
-    """Start it, unless it runs, and return without waiting until it is ready. Raises RuntimeError when it ends at once."""
+    """Start it, unless it runs, and return without waiting until it is ready. Raises RuntimeError
+    when it ends at once.
+    """
     if pid_of(place, daemon.name):
         return
     who = pwd.getpwnam(daemon.user)
@@ -131,7 +140,9 @@ def launch_daemon(place: Place, daemon: Daemon) -> None:
 
 
 def await_daemon(place: Place, daemon: Daemon, seconds: float = 30) -> None:
-    """Return when it listens. Raises RuntimeError, with the end of its log, when it has ended instead."""
+    """Return when it listens. Raises RuntimeError, with the end of its log, when it has ended
+    instead.
+    """
     wait_until(
         lambda: answers(daemon.listens) or not pid_of(place, daemon.name),
         f"{daemon.name} to listen",

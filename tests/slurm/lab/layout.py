@@ -22,7 +22,9 @@ NEEDS_CGROUP_CONF = (23, 11)  # 22.05 does not know the word that newer ones wan
 
 
 def record(place: Place, size: str) -> str:
-    """What another process must know to find its way: the ports, the names of the host, and which machine it is."""
+    """What another process must know to find its way: the ports, the names of the host, and which
+    machine it is.
+    """
     return (
         json.dumps(
             {
@@ -43,7 +45,9 @@ def read_record(folder: Path) -> tuple[Place, str]:
 
 
 def furnish(place: Place, machine: Sequence[NodeGroup]) -> None:
-    """Make everything that the daemons expect to find, with a fresh munge key and an empty database."""
+    """Make everything that the daemons expect to find, with a fresh munge key and an empty
+    database.
+    """
     _folders(place)
     _programs(place)
     for number in range(max((group.gpus for group in machine), default=0)):

@@ -1,4 +1,6 @@
-"""The machine that the lab pretends to have: groups of equal nodes, each a partition with its own billing weights."""
+"""The machine that the lab pretends to have: groups of equal nodes, each a partition with its own
+billing weights.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ class NodeGroup:
     gpu_kind: str = ""
 
 
-# HADM's example: 64 cores and 128 GiB, half of the memory worth half of the cores. The third bills a GPU as 1, and a core as a sixteenth.
+# HADM's example: 64 cores and 128 GiB, half of the memory worth half of the cores. The third bills
+# a GPU as 1, and a core as a sixteenth.
 CPU = NodeGroup(
     "cpu", ("c01", "c02", "c03", "c04", "c05", "c06"), 64, 128 * 1024, "CPU=1.0,Mem=0.5G"
 )

@@ -1,4 +1,6 @@
-"""The Debian packages that the lab needs: which are missing, and how to install them so that none of them starts a daemon."""
+"""The Debian packages that the lab needs: which are missing, and how to install them so that none
+of them starts a daemon.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# The program that tells each package is there. MariaDB's core has the programs and neither a user, a data folder nor a service.
+# The program that tells each package is there. MariaDB's core has the programs and neither a user,
+# a data folder nor a service.
 PACKAGES = {
     "munge": "/usr/sbin/munged",
     "mariadb-server-core": "/usr/sbin/mariadbd",
@@ -56,16 +59,20 @@ def check() -> None:
     """Raises Unobtainable when a cluster cannot be started here."""
     if os.geteuid() != 0:
         raise Unobtainable(
-            "only root can start daemons and commands as several users; run `make test-slurm` as root"
+            "only root can start daemons and commands as several users; run `make test-slurm` as"
+            " root"
         )
     if lacking := missing():
         raise Unobtainable(
-            f"{', '.join(lacking)} not installed; `make test-slurm` installs what is missing, on Debian, as root"
+            f"{', '.join(lacking)} not installed; `make test-slurm` installs what is missing, on"
+            " Debian, as root"
         )
 
 
 def install() -> tuple[str, ...]:
-    """Install what is missing and return its names; no service starts, now or at the next boot. Raises Unobtainable."""
+    """Install what is missing and return its names; no service starts, now or at the next boot.
+    Raises Unobtainable.
+    """
     wanted = missing()
     if not wanted:
         return ()
@@ -73,7 +80,8 @@ def install() -> tuple[str, ...]:
         raise Unobtainable(f"only root can install {', '.join(wanted)}; run this as root")
     if not shutil.which("apt-get"):
         raise Unobtainable(
-            f"{', '.join(wanted)} not installed, and this is no Debian to fetch them from; use a Debian machine or container"
+            f"{', '.join(wanted)} not installed, and this is no Debian to fetch them from; use a"
+            " Debian machine or container"
         )
     with no_service_starts():
         _apt("update")
@@ -84,7 +92,9 @@ def install() -> tuple[str, ...]:
 
 @contextmanager
 def no_service_starts() -> Iterator[None]:
-    """Within, packages install without starting anything. Afterwards the host's own policy stands as before."""
+    """Within, packages install without starting anything. Afterwards the host's own policy stands
+    as before.
+    """
     if POLICY.exists() and MARK not in POLICY.read_text():
         POLICY.rename(SET_ASIDE)
     POLICY.write_text(f"#!/bin/sh\n{MARK}\nexit {FORBIDDEN}\n")

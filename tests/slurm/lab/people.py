@@ -1,4 +1,6 @@
-"""The people of the lab: Unix users and groups, and the same people in Slurm's accounting. Made on the host, and removed again."""
+"""The people of the lab: Unix users and groups, and the same people in Slurm's accounting. Made on
+the host, and removed again.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.slurm.lab.processes import Process, processes_of
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 MARK = "a person of Fairbank's test lab"  # how we know them again in /etc/passwd
 COMMON_GROUP = "users"  # of everybody, and of no project
@@ -34,7 +36,9 @@ class Team:
 
 @dataclass(frozen=True)
 class Person:
-    """A Unix user, with the shares in each of their teams. The first team is their default account."""
+    """A Unix user, with the shares in each of their teams. The first team is their default
+    account.
+    """
 
     name: str
     uid: int
@@ -59,7 +63,9 @@ QUALITIES = {
 def accounting(
     cluster: str, people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS
 ) -> Iterator[tuple[str, ...]]:
-    """What `sacctmgr` is told, call by call, so that a new slurmdbd knows cluster, QOS, accounts, people and shares."""
+    """What `sacctmgr` is told, call by call, so that a new slurmdbd knows cluster, QOS, accounts,
+    people and shares.
+    """
     yield ("add", "cluster", cluster)
     for quality, priority in QUALITIES.items():
         if quality != "normal":
@@ -113,9 +119,11 @@ def leave(
     *,
     seconds: float = PARTING_SECONDS,
 ) -> list[str]:
-    """Remove our users and groups, and nobody else. What they still have of the lab is ended, and who is about to end is waited for, but no
-    longer than `seconds`. Who then has a process that is not of the lab, such as somebody's `su alice`, stays, and is told of and returned:
-    the next one to leave removes them."""
+    """Remove our users and groups, and nobody else. What they still have of the lab is ended, and
+    who is about to end is waited for, but no longer than `seconds`. Who then has a process that is
+    not of the lab, such as somebody's `su alice`, stays, and is told of and returned: the next one
+    to leave removes them.
+    """
     ours = [person for person in people if _is_ours(person)]
     with contextlib.suppress(TimeoutError):
         wait_until(lambda: not _end_what_is_left(ours), "their processes to end", seconds=seconds)
@@ -150,7 +158,9 @@ def _end_what_is_left(people: Sequence[Person]) -> list[Process]:
 
 
 def _particulars(person: Person) -> list[str]:
-    """No home, no mailbox, no subordinate numbers, no line in lastlog: nothing that userdel would leave behind."""
+    """No home, no mailbox, no subordinate numbers, no line in lastlog: nothing that userdel would
+    leave behind.
+    """
     teams = ",".join(team for team, _ in person.teams)
     options = [
         "--uid",
@@ -183,12 +193,14 @@ def _refuse_strangers(name: str, number: int) -> None:
     for entry in pwd.getpwall():
         if name == entry.pw_name and (entry.pw_gecos != MARK or entry.pw_uid != number):
             raise Taken(
-                f"this host has a user {name} of its own; the lab needs the name: use another machine or a container"
+                f"this host has a user {name} of its own; the lab needs the name: use another"
+                " machine or a container"
             )
     for group in grp.getgrall():
         if name == group.gr_name and group.gr_gid != number:
             raise Taken(
-                f"this host has a group {name} of its own; the lab needs the name: use another machine or a container"
+                f"this host has a group {name} of its own; the lab needs the name: use another"
+                " machine or a container"
             )
 
 

@@ -1,4 +1,6 @@
-"""Where a cluster of the lab lives: one folder and one block of ports, shared with no other cluster and no Slurm of the host."""
+"""Where a cluster of the lab lives: one folder and one block of ports, shared with no other cluster
+and no Slurm of the host.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ class Place:
 
     @property
     def programs(self) -> Path:
-        """Links to daemons under their true names: slurmctld crashes when it is called slurmctld-wlm."""
+        """Links to daemons under their true names: slurmctld crashes when it is called
+        slurmctld-wlm.
+        """
         return self.folder / "bin"
 
     @property
@@ -92,7 +96,9 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What every daemon and command of this cluster gets, and no other process has: by the last line we know them again."""
+        """What every daemon and command of this cluster gets, and no other process has: by the last
+        line we know them again.
+        """
         return {
             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
             "LC_ALL": "C.UTF-8",

@@ -1,4 +1,6 @@
-"""Processes of the host: start one that outlives us, know it again by its id and start time, and end what belongs to one cluster."""
+"""Processes of the host: start one that outlives us, know it again by its id and start time, and
+end what belongs to one cluster.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.slurm.lab.place import BASE, MARK, Place
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 PROC = Path("/proc")
-# setsid forks and returns at once; the shell tells its process id, which stays that of the daemon, and only then writes into the log.
+# setsid forks and returns at once; the shell tells its process id, which stays that of the daemon,
+# and only then writes into the log.
 LAUNCH = ("setsid", "--fork", "sh", "-c", 'echo $$; exec "$@" >>"$0" 2>&1')
 TITLED = (b"slurmstepd", b"slurmscriptd", b"slurmctld")
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process by number and start time, so that a number given again to another process is not taken for it."""
+    """A process by number and start time, so that a number given again to another process is not
+    taken for it.
+    """
 
     pid: int
     started: str
@@ -34,7 +39,9 @@ class Process:
 
     @property
     def command(self) -> bytes:
-        """Its words, or the title that it has given itself; where it has neither, the name of its program."""
+        """Its words, or the title that it has given itself; where it has neither, the name of its
+        program.
+        """
         return (
             _read(self.pid, "cmdline").replace(b"\0", b" ").strip()
             or _read(self.pid, "comm").strip()
@@ -42,7 +49,9 @@ class Process:
 
     @property
     def of_the_lab(self) -> bool:
-        """Whether it was started in a cluster, whichever; a shell in which somebody is `su alice` was not."""
+        """Whether it was started in a cluster, whichever; a shell in which somebody is `su alice`
+        was not.
+        """
         return any(each.startswith(f"{MARK}={BASE}/".encode()) for each in _environment(self.pid))
 
     @property
@@ -55,7 +64,9 @@ class Process:
                 os.kill(self.pid, number)
 
     def end(self, number: int, seconds: float) -> None:
-        """Send the signal, wait until the process is gone, and insist with SIGKILL when it is not in time."""
+        """Send the signal, wait until the process is gone, and insist with SIGKILL when it is not
+        in time.
+        """
         self.send(number)
         with contextlib.suppress(TimeoutError):
             wait_until(lambda: not self.running, f"process {self.pid} to end", seconds=seconds)
@@ -72,7 +83,9 @@ def launch(
     uid: int,
     gid: int,
 ) -> Process | None:
-    """Start a daemon that outlives us; None when it has ended already. The log must be writable for the user."""
+    """Start a daemon that outlives us; None when it has ended already. The log must be writable for
+    the user.
+    """
     done = subprocess.run(
         [*LAUNCH, str(log), *command],
         stdin=subprocess.DEVNULL,
@@ -90,7 +103,9 @@ def launch(
 
 
 def family(place: Place) -> list[Process]:
-    """Every process of the cluster: daemons, steps, jobs, commands under way; but not the shell of a person who looks at it."""
+    """Every process of the cluster: daemons, steps, jobs, commands under way; but not the shell of
+    a person who looks at it.
+    """
     mark = f"{MARK}={place.folder}".encode()
     parents = dict(_parents())
     ours = {pid for pid in parents if mark in _environment(pid) or _is_titled(pid, place)}
@@ -101,7 +116,9 @@ def family(place: Place) -> list[Process]:
 
 
 def processes_of(uid: int) -> list[Process]:
-    """Those that have this user, or could take it on again. Corpses that nobody has buried yet are none."""
+    """Those that have this user, or could take it on again. Corpses that nobody has buried yet are
+    none.
+    """
     return [
         process
         for pid, _ in _parents()
@@ -110,7 +127,9 @@ def processes_of(uid: int) -> list[Process]:
 
 
 def end_family(place: Place) -> None:
-    """SIGKILL to all of them, again and again until none is left: a dying daemon may have had a child under way."""
+    """SIGKILL to all of them, again and again until none is left: a dying daemon may have had a
+    child under way.
+    """
 
     def gone() -> bool:
         left = family(place)
@@ -122,7 +141,9 @@ def end_family(place: Place) -> None:
 
 
 def _is_titled(pid: int, place: Place) -> bool:
-    """Whether it is one of Slurm's processes that write their title over their environment, and holds a log of the cluster open."""
+    """Whether it is one of Slurm's processes that write their title over their environment, and
+    holds a log of the cluster open.
+    """
     if not _read(pid, "comm").startswith(TITLED):
         return False
     folder = f"{place.folder}/"
@@ -144,7 +165,9 @@ def _users(pid: int) -> list[str]:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    """Those of this host, or of this room. A host sees what runs in rooms too, under the same paths and users: none of its own."""
+    """Those of this host, or of this room. A host sees what runs in rooms too, under the same paths
+    and users: none of its own.
+    """
     here = _room("self")
     for entry in PROC.iterdir():
         if (

@@ -1,4 +1,6 @@
-"""The root of another Debian release, made once: its Slurm, MUNGE, MariaDB, compiler and Python, and nothing that has been used."""
+"""The root of another Debian release, made once: its Slurm, MUNGE, MariaDB, compiler and Python,
+and nothing that has been used.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,18 @@ NAME = re.compile(
     r"[a-z]+"
 )  # of a release, such as trixie or sid: part of a path and of a line of apt's
 MAKER = "mmdebstrap"
-# With libmariadb3 11.8.9, of October 2026, each query of slurmdbd ends with error 5027 (so many columns, and 0 allowed): an older one.
+# With libmariadb3 11.8.9, of October 2026, each query of slurmdbd ends with error 5027 (so many
+# columns, and 0 allowed): an older one.
 OLDER = {"forky": ("trixie", "libmariadb3"), "sid": ("trixie", "libmariadb3")}
-UNDATED = 'Acquire::Check-Valid-Until "false"'  # a mirror may stand still; its signatures are looked at all the same
+# a mirror may stand still; its signatures are looked at all the same
+UNDATED = 'Acquire::Check-Valid-Until "false"'
 
 
 @dataclass(frozen=True)
 class Release:
-    """A release by name, and the folders that belong to it: its root, and what the checkout has of its own in there."""
+    """A release by name, and the folders that belong to it: its root, and what the checkout has of
+    its own in there.
+    """
 
     name: str
 
@@ -58,7 +64,8 @@ def found(name: str) -> Release:
     release = _named(name)
     if not release.root.exists():
         raise Unobtainable(
-            f"there is no root of Debian {name} here; `python -m tests.slurm.lab install {name}` makes one"
+            f"there is no root of Debian {name} here; `python -m tests.slurm.lab install {name}`"
+            " makes one"
         )
     return release
 
@@ -87,7 +94,8 @@ def _make(release: Release) -> None:
     """Into a folder that only becomes the root when it is whole."""
     if not shutil.which(MAKER):
         raise Unobtainable(
-            f"{MAKER} is not installed, which makes a root of Debian {release.name}; apt-get install {MAKER}"
+            f"{MAKER} is not installed, which makes a root of Debian {release.name}; apt-get"
+            f" install {MAKER}"
         )
     unfinished = release.root.with_name("unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -135,5 +143,6 @@ def mirror() -> str:
         if word.startswith(("http://", "https://")):
             return word.rstrip("/")
     raise Unobtainable(
-        "this host's apt knows no mirror of Debian, from which a root could be made: see /etc/apt/sources.list.d"
+        "this host's apt knows no mirror of Debian, from which a root could be made: see"
+        " /etc/apt/sources.list.d"
     )

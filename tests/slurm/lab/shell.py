@@ -1,4 +1,6 @@
-"""Commands in a cluster, as its users and as root, under a time limit; and waiting for what they say."""
+"""Commands in a cluster, as its users and as root, under a time limit; and waiting for what they
+say.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,13 @@ from pathlib import Path
 from tests.slurm.lab import answers
 from tests.slurm.lab.packages import slurm_release
 from tests.slurm.lab.place import Place
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 SECONDS = 30
 UNTIL_TOLD = "until [ -e over-$SLURM_JOB_ID ]; do sleep 0.1; done; rm over-$SLURM_JOB_ID"
-"""The script of a job that runs until a test lets it end. Each has a file of its own: one that another test left would end it at once."""
+"""The script of a job that runs until a test lets it end. Each has a file of its own: one that
+another test left would end it at once.
+"""
 RUN_COLUMNS = (
     "JobID",
     "JobIDRaw",
@@ -84,9 +88,11 @@ class Shell:
         seconds: float = SECONDS,
         environment: Mapping[str, str] | None = None,
     ) -> Ran:
-        """Run as this user, with this primary group (that of the user unless told), in the user's home of this cluster.
+        """Run as this user, with this primary group (that of the user unless told), in the user's
+        home of this cluster.
 
-        Raises TimeoutError, with what was said until then, when the time is over; nothing of the command is left then.
+        Raises TimeoutError, with what was said until then, when the time is over; nothing of the
+        command is left then.
         """
         who = pwd.getpwnam(user)
         home = str(self.place.folder if user == "root" else self.place.home(user))
@@ -112,7 +118,8 @@ class Shell:
                 os.killpg(process.pid, signal.SIGKILL)
                 out, err = process.communicate()
                 raise TimeoutError(
-                    f"`{' '.join(command)}` took more than {seconds:g} s; so far it said:\n{out}{err}"
+                    f"`{' '.join(command)}` took more than {seconds:g} s; so far it"
+                    f" said:\n{out}{err}"
                 ) from None
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -133,7 +140,9 @@ class Shell:
         return int(ran.done().out.partition(";")[0])
 
     def states(self, job: int | str) -> list[str]:
-        """The states of the job, or of the parts of an array, as the controller has them; none when it does not know the job."""
+        """The states of the job, or of the parts of an array, as the controller has them; none when
+        it does not know the job.
+        """
         ran = self.run(
             "root", "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"
         )
@@ -156,7 +165,9 @@ class Shell:
         return answers.fields(self.root("scontrol", "--oneliner", "show", "job", str(number)))
 
     def nodes(self) -> dict[str, str]:
-        """The state of each node, as `sinfo` writes it in one word: idle, mixed, allocated, down, and marks like `*`."""
+        """The state of each node, as `sinfo` writes it in one word: idle, mixed, allocated, down,
+        and marks like `*`.
+        """
         return dict(
             line.split()
             for line in self.root("sinfo", "--noheader", "--Node", "--format=%N %T").splitlines()
@@ -186,7 +197,9 @@ class Shell:
     def sacct(
         self, *options: str, columns: Sequence[str] = (*WITHOUT_NAMES, *RUN_TIMES)
     ) -> list[dict[str, str]]:
-        """Rows of accounting: all users and no steps, unless told. It lags behind the controller, so wait for what you need."""
+        """Rows of accounting: all users and no steps, unless told. It lags behind the controller,
+        so wait for what you need.
+        """
         asked = (
             "--allusers",
             "--allocations",
@@ -201,11 +214,14 @@ class Shell:
     def wait_for_sacct(
         self, job: int | str, *wanted: str, rows: int = 1, seconds: float = SECONDS
     ) -> list[dict[str, str]]:
-        """The rows of the job, as soon as that many are there, whole, and all in one of these states."""
+        """The rows of the job, as soon as that many are there, whole, and all in one of these
+        states.
+        """
         found: list[dict[str, str]] = []
 
         def there() -> bool:
-            # an array that had this number before slurmctld forgot its jobs is there too, task by task
+            # an array that had this number before slurmctld forgot its jobs is there too, task by
+            # task
             found[:] = [
                 row for row in self.sacct(f"--jobs={job}") if rows > 1 or row["JobID"] == str(job)
             ]

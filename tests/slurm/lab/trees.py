@@ -1,6 +1,8 @@
-"""Random trees of accounts with much usage, and what sshare of a real Slurm says of them: recorded for the tests of fair share.
+"""Random trees of accounts with much usage, and what sshare of a real Slurm says of them: recorded
+for the tests of fair share.
 
-A QOS multiplies usage by so much that the whole numbers of sshare have more digits than it prints of anything else.
+A QOS multiplies usage by so much that the whole numbers of sshare have more digits than it prints
+of anything else.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from pathlib import Path
 
 from fairbank.slurm.parsers import shares
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.lab.recording import anonymous
-from tests.support.waiting import wait_until
+from tests.slurm.lab.recorder import anonymous
+from tests.support.conditions import wait_until
 
 TICK = 90
 USERS = ("alice", "bob", "carol", "dave")
@@ -61,7 +63,9 @@ def begin(cluster: Cluster) -> None:
 
 
 def grow(cluster: Cluster, chance: random.Random, name: str) -> list[tuple[str, str]]:
-    """A new account below the root, with accounts and users below it, some of whom use the cluster. Who they are, as (account, user)."""
+    """A new account below the root, with accounts and users below it, some of whom use the cluster.
+    Who they are, as (account, user).
+    """
     for command in _grown(chance, name):
         cluster.root("sacctmgr", "--immediate", *command)
     listed = cluster.root(

@@ -1,7 +1,8 @@
-"""Scripted queues. Each runs what is to be there, puts the partitions down and lets jobs come. It returns the partitions to put up again,
-where these are not the usual ones.
+"""Scripted queues. Each runs what is to be there, puts the partitions down and lets jobs come. It
+returns the partitions to put up again, where these are not the usual ones.
 
-The machine: c01 to c06 with 64 CPUs and 128 GiB, g01 and g02 with 48 and four A100, g03 and g04 with 64 and four T4.
+The machine: c01 to c06 with 64 CPUs and 128 GiB, g01 and g02 with 48 and four A100, g03 and g04
+with 64 and four T4.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from inspect import isfunction
 from types import ModuleType
 
 from tests.slurm.queues import Scenario
-from tests.slurm.scenarios import arrays, asked_of_nodes, held_back, holes, reserved, turns
+from tests.slurm.scenarios import arrays, held_jobs, holes, job_order, node_requests, reservations
 
 
 def _of(module: ModuleType) -> Iterator[Scenario]:
@@ -25,6 +26,6 @@ def _of(module: ModuleType) -> Iterator[Scenario]:
 
 SCENARIOS = tuple(
     scenario
-    for module in (holes, turns, arrays, asked_of_nodes, held_back, reserved)
+    for module in (holes, job_order, arrays, node_requests, held_jobs, reservations)
     for scenario in _of(module)
 )

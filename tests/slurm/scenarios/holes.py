@@ -6,7 +6,9 @@ from tests.slurm.queues import WHOLE, Queue
 
 
 def hole_just_fits(queue: Queue) -> None:
-    """Two nodes are free for ten minutes before a job of all six: one of nine minutes fits, one of thirty does not."""
+    """Two nodes are free for ten minutes before a job of all six: one of nine minutes fits, one of
+    thirty does not.
+    """
     queue.runs("first", "-N4", WHOLE, "-t10").down()
     queue.waits("all", "-N6", WHOLE, "-t60", priority=900)
     queue.waits("short", "-N1", WHOLE, "-t9", priority=500)

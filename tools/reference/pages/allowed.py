@@ -85,7 +85,7 @@ _OF_RUN: Mapping[str, Request] = {
 
 
 def allocation_outcomes() -> Iterator[tuple[str, list[str]]]:
-    """Yield each request with its outcomes by state of the allocation, in the order of `Standing`."""
+    """Yield each request with its outcomes by state of the allocation, in order of `Standing`."""
     starting = {
         each: Hold(amount=_SOME, until=_LATER, **{**_RUN_FIELDS, "start": _AT[each]})
         for each in Standing

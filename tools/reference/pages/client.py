@@ -10,14 +10,20 @@ def client_page() -> str:
     lines = [
         "# Client settings",
         "",
-        "Where the commands find the bank, and as whom they sign in. Each key is taken from the first place that says it:",
+        (
+            "Commands read these keys to find the bank and to authenticate. The first place that"
+            " sets a key wins:"
+        ),
         "",
         "1. options: `--server`, `-M`;",
         "2. the environment: the key in capitals after `FAIRBANK_`, such as `FAIRBANK_SERVER`;",
-        "3. your file `~/.config/fairbank/client.toml` (under `XDG_CONFIG_HOME` where that is set);",
+        "3. your file `~/.config/fairbank/client.toml` (below `XDG_CONFIG_HOME` if that is set);",
         f"4. the site's file `{client.SITE_FILE}`;",
-        "5. for `server`: the socket of your own bank in `~/.local/state/fairbank` (`XDG_STATE_HOME`) where there is one, else",
-        f"   `{client.SITE_SOCKET}`.",
+        (
+            "5. for `server`: the socket of your own bank in `~/.local/state/fairbank`"
+            " (`XDG_STATE_HOME`) if"
+        ),
+        f"   it exists, else `{client.SITE_SOCKET}`.",
         "",
         'A line of a file is `KEY = "TEXT"`; other keys are refused.',
         "",
@@ -28,10 +34,10 @@ def client_page() -> str:
             for key, about in client.KEYS.items()
         ),
         "",
-        "On a Unix socket nobody signs in: the kernel says who asks. Over the network a token is used where `token_file` names one,",
-        "else MUNGE. See [Signing in](signing-in.md).",
+        "On a Unix socket the kernel names the user. Over the network a token is used if",
+        "`token_file` names one, else MUNGE. See [Signing in](signing-in.md).",
         "",
-        "## The environment besides",
+        "## Other environment variables",
         "",
         "| Variable | Meaning |",
         "| --- | --- |",

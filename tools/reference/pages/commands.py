@@ -2,37 +2,77 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 
-from fairbank.cli import main as front
+from fairbank.cli import main as program
 from fairbank.cli.framework.command import Noun
+
+SHARED = ("How to show it:", "Care:", "Which bank, and as whom:", "Common options:")
+"""Groups of options that many commands have; the page prints each once."""
+_OPTION = re.compile(r"^  (?:-\w, )?(--[a-z-]+)", re.MULTILINE)
 
 
 def commands_page() -> str:
     """Return the page with the help of every command."""
-    lines = ["# Commands", "", "```text", front.overview().rstrip(), "```", ""]
+    helps = dict(_helps())
+    shared = {title: _largest(title, helps.values()) for title in SHARED}
     links = ", ".join(
         f"`{name}` for `{' '.join(('fairbank', *words))}`"
-        for name, words in front.SHORT_NAMES.items()
+        for name, words in program.SHORT_NAMES.items()
     )
-    lines += [
-        f"A link to `fairbank` under a short name is that command: {links}. For example `ln -s fairbank sbalance`.",
+    lines = [
+        *("# Commands", "", "```text", program.overview().rstrip(), "```", ""),
+        "A link to `fairbank` under a short name is that command:",
+        f"{links}.".replace(", ", ",\n"),
+        *("For example: `ln -s fairbank sbalance`.", ""),
+        *("## Options of many commands", ""),
+        "The last line of a command names the groups below that it has.",
         "",
     ]
-    for entry in front.COMMANDS:
+    for title, section in shared.items():
+        lines += [f"### {title[:-1]}", "", "```text", section.partition("\n")[2], "```", ""]
+    for name, sections in helps.items():
+        own = [text for title, text in sections.items() if not _stands_in(shared, title, text)]
+        lines += [f"## {name}", "", "```text", "\n\n".join(own), "```", ""]
+        lines += [_also(shared, sections), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _helps() -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the name and the help of each command, by the first lines of its sections."""
+    for entry in program.COMMANDS:
         found = import_module(f"fairbank.cli.{entry.module}").COMMAND
         verbs = (
-            {f"{entry.name} {verb}": each for verb, each in found.verbs.items()}
+            {f"fairbank {entry.name} {verb}": command for verb, command in found.verbs.items()}
             if isinstance(found, Noun)
-            else {entry.name: found}
+            else {f"fairbank {entry.name}": found}
         )
         for name, command in verbs.items():
-            lines += [
-                f"## fairbank {name}",
-                "",
-                "```text",
-                command.parser(f"fairbank {name}").format_help().rstrip(),
-                "```",
-                "",
-            ]
-    return "\n".join(lines).rstrip() + "\n"
+            sections = command.parser(name).format_help().rstrip().split("\n\n")
+            yield name, {text.partition("\n")[0]: text for text in sections}
+
+
+def _largest(title: str, helps: Iterable[Mapping[str, str]]) -> str:
+    """Return the variant of a group with the most options."""
+    variants = [help_[title] for help_ in helps if title in help_]
+    return max(variants, key=lambda text: len(_OPTION.findall(text)))
+
+
+def _stands_in(shared: Mapping[str, str], title: str, text: str) -> bool:
+    """Return whether the shared group has every line of this one."""
+    return title in shared and set(text.splitlines()) <= set(shared[title].splitlines())
+
+
+def _also(shared: Mapping[str, str], sections: Mapping[str, str]) -> str:
+    """Return the line with the shared groups of a command, and the options that it lacks."""
+    groups = []
+    for title, text in sections.items():
+        if _stands_in(shared, title, text):
+            options = _OPTION.findall(text)
+            lacking = [name for name in _OPTION.findall(shared[title]) if name not in options]
+            without = f" without {', '.join(f'`{name}`' for name in lacking)}" if lacking else ""
+            anchor = re.sub(r"\W+", "-", title[:-1].lower())
+            groups.append(f"[{title[:-1]}](#{anchor}){without}")
+    return f"Also: {'; '.join(groups)}."

@@ -12,18 +12,25 @@ def refusals_page() -> str:
     lines = [
         "# Refusals",
         "",
-        "The bank's no is an answer, not an error. Jobs find theirs again with `fairbank jobs --refused`.",
+        (
+            "The bank's no is an answer, not an error. Jobs find theirs again with `fairbank jobs"
+            " --refused`."
+        ),
         "",
     ]
     lines += ["| Reason | Meaning | HTTP status | Exit code |", "| --- | --- | --- | --- |"]
     reasons = explained()
     lines += [
-        f"| [{no.name}](#{no.name.lower()}) | {no.meaning} | {STATUS[no.kind]} | {REFUSED[no.kind]} |"
+        f"| [{no.name}](#{no.name.lower()}) | {no.meaning} | {STATUS[no.kind]} |"
+        f" {REFUSED[no.kind]} |"
         for no in reasons
     ]
     lines += [
         "",
-        "`fairbank help reasons` shows the following in a terminal, `fairbank help REASON` one alone.",
+        (
+            "`fairbank help reasons` shows the following in a terminal, `fairbank help REASON` one"
+            " alone."
+        ),
     ]
     for no in reasons:
         lines += [

@@ -15,7 +15,10 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "One TOML file, `fairbank.toml`; `fairbank init` writes a first one. Unknown keys are refused with their place.",
+        (
+            "One TOML file, `fairbank.toml`; `fairbank init` writes a first one. An unknown key is"
+            " refused with its path."
+        ),
         "",
     ]
     tables: tuple[tuple[str, type[msgspec.Struct]], ...] = (
@@ -36,8 +39,12 @@ def site_page() -> str:
     lines = [
         "# The site's rules of submission",
         "",
-        f"One TOML file, `{SITE_FILE}`, for `fairbank slurm sync`; without it the defaults hold. Unknown keys are refused with their",
-        "place. What the rules do is in [Rules of submission](submission.md).",
+        (
+            f"One TOML file, `{SITE_FILE}`, for `fairbank slurm sync`; without it the defaults"
+            " apply. An"
+        ),
+        "unknown key is refused with its path. [Rules of submission](submission.md) explains the",
+        "rules.",
         "",
     ]
     return (

@@ -13,7 +13,7 @@ def states_page() -> str:
     lines = [
         "# States",
         "",
-        "What is not in the tables of events does not happen.",
+        "A change of state that is not in these tables cannot happen.",
         "",
         "## An allocation",
         "",
@@ -21,7 +21,10 @@ def states_page() -> str:
     lines += [f"- *{each.value}*: {_STANDINGS[each]}" for each in allocation.Standing]
     lines += [
         "",
-        "The clock decides, not when somebody last looked: lists, filters and commands all show the state of that moment.",
+        (
+            "The state follows from the current time: lists, filters and commands all show the"
+            " state of the moment."
+        ),
         "",
     ]
     lines += _table(
@@ -30,7 +33,10 @@ def states_page() -> str:
     )
     lines += [
         "",
-        "A planned allocation goes where an active one does. What an allocation in each state says to a wish:",
+        (
+            "A planned allocation has the same transitions as an active one. Answers to a request,"
+            " by state of the allocation:"
+        ),
         "",
     ]
     lines += _table(
@@ -39,13 +45,15 @@ def states_page() -> str:
     )
     lines += [
         "",
-        "The period alone says which runs an allocation pays: those that start within it, whenever the bank is told of them. So the same",
-        "report gets the same answer before the sweep and after it. And so what has ended gets time again in one way only:",
-        "`fairbank alloc reopen ALLOC --end TIME`; another period that is not over yet is refused. An allocation that is ended before it",
+        "Only the period decides which runs an allocation pays: those that start within it,",
+        "whenever the report arrives. So a report gets the same answer before and after the",
+        "sweep. An ended allocation gets more time only by `fairbank alloc reopen ALLOC --end",
+        "TIME`; a period that is not over is refused. An allocation that was ended before it",
         "began pays nothing.",
         "",
-        "A freeze outlives the period: a hold that is told late is refused as it was in time, also after an `end`, and after the sweep,",
-        "which leaves alone what is frozen. `thaw` lets it in. Usage is charged all the same.",
+        "A freeze lasts beyond the period: a late report of a hold is refused as it would have",
+        "been in time, also after `end` and after the sweep, which skips frozen allocations.",
+        "`thaw` accepts it again. Usage is charged in any case.",
         "",
     ]
     lines += ["## A run", ""]
@@ -55,7 +63,7 @@ def states_page() -> str:
     )
     lines += [
         "",
-        "What a run in each state says to a report of other content than the ones before:",
+        "Answers to a report whose content differs from earlier ones, by state of the run:",
         "",
     ]
     lines += _table(
@@ -64,16 +72,17 @@ def states_page() -> str:
     )
     lines += [
         "",
-        "Words in capitals are [refusals](refusals.md). *as before*: the answer to the first.",
+        "Words in capitals are [refusals](refusals.md). *as before*: the answer to the first",
+        "report.",
     ]
     return "\n".join(lines) + "\n"
 
 
 _STANDINGS: Mapping[allocation.Standing, str] = {
     allocation.Standing.PLANNED: "it has not begun",
-    allocation.Standing.ACTIVE: "it has begun, and is not over",
-    allocation.Standing.FROZEN: "staff let nothing be drawn for now, and it is not over",
-    allocation.Standing.ENDED: "it is over, or staff ended it before",
+    allocation.Standing.ACTIVE: "it has begun and is not over",
+    allocation.Standing.FROZEN: "staff stopped new holds, and it is not over",
+    allocation.Standing.ENDED: "it is over, or staff ended it early",
 }
 
 

@@ -25,18 +25,16 @@ def add_common(parser: Parser) -> None:
         "--verbose",
         action="count",
         default=0,
-        help="say more: what was left out of a table, and so on",
+        help="print notes, such as which columns a table left out",
     )
     group.add_argument(
-        *parser.free("-q", "--quiet"),
-        action="store_true",
-        help="say nothing but the answer and errors",
+        *parser.free("-q", "--quiet"), action="store_true", help="print only the answer and errors"
     )
     group.add_argument(
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="colours; also off with NO_COLOR",
+        help="when to use colours (default: auto; NO_COLOR turns them off)",
     )
 
 
@@ -53,7 +51,7 @@ def add_server(parser: Parser) -> None:
         dest="acting_as",
         metavar="USER",
         type=printable,
-        help="act as another user; for staff, and journalled",
+        help="act as another user; for staff, recorded in the journal",
     )
 
 
@@ -62,14 +60,18 @@ def add_output(parser: Parser, *, watch: bool = False) -> None:
     group = parser.add_argument_group("How to show it")
     form = group.add_mutually_exclusive_group()
     form.add_argument(
-        "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
+        "--json",
+        dest="form",
+        action="store_const",
+        const="json",
+        help="print JSON, with the name of its schema",
     )
     form.add_argument(
         "--csv",
         dest="form",
         action="store_const",
         const="csv",
-        help="for a spreadsheet; amounts in whole minutes too",
+        help="print CSV for a spreadsheet, amounts also in SU-minutes",
     )
     form.add_argument(
         "-P",
@@ -77,40 +79,43 @@ def add_output(parser: Parser, *, watch: bool = False) -> None:
         dest="form",
         action="store_const",
         const="parsable",
-        help="cells apart by |, none at the end",
+        help="pipe-separated, no trailing delimiter",
     )
     group.add_argument(
         "--delimiter",
         metavar="TEXT",
         type=printable,
         default="|",
-        help="instead of | in --parsable",
+        help="delimiter of --parsable instead of |",
     )
     _add_table(group)
     group.add_argument(
-        "--no-pager", action="store_true", help="never in pages, however long (as with PAGER=cat)"
+        "--no-pager", action="store_true", help="do not use a pager (as with PAGER=cat)"
     )
     if watch:
         group.add_argument(
             "--watch",
             metavar="SECS",
             type=_watch,
-            help=f"again and again, at least {WATCH_MIN_SECONDS} s apart",
+            help=f"repeat every SECS seconds, at least {WATCH_MIN_SECONDS}",
         )
 
 
 def _add_table(group: _ArgumentGroup) -> None:
-    group.add_argument("-n", "--noheader", action="store_true", help="without heads")
+    group.add_argument("-n", "--noheader", action="store_true", help="no header line")
     group.add_argument(
-        "-o", "--format", metavar="COL%WIDTH,...", help="which columns; +COL adds to the usual ones"
+        "-o",
+        "--format",
+        metavar="COL%WIDTH,...",
+        help="columns to show; +COL adds to the default ones",
     )
-    group.add_argument("-l", "--long", action="store_true", help="all columns")
+    group.add_argument("-l", "--long", action="store_true", help="show all columns")
     group.add_argument("--helpformat", action="store_true", help="list the columns")
     group.add_argument(
         "--units",
         choices=tuple(UNITS),
         default="h",
-        help="minutes, hours (the SU; usual), thousands, millions of SU",
+        help="unit of amounts: minutes, hours (SU, default), thousands or millions of SU",
     )
 
 
@@ -149,7 +154,7 @@ def add_accounts(parser: Parser, *, resource: bool = True) -> None:
 
 def add_users(parser: ArgumentParser | _MutuallyExclusiveGroup) -> None:
     parser.add_argument(
-        "-u", "--user", metavar="USER,...", type=listed, help="only these users', by name or number"
+        "-u", "--user", metavar="USER,...", type=listed, help="only these users, by name or number"
     )
 
 
@@ -173,10 +178,10 @@ def add_period(parser: Parser, since: str, until: str = "now") -> None:
     """Add -S and -E; `since` and `until` are the defaults as text."""
     when = "now-7days, midnight, 2026-11-01T00:00"
     parser.add_argument(
-        "-S", "--starttime", metavar="TIME", help=f"from here on: {when} (default: {since})"
+        "-S", "--starttime", metavar="TIME", help=f"start of the period: {when} (default: {since})"
     )
     parser.add_argument(
-        "-E", "--endtime", metavar="TIME", help=f"up to here, not included (default: {until})"
+        "-E", "--endtime", metavar="TIME", help=f"end of the period, excluded (default: {until})"
     )
 
 
@@ -186,7 +191,7 @@ def add_limit(parser: Parser, usual: int) -> None:
         metavar="N",
         type=count,
         default=usual,
-        help=f"at most so many rows; 0: all (default: {usual})",
+        help=f"maximum number of rows; 0: all (default: {usual})",
     )
 
 
@@ -199,10 +204,12 @@ def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True)
             metavar="TEXT",
             required=reason == "required",
             type=_reason,
-            help="kept in the journal for ever",
+            help="reason, stored in the journal",
         )
     group.add_argument(
-        "--dry-run", action="store_true", help="show the exact entries, change nothing"
+        "--dry-run",
+        action="store_true",
+        help="show the entries that would be written, change nothing",
     )
     group.add_argument(
         "--yes",
@@ -210,7 +217,7 @@ def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True)
         help="do not ask before a change that removes, ends or is large (only a terminal is asked)",
     )
     if keyed:
-        once = "for scripts: repeated under the same key it is carried out once; without a key each time"
+        once = "for scripts: a request repeated with the same key is applied once"
         group.add_argument("--idempotency-key", metavar="KEY", type=_key, help=once)
 
 
@@ -223,7 +230,9 @@ def add_allocation(parser: Parser) -> None:
 
 def add_project(parser: Parser) -> None:
     """Add the project as an argument."""
-    parser.add_argument("project", metavar="PROJECT", help="its account, its group, or its number")
+    parser.add_argument(
+        "project", metavar="PROJECT", help="account, group or number of the project"
+    )
 
 
 # Readers of one word; argparse tells what they raise.

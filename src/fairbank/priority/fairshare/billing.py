@@ -1,7 +1,9 @@
-"""What running jobs cost a second, in the doubles that Slurm keeps (facts 1.1, 1.2).
+"""What running jobs cost a second, in the doubles that Slurm keeps.
 
 The weights, their suffixes and the rule by which TRES compete are those of `core.tres`, where the bank prices in exact fractions.
 Here the same weights become doubles, and the sum is taken in the order of Slurm's TRES ids, so that it comes out to the last bit.
+
+Source: docs/reference/slurm-rules.md, "Billing".
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""What a job is charged for a stretch of time, and what of its time limit it gives back (facts 1.3, 1.4).
+"""What a job is charged for a stretch of time, and what of its time limit it gives back.
 
 A suspended job goes on costing: Slurm's controller never subtracts the pause (trap T8). A requeue, a preemption or a failed node gives
 nothing back: each run of a job is a row of its own and stays charged. A job that runs over its limit is charged to its real end. A
 resized job is two rows, one to the change and one from it.
+
+Source: docs/reference/slurm-rules.md, "Usage".
 """
 
 from __future__ import annotations

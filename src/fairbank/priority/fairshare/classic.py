@@ -1,6 +1,8 @@
-"""Classic fair share (PriorityFlags=NO_FAIR_TREE): 2 to the power of minus usage over shares (facts, section 3.2; seed 004).
+"""Classic fair share (PriorityFlags=NO_FAIR_TREE): 2 to the power of minus usage over shares.
 
 Effective usage charges each user a part of what siblings used. Long doubles where slurmctld has them, doubles where it has those.
+
+Source: docs/reference/slurm-rules.md, "Classic fair share"; FASRC.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Columns of numbers, in the kinds that Slurm's C has.
 
 Usage is kept in `long double`, and whether two associations tie is equality of two of them. Neither doubles nor exact fractions find
-the same ties (facts, section 3.5). NumPy's `longdouble` is the host's own: 64 bits of significand on x86-64, where results are those of a
+the same ties. NumPy's `longdouble` is the host's own: 64 bits of significand on x86-64, where results are those of a
 slurmctld on x86-64; elsewhere they are those of a slurmctld on such a host.
+
+Source: docs/reference/slurm-rules.md, "Fair Tree".
 """
 
 from __future__ import annotations

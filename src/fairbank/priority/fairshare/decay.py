@@ -1,4 +1,7 @@
-"""When usage is set to nothing: PriorityUsageResetPeriod (facts 2.2)."""
+"""When usage is set to nothing: PriorityUsageResetPeriod.
+
+Source: docs/reference/slurm-rules.md, "Usage decay".
+"""
 
 from __future__ import annotations
 

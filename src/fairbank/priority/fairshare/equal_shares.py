@@ -2,7 +2,7 @@
 
 Levels are the same share over what each used. So they come in the order of usage, and tie where usage is equal: in long doubles two
 different doubles keep different levels. That needs no tree and no long doubles, and is the same on every host; on x86-64 it is what
-`fairtree` finds (tests/priority/test_even.py).
+`fairtree` finds (tests/priority/test_equal_shares.py).
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Fair Tree: users are ranked by going down the tree, the account that is furthest below its share first.
 
 This is what slurmctld computes, ties included, not what is written about it. Its documentation says that the users of accounts with equal
-levels are ranked together; they are not, in any release (facts, sections 0 (T1) and 3.4). Accounts are visited one after the other, and
+levels are ranked together; they are not, in any release. Accounts are visited one after the other, and
 the best user of the second gets the last rank that was given inside the first.
 
 The visit needs no recursion. What comes before a user is known from the number of users below each of its elder siblings, and below those
 of each account above it: that is its turn. Only who does not tie takes the rank of its turn; who ties keeps the last one taken.
+
+Source: docs/reference/slurm-rules.md, "Fair Tree".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a lab's share is made of, and what its nodes charge: Harvard's composition (seed 004, "Shares" and "Trackable RESources")."""
+"""What a lab's share is made of, and what its nodes charge: Harvard's composition.
+
+Source: FASRC.
+"""
 
 from __future__ import annotations
 

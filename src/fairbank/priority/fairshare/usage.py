@@ -1,7 +1,9 @@
-"""What was used, by each association or QOS: the two ledgers, wall time, and what running jobs may still use (facts 1.3, 2.1).
+"""What was used, by each association or QOS: the two ledgers, wall time, and what running jobs may still use.
 
 Slurm keeps usage in C's long double, and so does this (`columns`). Rows are associations or QOS; these have no parents. The tables are
 large, so what says that it changes the usage it is given (`add`) does; all else answers with new arrays.
+
+Source: docs/reference/slurm-rules.md, "Usage" and "Usage decay".
 """
 
 from __future__ import annotations

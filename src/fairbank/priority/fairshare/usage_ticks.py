@@ -1,4 +1,7 @@
-"""A tick of Slurm's priority thread over everybody's usage, and the same told from job records alone (facts 2.1)."""
+"""A tick of Slurm's priority thread over everybody's usage, and the same told from job records alone.
+
+Source: docs/reference/slurm-rules.md, "Usage decay".
+"""
 
 from __future__ import annotations
 

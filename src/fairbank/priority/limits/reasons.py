@@ -1,4 +1,7 @@
-"""Slurm's names for why a limit holds a job (facts, section 8.2): by whose limit it is, what it counts and of which TRES."""
+"""Slurm's names for why a limit holds a job: by whose limit it is, what it counts and of which TRES.
+
+Source: docs/reference/slurm-rules.md, "Reasons".
+"""
 
 from __future__ import annotations
 

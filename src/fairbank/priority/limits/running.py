@@ -1,4 +1,7 @@
-"""Running jobs that a limit ends: only where limits are enforced and jobs are not kept safe from it (facts, section 2.5)."""
+"""Running jobs that a limit ends: only where limits are enforced and jobs are not kept safe from it.
+
+Source: docs/reference/slurm-rules.md, "Limits".
+"""
 
 from __future__ import annotations
 

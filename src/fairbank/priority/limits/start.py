@@ -15,7 +15,10 @@ from fairbank.priority.limits.usage import Counts, LimitedJob, LimitHold, LimitU
 
 
 def holding(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
-    """What keeps `job` from starting, or None: first what needs no nodes, then the rest (facts, section 2.5)."""
+    """What keeps `job` from starting, or None: first what needs no nodes, then the rest.
+
+    Source: docs/reference/slurm-rules.md, "Limits".
+    """
     return before_nodes(job, enforced) or after_nodes(job, enforced)
 
 

@@ -1,7 +1,9 @@
-"""Whether a limit has a job refused when it is submitted, and which one (facts, section 2.5).
+"""Whether a limit has a job refused when it is submitted, and which one.
 
 Limits on how many jobs are submitted always do. The others only hold a job until there is room, unless its QOS denies what can never
 start (DenyOnLimit), or it has no QOS at all: then what the job asks for is compared, and not what others use.
+
+Source: docs/reference/slurm-rules.md, "Limits".
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""priority/multifactor: what makes up a job's priority, for a million jobs as for one (seed 002, "The Multifactor Plugin")."""
+"""priority/multifactor: what makes up a job's priority, for a million jobs as for one.
+
+Source: docs/reference/slurm-rules.md, "Job priority"; RCAC.
+"""

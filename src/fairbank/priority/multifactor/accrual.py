@@ -1,6 +1,8 @@
 """Since when the age of a job counts: limits on how many jobs of a user, an account or a QOS grow older at once.
 
-Without them a user who sends a thousand jobs would have them all age while they wait for each other (seed 002, "Age").
+Without them a user who sends a thousand jobs would have them all age while they wait for each other.
+
+Source: docs/reference/slurm-rules.md, "Priority factors"; RCAC.
 """
 
 from __future__ import annotations
@@ -74,8 +76,10 @@ def accrue(
     """What begins to age in this pass.
 
     A job that no limit concerns ages since it was eligible, and an array as a whole. Under a limit it ages from now on, if its place
-    is free: who ages already takes one, until it leaves the queue (facts, section 4.2, "Age"). Of the limits of a QOS all hold;
+    is free: who ages already takes one, until it leaves the queue. Of the limits of a QOS all hold;
     `first_of_qos`: only the first that is set, of its group, an account and a user in this order, as in Slurm 22.05.
+
+    Source: docs/reference/slurm-rules.md, "Priority factors"; RCAC.
     """
     new = queue.accrued_at == NOT_YET
     if Flag.ACCRUE_ALWAYS in flags:

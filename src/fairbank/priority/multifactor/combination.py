@@ -1,4 +1,7 @@
-"""From factors to the whole number by which jobs are ranked, added up and cut as Slurm does (facts, section 4.1)."""
+"""From factors to the whole number by which jobs are ranked, added up and cut as Slurm does.
+
+Source: docs/reference/slurm-rules.md, "Job priority".
+"""
 
 from __future__ import annotations
 

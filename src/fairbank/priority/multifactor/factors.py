@@ -1,6 +1,8 @@
-"""The factors of a priority, each for whole columns of jobs, in Slurm's own doubles (facts, section 4.2).
+"""The factors of a priority, each for whole columns of jobs, in Slurm's own doubles.
 
 Every factor is from 0 to 1, unless a NO_NORMAL flag asks for the raw number, or a job asks for more of a TRES than there is.
+
+Source: docs/reference/slurm-rules.md, "Priority factors".
 """
 
 from __future__ import annotations

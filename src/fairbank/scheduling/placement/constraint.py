@@ -1,4 +1,4 @@
-"""What a job says of the features of its nodes, in the grammar of `sbatch --constraint` (facts, section 7.3; seed 003, section 2.1).
+"""What a job says of the features of its nodes, in the grammar of `sbatch --constraint`.
 
 a&b   a,b      every node has both
 a|b            every node has one of them
@@ -6,6 +6,8 @@ a&b|c          from left to right: (a and b) or c; parentheses group otherwise, 
 [a|b|c]        all nodes have the same one
 a*4            at least four of the nodes have a
 [a*2&b*4]      two nodes with a and four others with b; without a count, one. Here (x&y)*2 and (x|y)*2 are counted as well
+
+Source: docs/reference/slurm-rules.md, "Constraints"; SLURM 2002.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Which nodes a job takes of those that would do (facts, section 7.1; seed 003, section 2.2).
+"""Which nodes a job takes of those that would do.
 
 The lightest first; of these runs of consecutive nodes, so that few and whole runs are used up; and no more nodes than it needs.
+
+Source: docs/reference/slurm-rules.md, "Node selection"; SLURM 2002.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Slurm's backfill pass: who can start now without delaying those ahead, and when and where each of these is expected to start (facts,
-section 6; seed 002).
+"""Slurm's backfill pass: who can start now without delaying those ahead, and when and where each of these is expected to start.
 
 It goes through the queue once more. Whoever fits now, on nodes that are planned for nobody until it would end, starts. For everybody else
 whole nodes are planned at the first time that is found, and those behind keep off them. All plans are forgotten before the next pass.
 
 Slurm guesses a start, finds a plan in its way, and guesses anew from there, as long as bf_max_time lets it. Here the instants at which more
 is free are gone through in order, without those at which too few nodes can be had: the same rules, and no limit of time is needed.
+
+Source: docs/reference/slurm-rules.md, "Backfill"; RCAC.
 """
 
 from __future__ import annotations

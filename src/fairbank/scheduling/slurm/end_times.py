@@ -1,7 +1,9 @@
-"""When and where a job could start, as jobs end that run now (facts, section 6.2, steps h and i).
+"""When and where a job could start, as jobs end that run now.
 
 Ends are lumped together: Slurm looks again after every stretch of ends, and the stretches double, so that a job is told a time a little
 later than the first at which it would fit, for far fewer looks.
+
+Source: docs/reference/slurm-rules.md, "Backfill".
 """
 
 from __future__ import annotations

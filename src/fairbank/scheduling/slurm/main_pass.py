@@ -1,7 +1,9 @@
-"""Slurm's main pass: who starts now, from the head of the queue (facts, section 5.3; seed 002; trap 15).
+"""Slurm's main pass: who starts now, from the head of the queue.
 
 It makes no plan for the future. Once a job of a partition does not fit, all behind it in that partition wait, and the partition's nodes are
 given to nobody for the rest of the pass, neither in other partitions: that keeps large jobs from starving, and backfill fills the gap.
+
+Source: docs/reference/slurm-rules.md, "Main scheduler"; RCAC.
 """
 
 from __future__ import annotations

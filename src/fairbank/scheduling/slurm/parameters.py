@@ -1,4 +1,7 @@
-"""What an administrator says about the two passes: SchedulerParameters of slurm.conf (facts, sections 5.1 and 6.1)."""
+"""What an administrator says about the two passes: SchedulerParameters of slurm.conf.
+
+Source: docs/reference/slurm-rules.md, "Scheduler parameters".
+"""
 
 from __future__ import annotations
 

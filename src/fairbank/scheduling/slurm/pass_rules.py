@@ -1,5 +1,8 @@
 """Rules of Slurm's two passes that ask nothing of the machine, for nodes and for processors alike: who is looked at, whose place others
-keep off, and until when whoever runs is expected to (facts, sections 5.1, 5.3 and 6)."""
+keep off, and until when whoever runs is expected to.
+
+Source: docs/reference/slurm-rules.md, "Main scheduler" and "Backfill".
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Which nodes are planned for nobody, from now until the window of backfill ends: whole nodes, in steps of bf_resolution (facts, 6.2).
+"""Which nodes are planned for nobody, from now until the window of backfill ends: whole nodes, in steps of bf_resolution.
 
 Jobs that run are not in it: what they hold comes back as they end (`scheduling.slurm.end_times`).
+
+Source: docs/reference/slurm-rules.md, "Backfill".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Whose place a job may take, and whose it takes: by the tier of partitions that share nodes, or by QOS (facts, section 5.2; seed 002)."""
+"""Whose place a job may take, and whose it takes: by the tier of partitions that share nodes, or by QOS.
+
+Source: docs/reference/slurm-rules.md, "Queue order"; RCAC.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Identical processors as Slurm's backfill plans them (facts, section 6.2): in steps of bf_resolution, as far as bf_window."""
+"""Identical processors as Slurm's backfill plans them: in steps of bf_resolution, as far as bf_window.
+
+Source: docs/reference/slurm-rules.md, "Backfill".
+"""
 
 from __future__ import annotations
 

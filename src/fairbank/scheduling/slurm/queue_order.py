@@ -1,7 +1,9 @@
-"""The order of the queue: six steps, of which the first difference decides (seed 002; facts, section 5.2).
+"""The order of the queue: six steps, of which the first difference decides.
 
 Jobs that can preempt; jobs with an advanced reservation; PriorityTier; priority; submit time; job id. Before all of them come jobs that
 were requeued to be expedited, behind them the tasks of an array.
+
+Source: docs/reference/slurm-rules.md, "Queue order"; RCAC.
 """
 
 from __future__ import annotations

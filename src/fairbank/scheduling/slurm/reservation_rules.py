@@ -1,4 +1,7 @@
-"""What advanced reservations leave to a job (facts, trap 13 and section 6.2)."""
+"""What advanced reservations leave to a job.
+
+Source: docs/reference/slurm-rules.md, "Advanced reservations".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the users of a trace have used so far, and the priorities that follow for those who wait (facts, sections 2.1 and 4)."""
+"""What the users of a trace have used so far, and the priorities that follow for those who wait.
+
+Source: docs/reference/slurm-rules.md, "Usage decay" and "Job priority".
+"""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ def read_tracked(config: Config) -> str:
     return _needed({name.lower(): text for name, text in config.items()}, TRACKED)
 
 
-# Slurm looks for the words of flags anywhere in the text, in any case, and passes over what it does not know (facts, section 2.4).
+# Slurm searches the text for words, in any case, and ignores unknown ones: docs/reference/
+# slurm-rules.md, "Priority flags".
 
 
 def read_flags(text: str) -> frozenset[Flag]:

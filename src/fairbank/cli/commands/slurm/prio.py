@@ -99,7 +99,7 @@ def add(parser: Parser) -> None:
         "-n", "--norm", action="store_true", help="factors from 0 to 1, without their weights"
     )
     group.add_argument("-l", "--long", action="store_true", help="all factors, with user and nice")
-    group.add_argument("--noheader", action="store_true", help="without heads")
+    group.add_argument("--noheader", action="store_true", help="no header line")
     group.add_argument(
         "-o",
         "--format",

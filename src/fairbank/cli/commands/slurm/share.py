@@ -115,9 +115,9 @@ def add(parser: Parser) -> None:
         dest="form",
         action="store_const",
         const="between",
-        help="cells apart by |",
+        help="pipe-separated, no trailing delimiter",
     )
-    group.add_argument("-n", "--noheader", action="store_true", help="without heads")
+    group.add_argument("-n", "--noheader", action="store_true", help="no header line")
     group.add_argument(
         "-l",
         "--long",

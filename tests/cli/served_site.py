@@ -1,0 +1,73 @@
+"""The centre as a process of its own, and the commands against it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from fairbank.core.errors import Trouble
+from fairbank.rest.client import Client, parse_address
+from tests.support.account import Account
+from tests.support.conditions import wait_until
+from tests.support.keeper import Kept, Order
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+class Bank(NamedTuple):
+    """Where the centre listens; `http` takes the token in `token_file`."""
+
+    unix: str
+    http: str
+    token_file: str
+
+
+@contextmanager
+def served(**environment: str) -> Iterator[Bank]:
+    """A fresh centre, as long as the block lasts."""
+    folder = Account.ourselves().own_folder("fb-cli-")
+    where, port, token = folder / "bank.sock", free_port(), folder / "token"
+    process = Kept(
+        Order(
+            command=[sys.executable, "-m", "tests.cli.site", str(where), str(port), str(token)],
+            environment={
+                **os.environ,
+                "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{CHECKOUT / 'src'}",
+                "TZ": "UTC",
+                **environment,
+            },
+            folder=str(folder),  # its keeper removes it when the tests are killed
+            log=str(folder / "log"),
+            uid=os.geteuid(),
+            gid=os.getegid(),
+            groups=None,
+            stop_signal=signal.SIGTERM,
+        )
+    )
+    try:
+        wait_until(lambda: answers(f"unix:{where}") or not process.running, "the centre to answer")
+        assert process.running, (folder / "log").read_text()
+        yield Bank(f"unix:{where}", f"http://127.0.0.1:{port}", str(token))
+    finally:
+        process.stop()
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+
+
+def answers(address: str) -> bool:
+    try:
+        return Client(parse_address(address)).get("/health") == {"status": "ok"}
+    except Trouble:
+        return False
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])

@@ -1,0 +1,279 @@
+"""The commands on the bank's own host: what they ask of the composition, and how they tell what it
+says.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairbank.bank.audit import Finding, Head
+from fairbank.cli.completion_words import all_places
+from fairbank.cli.framework.progress import bar
+from fairbank.core.check import HealthCheck
+from tests.cli.conftest import Run
+from tests.cli.fakes import FakeServices
+
+
+@pytest.fixture(autouse=True)
+def fake_services() -> Iterator[None]:
+    with FakeServices().installed():
+        yield
+
+
+def test_making_and_running_a_bank(fairbank: Run) -> None:
+    services = FakeServices()
+    said = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", services=services)
+    assert said.out == "made /x/fairbank.toml\nmade /x/secret\n"
+    assert "fairbank serve --config /srv/bank/fairbank.toml" in " ".join(said.err.split())
+    served = fairbank("serve", "--config", "/c", "--port", 8080, services=services)
+    assert served.err == "The bank listens at unix:/x/fairbank.sock and http://127.0.0.1:8080\n"
+    fairbank("init", services=services)
+    fairbank("serve", services=services)
+    assert services.calls == [
+        ("init", "/srv/bank", "postgresql:///fairbank"),
+        ("serve", "/c", 8080),
+        ("init", None, None),
+        ("serve", None, None),
+    ]
+
+
+def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
+    fine = fairbank("audit", "verify")
+    assert (fine.code, fine.out) == (
+        0,
+        "read 1,000 entries of 4 books and 300 runs: every row is as the journal says\n",
+    )
+    findings = (Finding(7, "its link\x1b is wrong", 12), Finding(0, "a row was added"))
+    bad = fairbank("audit", "verify", services=FakeServices(findings=findings))
+    assert bad.code == 8
+    assert bad.out.splitlines()[:2] == [
+        "x allocation 7, entry 12: its link\\x1b is wrong",
+        "x the office's book: a row was added",
+    ]
+    many = fairbank("audit", "verify", services=FakeServices(findings=findings * 100))
+    assert "... and 150 more" in many.out
+
+
+def test_heads_written_down_are_read_again(
+    fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = fairbank("audit", "heads").out
+    assert [json.loads(line)[:2] for line in written.splitlines()] == [[0, 3], [7, 12]]
+    kept, services = tmp_path / "heads", FakeServices()
+    kept.write_text(written)
+    assert fairbank("audit", "verify", "--heads", kept, services=services).code == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO(written))
+    assert fairbank("audit", "verify", "--heads", "-", services=services).code == 0
+    heads = {0: Head(0, 3, b"\x01" * 32), 7: Head(7, 12, b"\xff" * 32)}
+    assert services.calls == [("verify", None, heads)] * 2
+
+
+@pytest.mark.parametrize("line", ["x", "[1]", "{}", "[1, 2, 3]", '[1, 2, "zz"]', "null"])
+def test_heads_that_are_none_are_told_with_their_line(
+    fairbank: Run, tmp_path: Path, line: str
+) -> None:
+    kept = tmp_path / "heads"
+    kept.write_text(f'[0, 1, "00"]\n{line}\n')
+    said = fairbank("audit", "verify", "--heads", kept)
+    assert said.code == 2
+    assert "line 2" in " ".join(said.err.split())
+
+
+def test_backups_and_their_way_back(fairbank: Run) -> None:
+    services = FakeServices()
+    assert (
+        fairbank("backup", "create", "a.fbk", "--config", "/c", services=services).out
+        == "a.fbk: 42 rows\n"
+    )
+    assert fairbank("backup", "create", "a.fbk", "--force", services=services).code == 0
+    assert fairbank("backup", "verify", "a.fbk", services=services).out == "a.fbk: whole, 42 rows\n"
+    assert fairbank("restore", "a.fbk", services=services).out == "a.fbk: 42 rows restored\n"
+    assert fairbank("restore", "a.fbk", "--replace", services=services).err.endswith(
+        "fairbank audit verify\n"
+    )
+    other = fairbank("restore", "a.fbk", "--config", "new bank/fairbank.toml", services=services)
+    assert other.err.endswith("fairbank audit verify --config 'new bank/fairbank.toml'\n")
+    assert (
+        fairbank("restore", "a.fbk", "--check", services=services).out == "a.fbk: whole, 42 rows\n"
+    )
+    assert [each[0] for each in services.calls] == [
+        "backup",
+        "backup",
+        "check_backup",
+        *["restore"] * 3,
+        "check_backup",
+    ]
+    assert [each[-1] for each in services.calls if each[0] in ("backup", "restore")] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_the_doctor(fairbank: Run) -> None:
+    checks = (HealthCheck("the store opens", True), HealthCheck("no agent", False, "add one"))
+    said = fairbank("doctor", services=FakeServices(checks=checks))
+    assert (said.code, said.out) == (8, "ok  the store opens\nx   no agent\n      try: add one\n")
+    assert fairbank("doctor", services=FakeServices(checks=checks[:1])).code == 0
+
+
+def test_what_is_waited_for_is_told_beside_what_is_found(fairbank: Run) -> None:
+    """Whoever reads stdout reads the same."""
+    services = FakeServices(checks=(HealthCheck("the store opens", True),))
+    silent, told = (
+        fairbank("doctor", services=services),
+        fairbank("doctor", "--progress=plain", services=services),
+    )
+    assert (told.out, silent.err) == (silent.out, "")
+    assert told.err == "doctor: whether the file with the books is sound\n"
+    backup = fairbank("backup", "create", "x.fbk", "--progress=plain", services=services)
+    assert backup.err == "backup: first whether the store's file is sound\n"
+    assert (
+        fairbank("backup", "create", "x.fbk", "--progress=plain", "-q", services=services).err == ""
+    )
+
+
+def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
+    services = FakeServices(checks=(HealthCheck("munged is well", True),))
+    said = fairbank(
+        "doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", services=services
+    )
+    assert (said.code, said.out) == (0, "ok  munged is well\n")
+    assert services.calls == [("check_slurm", "lab", "/a", "/s")]
+    stray = fairbank("doctor", "--site", "/s", services=services)
+    assert (stray.code, services.calls[1:]) == (2, [])
+    assert "--site" in stray.err
+    assert "--slurm" in stray.err
+    both = fairbank("doctor", "--slurm", "--config", "/c", services=services)
+    assert (both.code, services.calls[1:]) == (2, [])
+
+
+def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
+    services = FakeServices(
+        checks=(
+            HealthCheck("the store opens", True, "x"),
+            HealthCheck("no agent", False, "add one"),
+        ),
+        findings=(Finding(7, "odd", 3),),
+    )
+    doctor, audit = (
+        fairbank("doctor", "--json", services=services),
+        fairbank("audit", "verify", "--json", services=services),
+    )
+    assert (doctor.code, audit.code) == (8, 8)
+    assert json.loads(doctor.out)["data"][1] == {
+        "what": "no agent",
+        "ok": False,
+        "remedy": "add one",
+    }
+    assert json.loads(audit.out)["data"] == [{"book": 7, "entry": 3, "what": "odd"}]
+    assert json.loads(audit.out)["entries"] == 1_000
+    assert (
+        fairbank("doctor", "-P", "-n", services=services).out
+        == "ok|the store opens|\nx|no agent|add one\n"
+    )
+    assert json.loads(fairbank("status", "--json").out)["data"][0]["status"] == "ok"
+
+
+def test_the_agent_and_its_status(fairbank: Run) -> None:
+    services = FakeServices(status=STATUS)
+    assert fairbank("agent", "--config", "/c", services=services).err.startswith(
+        "The agent hears slurmctld at /x/prep.sock"
+    )
+    said = fairbank("agent", "status", services=services)
+    assert said.code == 8
+    told = said.out.splitlines()[:3]
+    assert told == [
+        "slurmctld  not connected",
+        "bank       away since 2026-11-21T00:00:00Z: nobody\\x1b answers",
+        "           try: start it",
+    ]
+    assert (
+        "           2 more ends are too early for the bank's clock; they are sent again later"
+        in said.out
+    )
+    assert "cannot be written: disk full" in said.out
+    assert (
+        "quarantine 3 frames of slurmctld's plug-in were not understood, the last: epilog: no end"
+        " (end)" in said.out
+    )
+    assert "           try: one release" in said.out
+    assert (
+        "incidents  3 connections rejected since 2026-11-21T00:00:00Z, the last at"
+        " 2026-11-21T01:00:00Z: uid 7\n           try: see who it is\n" in said.out
+    )
+    assert json.loads(fairbank("agent", "status", "--json", services=services).out) == STATUS
+    assert services.calls == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]
+
+
+STATUS = {
+    "plugins": [],
+    "bank": {
+        "reachable": False,
+        "since": 1_795_219_200,
+        "failures": 3,
+        "trouble": "nobody\x1b answers",
+        "remedy": "start it",
+    },
+    "outbox": {
+        "reports": 7,
+        "on_disk_only": 0,
+        "retry_later": 2,
+        "oldest_seconds": 4.2,
+        "trouble": "disk full",
+    },
+    "senders": {"size": 1, "busy": 1, "minimum": 1, "maximum": 4},
+    "quarantine": {
+        "path": "/x/outbox.quarantine",
+        "frames": 3,
+        "last": "epilog: no end (end)",
+        "trouble": None,
+        "remedy": "one release",
+    },
+    "incidents": [
+        {
+            "kind": "rejected user",
+            "about": "connections rejected",
+            "count": 3,
+            "since": 1_795_219_200,
+            "last": 1_795_222_800,
+            "text": "uid 7",
+            "remedy": "see who it is",
+        }
+    ],
+    "questions": 2,
+    "runs": 9,
+    "answers": {"closed: deferred": 2},
+    "sent": {"hold": {}, "adjust": {}, "complete": {}},
+}
+
+
+def test_progress_is_for_terminals_or_asked_for(fairbank: Run) -> None:
+    assert fairbank("audit", "verify").err == ""
+    plain = fairbank("audit", "verify", "--progress", "plain").err.splitlines()
+    assert plain[0].startswith("audit: every book, and the store as a whole")
+    assert plain[1:] == [f"audit {tenth}0%" for tenth in range(1, 11)]
+    assert fairbank("audit", "verify", "--progress", "plain", "-q").err == ""
+
+
+def test_a_bar() -> None:
+    assert bar("audit", 0, 0, 0.0) == f"audit [{'-' * 30}]   0%  0/s"
+    assert bar("audit", 500, 1_000, 2.0) == f"audit [{'#' * 15}{'-' * 15}]  50%  250/s  ETA 0:02"
+    assert bar("audit", 1_000_000, 1_000_000, 5.0) == f"audit [{'#' * 30}] 100%  200k/s"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_command(fairbank: Run, shell: str) -> None:
+    said = fairbank("completion", shell)
+    assert said.code == 0
+    for word in ("balance", "statement", "freeze", "threshold"):
+        assert word in said.out
+    assert set(all_places()["alloc"].words) >= {"list", "show", "create"}

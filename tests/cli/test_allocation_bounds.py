@@ -1,0 +1,49 @@
+"""What stands beside the figures of an allocation: its credit limit, and its period to the hour
+where that is no whole days.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairbank.cli.commands.admin import alloc
+from fairbank.cli.commands.bank import balance
+from fairbank.report.columns import Look
+
+NOON, MIDNIGHT = "2026-11-21T12:00:00Z", "2026-11-21T00:00:00Z"
+
+
+@pytest.mark.parametrize(("limits", "extra"), [([0, 0], True), ([0, 60], False)])
+def test_balances_show_the_credit_limit_where_there_is_one(limits: list[int], extra: bool) -> None:
+    (limit,) = [
+        column
+        for column in balance._columns([{"credit_limit": each} for each in limits])
+        if column.head == "LIMIT"
+    ]
+    assert limit.extra is extra
+
+
+@pytest.mark.parametrize(
+    ("short", "shown"), [(False, "no, about 9.21 left over"), (True, "no, 9 left")]
+)
+def test_what_is_left_over_is_as_whole_as_its_row(short: bool, shown: str) -> None:
+    row = {"course": "lasts", "runs_out": None, "left_over": 553, "deposited": 600_000}
+    assert balance._runs_out(row, Look(short=short)) == shown
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "shown"),
+    [
+        (MIDNIGHT, "2026-11-22T00:00:00Z", ["2026-11-21", "2026-11-22"]),
+        (NOON, "2026-11-23T00:00:00Z", ["2026-11-21 12:00:00", "2026-11-23 00:00:00"]),
+        (MIDNIGHT, NOON, ["2026-11-21 00:00:00", "2026-11-21 12:00:00"]),
+    ],
+)
+def test_an_allocation_of_hours_is_shown_with_its_hours(
+    start: str, end: str, shown: list[str]
+) -> None:
+    row: dict[str, Any] = {"start": start, "end": end}
+    bounds = [column for column in alloc.COLUMNS if column.head in ("START", "END")]
+    assert [alloc._cell(column, row, Look()) for column in bounds] == shown

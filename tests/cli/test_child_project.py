@@ -1,0 +1,156 @@
+"""A child project that lives on what its parent shares: where its jobs are found, and what its
+people are pointed to.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from fairbank.cli import main
+from fairbank.core.time import parse_instant
+from fairbank.rest.client import Client, parse_address
+from tests.cli.conftest import Run, runner
+from tests.cli.served_site import Bank
+from tests.cli.site import AYLA, DANA, GPU, STRANGER
+
+START, END = "2026-11-20T00:00:00Z", "2026-11-20T02:00:00Z"
+OF_CHILD, OF_PARENT = 950_001, 950_002
+OUTSIDER = 61_010
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lent(own_bank: Bank) -> None:
+    """chem_sub, of which the stranger is a member, may use chem_qmc's gpu, has used up its storage,
+    and nobody used its tape.
+    """
+    client = Client(parse_address(own_bank.unix))
+    client.post("/project", {"gname": "chemsub", "gid": 50_020, "account": "chem_sub", "parent": 1})
+    client.put(f"/project/3/member/{STRANGER}", {"role": "member"})
+    client.patch(f"/alloc/{GPU}", {"shared": True, "comment": "for the child"})
+    for resource, amount in (("storage", 6_000), ("tape", 600_000)):
+        terms = {
+            "start": "2026-01-01",
+            "end": "2027-01-01",
+            "amount": amount,
+            "shared": True,
+            "comment": "for the child",
+        }
+        client.post(
+            "/alloc", {"account": "chem_qmc", "resource": resource, "category": "research", **terms}
+        )
+    for job, account, amount in ((OF_CHILD, "chem_sub", 4_000), (OF_PARENT, "chem_qmc", 2_000)):
+        report = {
+            "cluster": "darwin",
+            "job_id": job,
+            "submitted": parse_instant(START) - 60,
+            "owner_uid": DANA,
+            "account": account,
+            "partition": "idle-std",
+            "resource": "storage",
+            "start": parse_instant(START),
+            "time_limit": 7_200,
+            "amount": amount,
+        }
+        client.post("/job", {"do": "hold", **report})
+        client.post(
+            "/job",
+            {
+                "do": "complete",
+                "end": parse_instant(END),
+                "elapsed": 7_200,
+                "state": "COMPLETED",
+                **report,
+            },
+        )
+
+
+@pytest.fixture
+def here(
+    own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
+    return runner(main.run, capsys)
+
+
+@pytest.mark.parametrize("uid", [STRANGER, AYLA])
+def test_what_a_balance_points_to_answers_whoever_is_told(here: Run, uid: int) -> None:
+    words = ("balance", "-r", "gpu,storage,tape", "--as", uid, "--json")
+    warnings = json.loads(here(*words).out)["warnings"]
+    assert [each.partition("  ")[0] for each in warnings] == [
+        "! chem_qmc/gpu: at this pace empty in 12 days.",
+        "!! chem_qmc/storage: empty; new jobs are refused.",
+        "! chem_qmc/tape: under-used, 40 days left.",
+    ]
+    for each in warnings:
+        said = here(*shlex.split(each.partition("See: fairbank ")[2]), "--as", uid)
+        assert (said.code, "error" in said.err) == (0, False), each
+
+
+def test_who_used_up_what_is_shared_is_told_as_far_as_it_concerns_one(here: Run) -> None:
+    words = ("usage", "--alloc", 4, "-S", "2026-01-01", "--json", "--as")
+    assert [row["charged"] for row in json.loads(here(*words, STRANGER).out)["data"]] == [4_000]
+    assert [row["charged"] for row in json.loads(here(*words, AYLA).out)["data"]] == [6_000]
+
+
+def test_jobs_and_usage_of_a_child_are_its_own_whoever_paid(here: Run) -> None:
+    def jobs(*words: object) -> list[tuple[str, int]]:
+        return [
+            (row["account"], row["job_id"])
+            for row in json.loads(here("jobs", "--json", *words).out)["data"]
+        ]
+
+    child, parent = ("chem_sub", OF_CHILD), ("chem_qmc", OF_PARENT)
+    assert jobs("-A", "chem_sub", "--as", STRANGER) == [child]
+    assert jobs("-A", "chem_sub") == [child]
+    assert jobs("-A", "chem_qmc", "-j", f"{OF_CHILD},{OF_PARENT}", "--as", AYLA) == [parent]
+    assert jobs("--alloc", 4, "--as", AYLA) == [parent, child]
+    assert jobs("--alloc", 4, "--as", STRANGER) == [child]
+    for uid in (STRANGER, 0):
+        assert [
+            row["charged"]
+            for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", uid).out)[
+                "data"
+            ]
+        ] == [4_000]
+
+
+def test_the_parents_people_find_a_child_by_its_name_as_far_as_they_paid(here: Run) -> None:
+    assert [
+        row["job_id"]
+        for row in json.loads(here("jobs", "-a", "-A", "chem_sub", "--json", "--as", AYLA).out)[
+            "data"
+        ]
+    ] == [OF_CHILD]
+    assert [
+        row["charged"]
+        for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", AYLA).out)["data"]
+    ] == [4_000]
+    for words in (
+        ("jobs", "-a", "--failed"),
+        ("jobs", "-a", "--refused"),
+        ("usage", "-S", "2026-11-21"),
+    ):  # nothing of that kind
+        assert here(*words, "-A", "chem_sub", "--as", AYLA).code == 0, words
+    for command in ("jobs -a", "jobs -a --refused", "usage"):  # nothing of theirs
+        said, unknown = (
+            here(*command.split(), "-A", account, "--as", OUTSIDER)
+            for account in ("chem_sub", "chem_sux")
+        )
+        assert (said.code, said.err.replace("chem_sub", "chem_sux")) == (3, unknown.err), command
+
+
+def test_a_child_asking_for_its_parents_statement_is_told_whose_it_is(here: Run) -> None:
+    said = here("statement", 4, "--as", STRANGER)
+    assert (said.code, "allocation 4 is your parent project's" in said.err) == (4, True)
+    assert (
+        here(
+            *shlex.split(said.err.partition("see what yours used of it: fairbank ")[2]),
+            "--as",
+            STRANGER,
+        ).code
+        == 0
+    )
+    assert here("statement", 4, "--as", OUTSIDER).code == 3

@@ -1,0 +1,115 @@
+"""Stories of people who reach the bank: over the network, by a short name, while it starts; and how
+often they ask it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairbank.rest.client import Client
+from tests.cli.conftest import Run
+from tests.cli.served_site import Bank, served
+from tests.cli.site import AYLA, JORGE
+from tests.support.munge import Munged
+
+
+def test_a_link_under_a_short_name_is_that_command(bank: Bank, tmp_path: Path) -> None:
+    link = tmp_path / "sbalance"
+    link.symlink_to(Path(sys.executable).parent / "fairbank")
+    environment = {"FAIRBANK_SERVER": bank.unix, "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [str(link), "-n", "-P", "-o", "PROJECT"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["bio_fold", "chem_qmc", "chem_qmc"]
+
+
+def test_the_bank_is_asked_in_as_few_words_as_it_takes(
+    fairbank: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    answer = Client._ask
+
+    def noting(self: Client, method: str, target: str, *rest: object) -> dict[str, object]:
+        asked.append(target.partition("?")[0])
+        return answer(self, method, target, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Client, "_ask", noting)
+    fairbank("balance")
+    assert asked == ["/balance"]
+    asked.clear()
+    fairbank()
+    assert asked == ["/whoami", "/balance", "/job", "/failure"]
+
+
+def test_status_and_whoami(fairbank: Run, bank: Bank) -> None:
+    assert fairbank("status").out.startswith(f"bank ok at {bank.unix}")
+    said = fairbank("whoami", "--as", JORGE).out
+    assert "61002" in said
+    assert "member of chem_qmc, member of bio_fold" in said
+    assert json.loads(fairbank("whoami", "--json", "--as", AYLA).out)["data"][0]["roles"] == [
+        {"project": 1, "role": "pi"}
+    ]
+
+
+def test_status_waits_for_a_bank_that_is_about_to_answer(
+    fairbank: Run, bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = tmp_path / "late.sock"
+    monkeypatch.setattr(
+        "fairbank.cli.commands.bank.status.time.sleep",
+        lambda seconds: late.symlink_to(bank.unix.removeprefix("unix:")),
+    )
+    assert fairbank("status", "--server", f"unix:{late}").code == 6
+    assert fairbank("status", "--server", f"unix:{late}", "--wait", "0").code == 6
+    assert fairbank("status", "--server", f"unix:{late}", "--wait").out.startswith("bank ok at")
+
+
+def test_over_the_network_with_a_token(
+    fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+) -> None:
+    surroundings.setenv("FAIRBANK_TOKEN_FILE", bank.token_file)
+    assert "61001" in fairbank("whoami", "--server", bank.http).out
+    assert fairbank("balance", "--server", bank.http).out.count("chem_qmc") == 2
+    assert "bio_fold" not in fairbank("--server", bank.http).out
+
+
+def test_over_the_network_with_neither_token_nor_munge(
+    fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+) -> None:
+    surroundings.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
+    told = fairbank("balance", "--server", bank.http)
+    said = " ".join(told.err.split())
+    assert told.code == 6
+    assert "field: token_file" in said
+    assert "FAIRBANK_TOKEN_FILE; fairbank token create makes one" in said
+    assert "install libmunge2" in said
+
+
+def test_whether_the_bank_answers_is_told_to_anybody(
+    fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+) -> None:
+    surroundings.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
+    assert fairbank("status", "--server", bank.http).out.startswith(f"bank ok at {bank.http}")
+
+
+def test_over_the_network_with_munge(
+    fairbank: Run, munged: Munged, surroundings: pytest.MonkeyPatch
+) -> None:
+    surroundings.setenv("FAIRBANK_MUNGE_SOCKET", str(munged.socket))
+    surroundings.setenv("FAIRBANK_LIBMUNGE", str(munged.libmunge))
+    with served(CENTRE_MUNGE=str(munged.socket), CENTRE_LIBMUNGE=str(munged.libmunge)) as other:
+        assert "superuser" in fairbank("whoami", "--server", other.http).out
+        surroundings.setenv("FAIRBANK_SERVER_NAME", "another-bank")
+        wrong = fairbank("whoami", "--server", other.http)
+        assert wrong.code == 4
+        assert "server name" in wrong.err

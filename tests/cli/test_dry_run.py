@@ -1,0 +1,406 @@
+"""Stories of `--dry-run`: every command that writes asks the bank, shows what then really happens,
+and is refused what would be refused.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbank.rest.client import Client, parse_address
+from tests.cli.conftest import Run
+from tests.cli.output_values import available, entry_of, told
+from tests.cli.served_site import Bank
+from tests.cli.site import AYLA, BIO, CHEM, CPU, DANA, FOLD, GPU, JORGE, MINH, STRANGER
+from tests.cli.test_conventions import WRITING
+
+pytestmark = pytest.mark.usefixtures("changing")
+X = ("--reason", "x")
+LAB = "labdry"
+
+
+class Books:
+    """What is written in the centre's books, for whoever looks without leaving a trace."""
+
+    def __init__(self, bank: Bank) -> None:
+        self._client = Client(parse_address(bank.unix))
+
+    def heads(self) -> object:
+        """The last link of every book, and how many entries there are."""
+        return self._client.get("/audit", {"limit": 1_000})["data"]
+
+    def entries(self) -> int:
+        found: Any = self.heads()
+        return int(found["entries"])
+
+
+@pytest.fixture
+def books(own_bank: Bank) -> Books:
+    return Books(own_bank)
+
+
+@pytest.fixture(scope="module")
+def ready() -> set[str]:
+    """Of which centres a story may count on `LAB`."""
+    return set()
+
+
+@pytest.fixture(autouse=True)
+def lab(changing: Run, ready: set[str], own_bank: Bank) -> None:
+    """A project that nobody uses, a removed one, an allocation after FOLD, a frozen one, and one
+    that was ended.
+    """
+    if own_bank.unix not in ready:
+        ready.add(own_bank.unix)
+        told(changing("project", "create", LAB, "--gid", 50_070, "--parent", "chem_qmc"))
+        told(changing("project", "create", "gone", "--gid", 50_071))
+        told(changing("project", "remove", "gone"))
+        told(
+            changing(
+                "alloc",
+                "create",
+                "-A",
+                "bio_fold",
+                "-r",
+                "gpu",
+                "--start",
+                "2028-01-01",
+                "--end",
+                "2029-01-01",
+                *X,
+            )
+        )
+        told(
+            changing(
+                "alloc",
+                "create",
+                "-A",
+                "bio_fold",
+                "-r",
+                "cpu",
+                "--start",
+                "2026-01-01",
+                "--end",
+                "2029-01-01",
+                *X,
+            )
+        )
+        told(changing("alloc", "freeze", FROZEN, *X))
+
+
+LATER, FROZEN = 4, 5
+
+REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
+    (("deposit", CPU, 1, *X, "--as", JORGE), 4, "you may not deposit here"),
+    (("deposit", CPU, 1, *X, "--as", DANA), 3, f"there is no allocation {CPU}"),
+    (("withdraw", GPU, 9_999_999, *X), 5, "there is not so much unused credit to take out"),
+    (("transfer", GPU, FOLD, 9_999_999, *X), 5, "there is not so much unused credit to take out"),
+    (("transfer", CPU, GPU, 1, *X), 7, "credit moves only between allocations of one resource"),
+    (("transfer", GPU, FOLD, 1, *X, "--as", AYLA), 3, f"there is no allocation {FOLD}"),
+    (("refund", 701_002, 601, *X, "--as", AYLA), 4, "you may not refund here"),
+    (("refund", 701_002, 99_999, *X), 5, "left of its charge"),
+    (("refund", 701_002, 1, *X, "--as", STRANGER), 3, "there is no job 701002"),
+    (("undo", 999_999, *X), 3, "there is no entry 999999"),
+    (("alloc", "create", "-A", "chem_qmc", "-r", "cpu", "--end", "2027-09-01", *X), 7, "overlaps"),
+    (("alloc", "create", "-A", "gone", "-r", "cpu", "--end", "2027-09-01", *X), 7, "was removed"),
+    (
+        (
+            "alloc",
+            "create",
+            "-A",
+            "chem_qmc",
+            "-r",
+            "fpga",
+            "--end",
+            "2027-09-01",
+            *X,
+            "--as",
+            AYLA,
+        ),
+        4,
+        "you may not make allocations here",
+    ),
+    (
+        ("alloc", "create", "-A", "chem_qmc", "-r", "Not A Name", "--end", "2027-09-01", *X),
+        2,
+        "resource",
+    ),
+    (("alloc", "set", FOLD, "--end", "2028-06-01", *X), 7, "overlaps"),
+    (
+        ("alloc", "set", FOLD, "--shared", *X, "--as", DANA),
+        4,
+        "you may not change allocations here",
+    ),
+    (("alloc", "extend", FOLD, "2028-06-01", *X), 7, "overlaps"),
+    (("alloc", "freeze", FROZEN, *X), 7, "is frozen already"),
+    (("alloc", "freeze", FOLD, *X, "--as", AYLA), 3, f"there is no allocation {FOLD}"),
+    (("alloc", "thaw", CPU, *X), 7, "is active already"),
+    (("alloc", "reopen", CPU, *X), 7, "is active already"),
+    (("alloc", "end", 999, *X), 3, "there is no allocation 999"),
+    (("alloc", "close", CPU, *X, "--as", AYLA), 4, "you may not change allocations here"),
+    (
+        ("alloc", "cap", CPU, AYLA, 5, "--as", AYLA),
+        4,
+        "nobody gives or takes a role at or above their own",
+    ),
+    (("alloc", "cap", CPU, MINH, 5, "--as", JORGE), 4, "you may not cap users here"),
+    (("project", "create", "other", "--gid", 50_070), 7, "has gid 50070"),
+    (("project", "create", "gone", "--gid", 50_079), 7, "was removed"),
+    (
+        ("project", "create", "other", "--gid", 50_079, "--as", AYLA),
+        4,
+        "you may not enter projects here",
+    ),
+    (("project", "create", "not a name", "--gid", 50_079), 2, "not a name"),
+    (("project", "set", LAB, "--gid", 50_071), 7, "has gid 50071"),
+    (("project", "set", "chem_qmc", "-A", "chem"), 7, "has, or had, an allocation"),
+    (("project", "set", "chem_qmc", "--parent", LAB), 7, "or under it"),
+    (("project", "set", LAB, "--no-parent", "--as", AYLA), 3, LAB),
+    (("project", "remove", "chem_qmc"), 7, "the project is still in use"),
+    (
+        ("project", "remove", "chem_qmc", "--as", AYLA),
+        4,
+        "you may not change or remove projects here",
+    ),
+    (("project", "remove", BIO, "--as", AYLA), 3, "there is no project"),
+    (("project", "add-user", "gone", AYLA), 7, "was removed"),
+    (
+        ("project", "add-user", "chem_qmc", DANA, "--as", JORGE),
+        4,
+        "you may not add or remove members here",
+    ),
+    (("project", "add-user", CHEM, DANA, "--as", DANA), 3, "there is no project"),
+    (("project", "remove-user", "chem_qmc", STRANGER), 3, f"user {STRANGER} in project {CHEM}"),
+    (("token", "create", "x", "--scopes", "wrong"), 2, "'wrong' is not a scope"),
+    (("token", "create", "x", "--days", 9_999), 2, "days"),
+    (("token", "create", "x", "--as", AYLA), 4, "tokens are not made while acting as another user"),
+    (("token", "revoke", 999), 3, "there is no valid token 999"),
+)
+
+
+def command_of(words: tuple[object, ...]) -> str:
+    return (
+        " ".join(map(str, words[:2]))
+        if words[0] in ("alloc", "project", "token")
+        else str(words[0])
+    )
+
+
+def test_there_is_a_story_of_every_command_that_writes() -> None:
+    assert {command_of(words) for words, *_ in REFUSED} == WRITING
+    assert {command_of(words) for words, _ in ALLOWED} == WRITING - {"undo"}  # which has its own
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "no"),
+    REFUSED,
+    ids=lambda each: " ".join(map(str, each)) if isinstance(each, tuple) else "",
+)
+def test_what_would_be_refused_is_refused_in_the_same_words(
+    changing: Run, books: Books, words: tuple[object, ...], code: int, no: str
+) -> None:
+    before = books.heads()
+    dry = changing(*words, "--dry-run")
+    assert (
+        "--as" in words or books.heads() == before
+    )  # acting as another user is journalled, whatever for
+    real = changing(*words)
+    assert (dry.code, dry.out, dry.err) == (real.code, "", real.err) == (code, "", dry.err)
+    assert no in " ".join(dry.err.split())
+
+
+ALLOWED: tuple[tuple[tuple[object, ...], list[str]], ...] = (
+    (("deposit", GPU, 10, *X), ["deposit"]),
+    (("withdraw", GPU, 10, *X), ["withdraw"]),
+    (("transfer", FOLD, GPU, "10.5", *X), ["transfer-out", "transfer-in"]),
+    (("refund", 701_001, 3, *X), ["refund"]),
+    (("refund", 701_001, *X), ["refund"]),
+    (
+        (
+            "alloc",
+            "create",
+            "-A",
+            LAB,
+            "-r",
+            "gpu",
+            "--end",
+            "2027-09-01",
+            "--amount",
+            7,
+            "--credit-limit",
+            3,
+            *X,
+        ),
+        ["open", "deposit"],
+    ),
+    (
+        (
+            "alloc",
+            "create",
+            "-A",
+            LAB,
+            "-r",
+            "cpu",
+            "--start",
+            "2028-01-01",
+            "--end",
+            "2028-09-01",
+            "--shared",
+            *X,
+        ),
+        ["open"],
+    ),
+    (("alloc", "set", LATER, "--credit-limit", 5, "--shared", *X), ["terms"]),
+    (("alloc", "extend", LATER, "2029-06-01", *X), ["terms"]),
+    (("alloc", "thaw", FROZEN, *X), ["terms"]),
+    (("alloc", "freeze", FROZEN, *X), ["terms"]),
+    (("alloc", "end", FROZEN, *X), ["terms"]),
+    (("alloc", "reopen", FROZEN, "--end", "2029-01-01", *X), ["terms"]),
+    (("alloc", "close", FROZEN, *X), ["terms"]),
+    (("alloc", "cap", CPU, MINH, 100), ["cap"]),
+    (("alloc", "cap", CPU, MINH, "none", *X), ["cap"]),
+    (("project", "create", "fresh", "--gid", 50_072), ["project"]),
+    (
+        ("project", "set", "fresh", "--gid", 50_073, "-A", "fresher", "--parent", "chem_qmc", *X),
+        ["project"],
+    ),
+    (("project", "set", "gone", "--restore", *X), ["project"]),
+    (("project", "remove", "gone"), ["project"]),
+    (("project", "add-user", "chem_qmc", DANA, "--role", "coordinator"), ["member"]),
+    (("project", "remove-user", "chem_qmc", DANA), ["member"]),
+    (("token", "create", "x", "--scopes", "read,write", "--days", 3), ["token"]),
+    (("token", "revoke", 1), ["token"]),
+)
+
+
+@pytest.mark.parametrize(("words", "kinds"), ALLOWED, ids=lambda each: " ".join(map(str, each)))
+def test_what_would_be_done_is_shown_and_leaves_the_books_as_they_are(
+    changing: Run, books: Books, words: tuple[object, ...], kinds: list[str]
+) -> None:
+    heads = books.heads()
+    shown = told(changing(*words, "--dry-run"))
+    rows = json.loads(told(changing(*words, "--dry-run", "--json")))
+    assert books.heads() == heads
+    assert shown.startswith("Nothing is changed. This would be posted:\n")
+    assert (rows["schema"], [row["kind"] for row in rows["data"]]) == ("fairbank.entry/1", kinds)
+    before = books.entries()
+    done = json.loads(told(changing(*words, "--json")))["data"]
+    assert books.entries() == before + len(rows["data"])
+    last = rows["data"][0] if kinds[0] == "transfer-out" else rows["data"][-1]
+    assert last["available"] in (None, done.get("available"))
+    for same in {"account", "resource"} & done.keys():
+        assert last[same] == done[same]
+    if kinds[0] not in ("project", "member", "token"):
+        number = done["id"] if kinds[0] in ("open", "terms") else done["allocation"]
+        written = json.loads(told(changing("statement", number, "--limit", 0, "--json")))["data"][
+            -1
+        ]
+        for same in (
+            "deposited",
+            "charged",
+            "held",
+            "credit_limit",
+            "available",
+            "comment",
+            "kind",
+        ):
+            assert written[same] == last[same], same
+
+
+def seen(changing: Run, *words: object) -> str:
+    """The one line of a dry run's table, its blanks folded."""
+    return " ".join(told(changing(*words, "--dry-run")).splitlines()[-1].split())
+
+
+def test_people_read_in_a_dry_run_what_it_is_about(changing: Run) -> None:
+    assert seen(
+        changing, "alloc", "set", LATER, "--start", "2028-02-01T00:00Z", "--not-shared", *X
+    ).startswith(f"terms {LATER} bio_fold gpu ")
+    assert "start 2028-01-31 19:00:00" in seen(
+        changing, "alloc", "set", LATER, "--start", "2028-02-01T00:00Z", *X
+    )
+    assert "uid 61003, cap 5" in seen(changing, "alloc", "cap", GPU, MINH, 5).replace(
+        "cap 5, uid 61003", "uid 61003, cap 5"
+    )
+    assert seen(changing, "project", "add-user", "bio_fold", MINH, "--role", "pi").startswith(
+        "member bio_fold project 2, uid 61003, role pi"
+    )
+    assert seen(changing, "project", "create", "nothing", "--gid", 9).startswith(
+        "project nothing gname nothing, gid 9, account nothing"
+    )
+    opened = seen(
+        changing,
+        "alloc",
+        "create",
+        "-A",
+        LAB,
+        "-r",
+        "tape",
+        "--start",
+        "2028-01-01",
+        "--end",
+        "2028-09-01",
+        *X,
+    )
+    assert opened.startswith(f"open {LAB} tape 0 category research, start 2028-01-01")
+    assert "job 701002, cluster darwin" in seen(changing, "refund", 701_002, 1, *X)
+    assert "label x, scopes read,write, expires 20" in seen(
+        changing, "token", "create", "x", "--scopes", "write,read"
+    )
+
+
+def test_what_was_carried_out_or_is_so_already_would_post_nothing(changing: Run) -> None:
+    keyed = ("deposit", GPU, 1, *X, "--idempotency-key", "dry-17")
+    told(changing(*keyed))
+    told(changing("project", "add-user", "chem_qmc", 4_713))
+    for words in (
+        keyed,
+        ("project", "add-user", "chem_qmc", 4_713),
+        ("project", "create", LAB, "--gid", 50_070, "--parent", "chem_qmc"),
+    ):
+        said = changing(*words, "--dry-run")
+        assert told(said) == ""
+        assert (
+            "Nothing would be posted: this was carried out before, or is so already."
+            in " ".join(said.err.split())
+        )
+        assert json.loads(told(changing(*words, "--dry-run", "--json")))["data"] == []
+    told(changing("withdraw", GPU, 1, "--reason", "back"))
+
+
+def test_a_dry_run_tells_the_entries_that_the_bank_would_write(changing: Run) -> None:
+    left = {number: available(changing, number) for number in (GPU, FOLD)}
+    rows = json.loads(told(changing("transfer", FOLD, GPU, "10.5", *X, "--dry-run", "--json")))[
+        "data"
+    ]
+    assert [
+        (row["kind"], row["allocation"], row["account"], row["amount"], row["available"])
+        for row in rows
+    ] == [
+        ("transfer-out", FOLD, "bio_fold", 630, left[FOLD] - 630),
+        ("transfer-in", GPU, "chem_qmc", 630, left[GPU] + 630),
+    ]
+
+
+def test_a_dry_run_of_a_token_makes_no_file_but_says_if_it_could_not(
+    changing: Run, tmp_path: Path
+) -> None:
+    there, free = tmp_path / "there", tmp_path / "free"
+    there.touch()
+    words = ("token", "create", "x", "--output")
+    assert changing(*words, there, "--dry-run").err == changing(*words, there).err != ""
+    assert "secret" not in told(changing(*words, free, "--dry-run"))
+    assert not free.exists()
+
+
+def test_a_dry_run_of_undo_asks_once_and_tells_all(changing: Run, books: Books) -> None:
+    number = entry_of(changing("alloc", "cap", CPU, JORGE, 5))
+    heads = books.heads()
+    assert f"cap none, undoes {number}" in seen(changing, "undo", number, *X).replace(
+        ", uid 61002", ""
+    )
+    assert books.heads() == heads
+    told(changing("undo", number, *X))

@@ -1,0 +1,131 @@
+"""A bank with bad intentions, or names with bad characters: nothing of it reaches a terminal or a
+spreadsheet as anything but text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from fairbank.rest.client import Address
+from fairbank.rest.client.answers import read_answer
+from tests.cli.conftest import Run
+
+EVIL = "\x1b[31mred\x07\u202e\x9b2J|,\r"
+TARGETS = frozenset(
+    "account gname resource category partition cluster comment outcome detail user label reason"
+    " group remedies what".split()
+)
+COMMANDS = (
+    *(
+        "",
+        "balance",
+        "balance -l",
+        "usage -S 2026-01-01",
+        "statement 1 -S 2026-01-01",
+        "jobs -a -l",
+        "jobs --refused -a -l",
+    ),
+    *(
+        "alloc list -l",
+        "alloc show 1",
+        "project list",
+        "project show 1",
+        "whoami",
+        "deposit 1 1 --reason x",
+        "alloc show 99",
+    ),
+    *(
+        "deposit 1 1 --reason x --dry-run",
+        "withdraw 2 10k --reason x",
+        "refund 812301 --reason x --dry-run",
+    ),
+    "quote -A chem_qmc -M darwin -p idle-std -t 60",
+)
+
+
+def spoilt(value: Any, key: str = "") -> Any:
+    """The answer with something nasty in every text that is for people."""
+    if isinstance(value, dict):
+        return {name: spoilt(each, name) for name, each in value.items()}
+    if isinstance(value, list):
+        return [spoilt(each, key) for each in value]
+    return f"={value}{EVIL}" if isinstance(value, str) and key in TARGETS else value
+
+
+@pytest.fixture
+def evil(changing: Run, surroundings: pytest.MonkeyPatch) -> Run:
+    """The commands against such a bank."""
+
+    def spoiling(status: int, body: bytes, address: Address) -> dict[str, Any]:
+        return read_answer(status, json.dumps(spoilt(json.loads(body))).encode(), address)
+
+    surroundings.setattr("fairbank.rest.client.client.read_answer", spoiling)
+    return changing
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_nothing_reaches_the_terminal_but_text(evil: Run, words: str) -> None:
+    for form in ([], ["--json"], ["--csv"], ["-P"]) if words else ([],):
+        said = evil(*words.split(), *form)
+        told = said.out + said.err
+        assert said.code in (0, 2, 3, 5), told
+        assert "should not have happened" not in told
+        assert all(each.isprintable() for each in told.replace("\n", ""))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "balance",
+        "jobs -a",
+        "jobs --refused -a",
+        "alloc list",
+        "project list",
+        "statement 1 -S 2026-01-01",
+    ],
+)
+def test_no_cell_is_a_formula_or_two_cells(evil: Run, words: str) -> None:
+    rows = list(csv.reader(io.StringIO(evil(*words.split(), "--csv").out)))
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert not [cell for row in rows for cell in row if cell[:1] in ("=", "+", "@")]
+    lines = evil(*words.split(), "-P").out.splitlines()
+    assert len({line.count("|") for line in lines}) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{}",
+        "[]",
+        "null",
+        '{"data": 5}',
+        '{"as_of": "x"}',
+        '{"data": [{}]}',
+        '{"data": {"x": 1}}',
+        "<html>",
+    ],
+)
+def test_an_answer_of_another_shape_is_no_traceback(
+    fairbank: Run, surroundings: pytest.MonkeyPatch, answer: str
+) -> None:
+    surroundings.setattr(
+        "fairbank.rest.client.client.read_answer",
+        lambda status, body, address: read_answer(200, answer.encode(), address),
+    )
+    for words in (
+        [],
+        ["balance"],
+        ["jobs", "-a"],
+        ["statement", "1"],
+        ["whoami"],
+        ["usage"],
+        ["status"],
+    ):
+        said = fairbank(*words)
+        assert said.code in (0, 1, 6)
+        assert "Traceback" not in said.err

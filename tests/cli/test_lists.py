@@ -1,0 +1,200 @@
+"""Stories of people who look at lists: what they may see, how they may have it, and the exit codes
+that scripts live by.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.output_values import numbers
+from tests.cli.site import AYLA, DANA, JORGE, MINH, STRANGER
+
+READING = {
+    "balance": ["balance"],
+    "usage": ["usage", "-S", "2026-01-01"],
+    "statement": ["statement", "1", "-S", "2026-01-01"],
+    "jobs": ["jobs", "-a"],
+    "refused": ["jobs", "--refused", "-a"],
+    "alloc": ["alloc", "list"],
+    "users": ["alloc", "users", "2"],
+    "projects": ["project", "list"],
+    "members": ["project", "show", "chem_qmc"],
+    "quote": ["quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60"],
+    "whoami": ["whoami"],
+    "tokens": ["token", "list", "-u", str(AYLA)],
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_every_list_can_be_had_in_every_form(fairbank: Run, name: str) -> None:
+    words = READING[name]
+    found = json.loads(fairbank(*words, "--json").out)
+    assert found["schema"].startswith("fairbank.")
+    assert found["schema"].endswith("/1")
+    heads = fairbank(*words, "-P", "--helpformat").out.split()
+    lines = fairbank(*words, "-P", "-l").out.splitlines()
+    assert lines[0].split("|") == heads
+    assert {line.count("|") for line in lines} == {len(heads) - 1}
+    table = list(csv.reader(io.StringIO(fairbank(*words, "--csv", "-l").out)))
+    assert table[0] == fairbank(*words, "--csv", "--helpformat").out.split()
+    assert {len(row) for row in table} == {len(heads)}
+    assert fairbank(*words, "-P", "-n").out.count("\n") == len(table) - 1
+
+
+def test_without_floats_anywhere(fairbank: Run) -> None:
+    def refuse(said: str) -> float:
+        raise AssertionError(f"a float in JSON: {said}")
+
+    for words in READING.values():
+        json.loads(fairbank(*words, "--json").out, parse_float=refuse)
+
+
+def test_everybody_sees_their_own(fairbank: Run) -> None:
+    assert (
+        json.loads(fairbank("alloc", "list", "--json", "--as", AYLA).out)["data"][0]["account"]
+        == "chem_qmc"
+    )
+    assert {
+        row["account"]
+        for row in json.loads(fairbank("balance", "--json", "--as", JORGE).out)["data"]
+    } == {"chem_qmc", "bio_fold"}
+    stranger = fairbank("balance", "--as", STRANGER)
+    assert (stranger.code, stranger.out) == (0, "")
+    assert "no active allocation" in stranger.err
+    assert fairbank("statement", "1", "--as", DANA).code == 3
+
+
+def test_an_account_that_is_none_is_told_with_what_was_meant(fairbank: Run) -> None:
+    for words in (["balance"], ["usage"], ["jobs"], ["statement"], ["alloc", "list"]):
+        said = fairbank(*words, "-A", "chem_qm", "--as", AYLA)
+        assert said.code == 3, words
+        assert "did you mean chem_qmc?" in said.err
+    assert (
+        "did you mean" not in fairbank("balance", "-A", "bio_fold", "--as", AYLA).err
+    )  # not hers: no hint that it is there
+
+
+def test_a_threshold_is_an_exit_code(fairbank: Run) -> None:
+    assert fairbank("balance", "-A", "chem_qmc", "-r", "cpu", "--threshold", "59408").code == 0
+    short = fairbank("balance", "-A", "chem_qmc", "-r", "cpu", "--threshold", "59409", "-q")
+    assert (short.code, short.err) == (5, "")
+    assert fairbank("balance", "--threshold", "1", "--as", STRANGER).code == 5
+
+
+def test_what_i_drew_myself_is_asked_for_only_when_it_is_shown(
+    fairbank: Run, surroundings: pytest.MonkeyPatch
+) -> None:
+    def mine(*words: object) -> list[list[str]]:
+        return [
+            line.split("|")
+            for line in fairbank("balance", *words, "-n", "-P", "-o", "ALLOC,MINE").out.splitlines()
+        ]
+
+    assert mine("--as", 61_002) == [["3", "0"], ["1", "9000"], ["2", "4000"]]
+    surroundings.setenv("COLUMNS", "200")
+    assert " MINE\n" in fairbank("balance").out
+    surroundings.setenv("COLUMNS", "80")
+    assert "MINE" not in fairbank("balance").out
+    assert "mine" not in fairbank("balance", "--json").out
+
+
+def test_lists_name_several_as_in_slurm(fairbank: Run) -> None:
+    assert numbers(fairbank("jobs", "-j", "812301,812344,812301", "--json")) == [812_344, 812_301]
+    both, one, other = (
+        numbers(fairbank("jobs", "-u", users, "--limit", "0", "--json"))
+        for users in (f"{AYLA},{MINH}", AYLA, MINH)
+    )
+    assert sorted(both) == sorted(one + other)
+    assert len(numbers(fairbank("jobs", "-u", f"{AYLA},{MINH}", "--limit", "2", "--json"))) == 2
+    assert numbers(fairbank("jobs", "--refused", "-j", "1,812350", "--json")) == [812_350]
+    balance = json.loads(
+        fairbank("balance", "-A", "bio_fold,chem_qmc", "-r", "gpu", "--json", "--as", JORGE).out
+    )["data"]
+    assert [(row["account"], row["resource"]) for row in balance] == [
+        ("bio_fold", "gpu"),
+        ("chem_qmc", "gpu"),
+    ]
+    allocations = json.loads(fairbank("alloc", "list", "-r", "gpu,cpu", "--json").out)["data"]
+    assert {row["resource"] for row in allocations} == {"cpu", "gpu"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["jobs", "-j", "1,,2"], 2, "words with commas between them"),
+        (["jobs", "-j", "1,x"], 2, "whole number from 0 on"),
+        (["balance", "-A", "chem_qmc,nosuch"], 3, "no project with the account 'nosuch'"),
+        (["balance", "-A", "nosuch,chem"], 3, "no project with the account 'nosuch'"),
+        (["jobs", "-j", ",".join(map(str, range(300)))], 2, "too many"),
+    ],
+)
+def test_lists_that_are_none(fairbank: Run, words: list[str], code: int, said: str) -> None:
+    told = fairbank(*words)
+    assert (told.code, told.out) == (code, "")
+    assert said in " ".join(told.err.split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["balance", "--threshold", "100"],
+        ["usage", "-S", "2026-01-01"],
+        ["alloc", "list"],
+        ["jobs"],
+        ["jobs", "--refused"],
+    ],
+    ids=" ".join,
+)
+def test_every_name_of_a_list_is_one_that_the_bank_knows(fairbank: Run, command: list[str]) -> None:
+    assert fairbank(*command, "-A", "chem_qmc,bio_fold").code in (0, 5)
+    told = fairbank(*command, "-A", "chem_qmc,nosuch")
+    assert (told.code, told.out) == (3, "")
+    assert "no project with the account 'nosuch'" in " ".join(told.err.split())
+    if "jobs" in command:
+        return
+    assert fairbank(*command, "-r", "cpu,gpu").code in (0, 5)
+    for resources in ("bogus", "cpu,bogus"):
+        told = fairbank(*command, "-r", resources)
+        assert (told.code, told.out) == (3, "")
+        assert "there is no resource 'bogus'" in " ".join(told.err.split())
+        assert "one of cpu, gpu" in told.err
+
+
+@pytest.mark.parametrize("spelling", ["-M", "--clusters", "--cluster"])
+def test_a_cluster_is_named_in_either_spelling(fairbank: Run, spelling: str) -> None:
+    assert len(numbers(fairbank("jobs", "-a", spelling, "darwin", "--json"))) == 12
+    unknown = fairbank("jobs", "-a", spelling, "nosuch", "--json")
+    assert (unknown.code, "there is no cluster 'nosuch'" in unknown.err) == (3, True)
+    assert (
+        fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", spelling, "darwin").code
+        == 0
+    )
+    assert "--cluster " not in fairbank("jobs", "--help").out
+
+
+def test_usual_columns_of_ones_own(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
+    surroundings.setenv("FAIRBANK_FORMAT_BALANCE", "PROJECT,AVAILABLE%12")
+    assert fairbank("balance", "-r", "cpu").out.splitlines()[2:] == [
+        "PROJECT      AVAILABLE",
+        "chem_qmc         59408",
+    ]
+    assert fairbank("balance", "-P").out.startswith(
+        "PROJECT|RESOURCE|GRANTED|"
+    )  # scripts get what they always got
+    assert fairbank("balance", "-o", "ALLOC", "-n").out.split() == ["3", "1", "2"]
+
+
+def test_who_is_named_twice_is_counted_once(fairbank: Run) -> None:
+    assert numbers(fairbank("jobs", "-u", f"{AYLA},0{AYLA}", "--json")) == numbers(
+        fairbank("jobs", "-u", AYLA, "--json")
+    )
+    once, twice = (
+        fairbank("usage", "-u", users, "-S", "2026-01-01", "--csv").out
+        for users in (AYLA, f"{AYLA},0{AYLA}")
+    )
+    assert twice == once

@@ -1,0 +1,211 @@
+"""`prio --check`: what a real Slurm said of priorities, beside the same computed from its other
+answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, Said
+from tests.support.fairshare_recordings import printed, said_more
+from tests.support.recorded_slurm import Recorded
+
+FILES = {
+    "sshare": "sshare-everything",
+    "sprio": "sprio-everything",
+    "config": "config",
+    "jobs": "jobs",
+    "partitions": "partitions",
+}
+
+
+@pytest.fixture
+def ask(fairbank: Run, tmp_path: Path) -> Callable[..., Said]:
+    """A folder with all that a Slurm said; `changed` has other texts for some of its files, None
+    for one that is not there.
+    """
+
+    def call(*words: object, rule: str = "fair-tree", **changed: str | None) -> Said:
+        said = (
+            {name: printed(rule, recorded) for name, recorded in FILES.items()}
+            | said_more()
+            | changed
+        )
+        for name, text in said.items():
+            if text is not None:
+                (tmp_path / f"{name}.txt").write_text(text)
+        return fairbank(*words, "--from", tmp_path)
+
+    return call
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_every_factor_of_every_job_is_what_slurm_says(ask: Callable[..., Said]) -> None:
+    said = ask("prio", "--check", "-j", "10,11,12,13,14,15,17")
+    assert (said.out, said.err, said.code) == ("8 rows computed anew: no differences\n", "", 0)
+
+
+def test_of_a_job_on_whole_nodes_slurm_knows_more_than_it_tells(ask: Callable[..., Said]) -> None:
+    said = ask("prio", "--check")
+    assert (
+        said.out
+        == "JOBSIZE of job 18 in cpu: Slurm says 616, computed 305\n9 rows computed anew: 1"
+        " difference\n"
+    )
+    assert "Not computed: 1 row of jobs whose priority was given" in said.err
+    assert "slurmctld counts all their CPUs once it has tried to place it" in plain(said.err)
+    assert said.code == 8
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "told"),
+    [
+        ("qos", ("high|100", "high|50"), []),  # it stays the highest
+        ("qos", ("low|1|", "low|200|"), ["QOS of job 12 in gpu: Slurm says 1000, computed 500"]),
+        (
+            "associations",
+            ("alice||40", "alice||50"),
+            ["ASSOC of job 10 in cpu: Slurm says 200, computed 250"],
+        ),
+        ("jobs", ("Nice=100 ", "Nice=90 "), ["NICE of job 10 in cpu: Slurm says 100, computed 90"]),
+        (
+            "partitions",
+            ("cpu=96,mem=1000G", "cpu=960,mem=1000G"),
+            ["TRES of job 11 in gpu:", "TRES of job 12 in gpu:"],
+        ),
+    ],
+)
+def test_what_was_changed_since_is_found(
+    ask: Callable[..., Said], file: str, change: tuple[str, str], told: list[str]
+) -> None:
+    text = said_more().get(file) or printed("fair-tree", FILES[file])
+    assert change[0] in text
+    said = ask("prio", "--check", "-j", "10,11,12", **{file: text.replace(*change)})
+    *lines, last = said.out.splitlines()
+    assert len(lines) == len(told)
+    for line, begins in zip(lines, told, strict=True):
+        assert line.startswith(begins)
+    assert last.startswith("4 rows computed anew: ")
+    assert ("counts from the next one on" in plain(said.err), said.code) == (
+        (True, 8) if told else (False, 0)
+    )
+
+
+def test_a_job_has_the_factor_of_its_association(ask: Callable[..., Said]) -> None:
+    said = ask("prio", "--check", "-j", "11", rule="classic")
+    assert (said.out, said.code) == ("2 rows computed anew: no differences\n", 0)
+    less = printed("classic", "sshare-everything").replace("|0.999994|", "|0.999993|")
+    said = ask("prio", "--check", "-j", "11", "-p", "cpu", rule="classic", sshare=less)
+    assert said.out.startswith(
+        "FAIRSHARE of job 11 in cpu: Slurm says 0.9999940, computed 0.9999925"
+    )
+    assert "A job has the factor that its association had at slurmctld's last tick" in plain(
+        said.err
+    )
+
+
+def test_under_accrue_always_a_job_ages_from_when_it_was_submitted(
+    ask: Callable[..., Said],
+) -> None:
+    jobs = re.sub(
+        r"(JobId=10 .*? SubmitTime=2026-11-21T)23:53", r"\g<1>22:53", printed("fair-tree", "jobs")
+    )
+    always = re.sub(
+        r"(?m)^PriorityFlags .*$", "PriorityFlags = ACCRUE_ALWAYS", printed("fair-tree", "config")
+    )
+    assert (
+        ask("prio", "--check", "-j", "10,12", jobs=jobs).out
+        == "2 rows computed anew: no differences\n"
+    )
+    said = ask("prio", "--check", "-j", "10,12", jobs=jobs, config=always).out
+    assert said.startswith("AGE of job 10 in cpu: Slurm says 0, computed 6\n")
+
+
+def test_each_row_of_a_job_that_asked_for_several_qos_has_the_factor_of_its_own(
+    ask: Callable[..., Said],
+) -> None:
+    """Newer Slurms name the QOS of a row."""
+    jobs = re.sub(r"(JobId=12 .*? QOS=)high", r"\g<1>high,normal", printed("fair-tree", "jobs"))
+    line = next(
+        each
+        for each in printed("fair-tree", "sprio-everything").splitlines()
+        if each.startswith("12 ")
+    )
+    high, without = f"{line}|wg_bio|high\n", f"{line}|wg_bio|normal\n"
+    part = f"{28_726 / (2**32 - 1):16.14f}"
+    normal = re.sub(
+        r"\|29726 *\|[\d.]+ *\|",
+        f"|28726|{part}|",
+        re.sub(r"\|1000 *\|1\.0000000 *\|(?=0 )", "|0|0.0000000|", without),
+    )
+    assert normal.count("|28726|") == normal.count("|0|0.0000000|") == 1
+    assert (
+        ask("prio", "--check", jobs=jobs, sprio=high + normal).out
+        == "2 rows computed anew: no differences\n"
+    )
+    said = ask("prio", "--check", jobs=jobs, sprio=high + without).out
+    assert said.startswith("QOS of job 12 in gpu: Slurm says 1000, computed 0\n")
+
+
+def test_nothing_is_computed_from_some_of_the_lines(ask: Callable[..., Said]) -> None:
+    said = ask(
+        "prio",
+        "--check",
+        jobs=printed("fair-tree", "jobs").replace("NumNodes=1 ", "NumNodes=some ", 20),
+    )
+    assert (said.code, said.out) == (2, "")
+    assert "! not read: scontrol show job, line " in said.err
+    assert "field: --check" in said.err
+
+
+def test_a_setting_that_is_not_there_is_named(ask: Callable[..., Said]) -> None:
+    config = "".join(
+        line
+        for line in printed("fair-tree", "config").splitlines(keepends=True)
+        if "AccountingStorageTRES" not in line
+    )
+    said = ask("prio", "--check", config=config)
+    assert (said.code, said.out) == (2, "")
+    assert "field: AccountingStorageTRES" in said.err
+
+
+@pytest.mark.parametrize("missing", ["jobs", "partitions", "nodes", "qos", "associations"])
+def test_a_file_that_is_not_there_is_named(ask: Callable[..., Said], missing: str) -> None:
+    said = ask("prio", "--check", **{missing: None})
+    assert said.code == 3
+    assert f"there is no {missing}.txt in " in plain(said.err)
+
+
+def test_what_is_asked_of_a_slurm_that_is_there(
+    fairbank: Run, tmp_path: Path, surroundings: pytest.MonkeyPatch
+) -> None:
+    slurm = Recorded(tmp_path / "slurm")
+    answers = {
+        "sshare": "sshare",
+        "sprio": "sprio",
+        "scontrol-show-config": "config",
+        "scontrol-show-job": "jobs",
+    }
+    for name, recorded in answers.items():
+        slurm.say(name, printed("fair-tree", FILES[recorded]))
+    slurm.say("scontrol-show-partition", printed("fair-tree", "partitions"))
+    slurm.say("squeue", "")
+    slurm.say("sinfo", "slurm-wlm 22.05.8\n")
+    slurm.say("scontrol-show-node", said_more()["nodes"])
+    slurm.say("sacctmgr-show-qos", said_more()["qos"])
+    slurm.say("sacctmgr-show-associations", said_more()["associations"])
+    surroundings.setenv("PATH", slurm.environment["PATH"])
+    said = fairbank("prio", "--check", "-j", "10,12")
+    assert (said.out, said.code) == ("2 rows computed anew: no differences\n", 0)
+    asked = (
+        "sacctmgr --noheader --parsable2 show associations cluster=lab"
+        " format=account,user,partition,priority"
+    )
+    assert {asked, "scontrol --all --oneliner show job"} <= set(slurm.asked)

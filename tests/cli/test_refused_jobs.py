@@ -1,0 +1,180 @@
+"""Which refusals and jobs the filters let through, where some asked for what their project has no
+allocation of.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from fairbank.cli import main
+from fairbank.cli.commands.bank import refusals, sproject
+from fairbank.core.time import parse_instant
+from fairbank.report.columns import Look
+from fairbank.report.envelope import envelope
+from fairbank.rest.client import Client, Refused, parse_address
+from tests.cli.conftest import Run, runner
+from tests.cli.output_values import numbers
+from tests.cli.served_site import Bank
+from tests.cli.site import AYLA, GPU, JORGE
+
+GPU_BEFORE_ANY, CPU_OF_NOBODY, SECOND_TRY = 900_001, 900_002, 900_003
+
+
+def test_what_was_lacking_is_one_figure_wherever_it_is_shown() -> None:
+    """The difference of the two beside it: 83253.06 would be that of the minutes, cut off."""
+    row = {"asked": 5_000_000, "available": 4_816, "shortfall": 4_995_184}
+    columns = [
+        column for column in (*refusals.COLUMNS, *sproject.FAILURE_DETAIL) if column.head == "SHORT"
+    ]
+    assert [column.cell(row, Look()) for column in columns] == ["83253.07"] * 2
+    (shown,) = envelope("x", None, None, [row], (), Look())["data"]
+    assert shown["display"] == {"asked": "83333.33", "available": "80.26", "shortfall": "83253.07"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def refused(own_bank: Bank) -> None:
+    """gpu before there was an allocation of it, cpu where there never was one, and once more than
+    was left.
+    """
+    client = Client(parse_address(own_bank.unix))
+    for job, account, partition, start in (
+        (GPU_BEFORE_ANY, "chem_qmc", "gpu-v100", "2026-06-01T00:00:00Z"),
+        (CPU_OF_NOBODY, "bio_fold", "idle-std", "2026-11-21T12:00:00Z"),
+        (SECOND_TRY, "chem_qmc", "gpu-v100", "2026-11-21T12:00:00Z"),
+    ):
+        report = {
+            "do": "hold",
+            "cluster": "darwin",
+            "job_id": job,
+            "submitted": parse_instant(start) - 60,
+            "owner_uid": JORGE,
+            "account": account,
+            "partition": partition,
+            "start": parse_instant(start),
+            "time_limit": 3600,
+            "amount": 60_000_000,
+        }
+        with pytest.raises(Refused):
+            client.post("/job", report)
+
+
+@pytest.fixture
+def here(
+    own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
+    return runner(sproject.run, capsys)
+
+
+def found(run: Run, *words: object) -> list[int]:
+    return numbers(run(*words, "--json"))
+
+
+def test_a_refusal_is_of_the_resource_that_it_asked_for(here: Run) -> None:
+    assert found(here, "failures", "-r", "gpu") == [SECOND_TRY, GPU_BEFORE_ANY, 812_350]
+    assert found(here, "failures", "-r", "cpu") == [CPU_OF_NOBODY]
+    assert found(here, "failures", "-g", "biofold") == [CPU_OF_NOBODY]
+    assert found(here, "failures", "-g", "50001", "-u", AYLA) == []
+
+
+def test_active_leaves_out_refusals_that_met_no_allocation(here: Run) -> None:
+    assert found(here, "failures", "-a") == [SECOND_TRY, 812_350]
+
+
+def test_a_frozen_allocation_is_not_active_but_its_jobs_are(changing: Run, here: Run) -> None:
+    assert changing("alloc", "freeze", GPU, "--reason", "audit").code == 0
+    try:
+        assert GPU not in [
+            row["id"] for row in json.loads(here("allocations", "-a", "--json").out)["data"]
+        ]
+        assert 812_330 in found(here, "jobs", "-a")
+    finally:
+        assert changing("alloc", "thaw", GPU, "--reason", "done").code == 0
+
+
+def test_the_limit_holds_for_refusals_of_named_jobs_and_clusters(
+    here: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fairbank = runner(main.run, capsys)
+    asked = ("jobs", "--refused", "-a", "-M", "darwin", "--limit", 2)
+    assert found(fairbank, *asked) == [SECOND_TRY, CPU_OF_NOBODY]
+    assert "There are more" in fairbank(*asked).err
+    assert found(fairbank, "jobs", "--refused", "-j", f"{GPU_BEFORE_ANY},812350") == [
+        GPU_BEFORE_ANY,
+        812_350,
+    ]
+
+
+def test_a_refusal_that_is_not_about_credit_tells_only_what_was_asked(
+    own_bank: Bank, here: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = parse_instant("2026-11-21T12:00:00Z")
+    run = {
+        "cluster": "darwin",
+        "owner_uid": AYLA,
+        "account": "chem_qmc",
+        "partition": "idle-std",
+        "amount": 10,
+    }
+    early = {
+        "do": "hold",
+        "job_id": 900_011,
+        "submitted": start,
+        "start": start + 86_400,
+        "time_limit": 60,
+    }
+    unheld = {
+        "do": "adjust",
+        "job_id": 900_012,
+        "submitted": start - 60,
+        "start": start,
+        "time_limit": 60,
+    }
+    client = Client(parse_address(own_bank.unix))
+    for each in (early, unheld):
+        with pytest.raises(Refused):
+            client.post("/job", run | each)
+    fairbank = runner(main.run, capsys)
+    words = ("jobs", "--refused", "-j", "900011,900012")
+    rows = json.loads(fairbank(*words, "--json").out)["data"]
+    assert {
+        row["reason"]: (row["asked"], row["available"], row["shortfall"]) for row in rows
+    } == dict.fromkeys(("FROM_FUTURE", "NO_HOLD"), (10, None, None))
+    explained = fairbank(*words).err
+    assert "Job 900011: " in explained
+    assert "Job 900012: " in explained
+    assert "-j JOBID" in fairbank("jobs", "--refused", "-a").err
+    chosen = (*words, "-o", "JOBID,ASKED,AVAILABLE,SHORT")
+    lines = [
+        line.split()
+        for line in fairbank(*chosen).out.splitlines()
+        if line.lstrip().startswith("9000")
+    ]
+    assert sorted(lines) == [["900011", "0.16", "-", "-"], ["900012", "0.16", "-", "-"]]
+    assert set(fairbank(*chosen, "--csv", "-n").out.splitlines()) == {
+        "900011,0.16,,",
+        "900012,0.16,,",
+    }
+    failed = here("failures", "-u", AYLA, "--detail", "--json").out
+    rows = [row for row in json.loads(failed)["data"] if row["job_id"] in (900_011, 900_012)]
+    assert [(row["asked"], row["available"], row["shortfall"]) for row in rows] == [
+        (10, None, None)
+    ] * 2
+    table = [
+        row
+        for row in csv.DictReader(
+            here("failures", "-u", AYLA, "--detail", "--csv").out.splitlines()
+        )
+        if row["JOB-ID"].startswith("9000")
+    ]
+    assert [(row["AMOUNT"], row["BALANCE"], row["SHORT"]) for row in table] == [
+        ("0.16", "", "")
+    ] * 2
+    short = fairbank(
+        "jobs", "--refused", "-j", SECOND_TRY, "-o", "ASKED,AVAILABLE,SHORT", "--csv", "-n"
+    ).out
+    assert "" not in short.strip().split(",")
+    assert here("failures", "-u", AYLA, "--detail").code == 0

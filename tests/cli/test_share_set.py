@@ -1,0 +1,114 @@
+"""`share --set` computes what would be, and options that would change nothing are refused rather
+than passed over.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, Said
+from tests.support.fairshare_recordings import printed
+
+
+@pytest.fixture
+def ask(fairbank: Run, tmp_path: Path) -> Run:
+    """What a Slurm under Fair Tree said."""
+    (tmp_path / "sshare.txt").write_text(printed("fair-tree", "sshare-everything"))
+    (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
+
+    def call(*words: object) -> Said:
+        return fairbank(*words, "--from", tmp_path)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("share", "--tree", "-o", "account"), "-o"),
+        (("share", "--tree", "-l"), "-l"),
+        (("share", "--tree", "-m"), "-m"),
+        (("share", "--json", "-n"), "-n"),
+        (("share", "--forecast", "-P"), "--forecast"),
+        (("share", "--forecast", "-p"), "--forecast"),
+        (("share", "--forecast", "--tree"), "--forecast"),
+        (("share", "--forecast", "-o", "account"), "-o"),
+        (("share", "--forecast", "--json", "-n"), "-n"),
+        (("prio", "--explain", "-l"), "-l"),
+        (("prio", "--explain", "-o", "%i"), "-o"),
+        (("prio", "--check", "-n"), "-n"),
+        (("prio", "--json", "--noheader"), "--noheader"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(
+    fairbank: Run, words: tuple[str, ...], field: str
+) -> None:
+    said = fairbank(*words)
+    assert (said.code, said.out) == (2, ""), "before Slurm is asked, which is not even there"
+    assert f"field: {field}" in said.err
+    assert "try: " in said.err
+
+
+def test_what_if_shares_were_others(ask: Run) -> None:
+    said = ask(
+        "share",
+        "-n",
+        "-A",
+        "wg_chem,biology",
+        "--set",
+        "wg_chem=161,biology=80",
+        "-o",
+        "account,rawshares,normshares,levelfs%8",
+        "-a",
+    )
+    assert said.out == (
+        "biology                      80    0.209424 0.209424 \n"
+        " biology                      1    1.000000 1.000000 \n"
+        "wg_chem                     161    0.421466 3.03e+10 \n"
+        " wg_chem                 parent    0.421466          \n"
+    )
+    assert said.err == "Computed from these shares and what users used; Slurm has others.\n"
+    assert ask("share", "--set", "nonsense=1").code == 3
+    for wrong in (
+        "wg_chem",
+        "wg_chem=",
+        "wg_chem=-1",
+        "wg_chem=2147483647",
+        "=4",
+        "=parent",
+        "wg_chem=1,wg_chem=2",
+    ):
+        assert ask("share", "--set", wrong).code == 2
+
+
+def test_what_if_an_account_stood_on_its_parents_shares(ask: Run) -> None:
+    """Its users then share with the accounts beside it: of 161 shares 20 are gone."""
+    said = ask(
+        "share",
+        "-P",
+        "-n",
+        "-A",
+        "wg_chem,wg_bio",
+        "--set",
+        "wg_chem=parent",
+        "-o",
+        "account,rawshares,normshares",
+        "-u",
+        "nobody",
+    )
+    assert said.out.splitlines() == ["wg_bio|30|0.212766", "wg_chem|parent|0.000000"]
+
+
+def test_forecasts_are_of_the_shares_that_are_tried_out(ask: Run) -> None:
+    words = ("share", "-a", "-A", "lasers")
+    assert ask(*words, "--forecast").out.splitlines()[1].split() == ["lasers", "1.46", "now", "now"]
+    then = ask(*words, "--forecast", "--set", "lasers=4")
+    assert then.code == 0
+    assert then.out.splitlines()[1].split() == ["lasers", "0.62", "4.8", "days", "8.5", "days"]
+    assert "lasers is back" not in ask(*words, "--tree").err
+    assert (
+        "lasers is back at level 1 in 4.8 days to 8.5 days"
+        in ask(*words, "--tree", "--set", "lasers=4").err
+    )

@@ -1,0 +1,121 @@
+"""The everyday commands start fast because they import little. What they import is asserted; what
+it costs is only reported.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+
+import pytest
+
+from tests.cli.served_site import Bank
+
+# Each of these costs more than it would be worth at the start of a command (10 ms of CPU and up,
+# some of them hundreds).
+FORBIDDEN = frozenset(
+    "msgspec msgpack sqlalchemy alembic litestar uvicorn uvloop psycopg jinja2 numpy asyncio"
+    " logging dataclasses inspect subprocess uuid email http urllib.parse urllib.request ssl"
+    " hashlib hmac ctypes fractions decimal pathlib shutil tempfile tomllib concurrent"
+    " multiprocessing threading difflib traceback shlex csv sqlite3 random secrets statistics"
+    " zoneinfo calendar pydoc".split()
+)
+START = "import sys; from fairbank.cli.main import run; sys.exit(run(sys.argv[1:]))"
+EVERYDAY = (
+    "--help",
+    "balance --help",
+    "-V",
+    "",
+    "balance",
+    "balance --json",
+    "jobs -a",
+    "statement 1",
+    "usage",
+)
+
+
+def started(words: list[str], bank: Bank) -> tuple[set[str], float]:
+    """What a command imported, and the CPU milliseconds that it took."""
+    before = getrusage(RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", START, *words],
+        env={
+            **os.environ,
+            "FAIRBANK_SERVER": bank.unix,
+            "HOME": "/nowhere",
+            "XDG_CONFIG_HOME": "/nowhere",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    after = getrusage(RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr[-2000:]
+    imported = {
+        line.split("|")[2].strip()
+        for line in done.stderr.splitlines()
+        if line.startswith("import time:")
+    }
+    return imported, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
+
+
+def interpreters_own() -> set[str]:
+    """What Python imports before it does anything: some environments add to it."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", ""], capture_output=True, text=True, check=True
+    )
+    return {
+        line.split("|")[2].strip()
+        for line in done.stderr.splitlines()
+        if line.startswith("import time:")
+    }
+
+
+@pytest.mark.parametrize("words", EVERYDAY)
+def test_nothing_heavy_is_imported(
+    words: str, bank: Bank, record_property: Callable[[str, object], None]
+) -> None:
+    imported, milliseconds = started(words.split(), bank)
+    record_property("cpu_ms", round(milliseconds, 1))
+    print(f"fairbank {words}: {milliseconds:.0f} ms of CPU, the timing of imports included")
+    heavy = {
+        name
+        for name in imported - interpreters_own()
+        if any(name == each or name.startswith(f"{each}.") for each in FORBIDDEN)
+    }
+    assert heavy == set()
+    rooms = {".".join(name.split(".")[:2]) for name in imported if name.startswith("fairbank.")}
+    assert rooms <= {"fairbank.cli", "fairbank.report", "fairbank.rest", "fairbank.core"}
+
+
+def test_help_speaks_to_nobody(bank: Bank) -> None:
+    imported, _ = started(["--help"], bank)
+    assert not imported & {
+        "socket",
+        "json",
+        "argparse",
+        "fairbank.rest.client",
+        "fairbank.cli.commands.bank.balance",
+    }
+
+
+# Before a small trace is simulated these would cost as much as simulating it.
+HEAVY = frozenset("msgspec numpy inspect asyncio sqlalchemy".split())
+
+
+def test_a_simulation_without_a_bank_pays_for_none(tmp_path: Path) -> None:
+    trace = tmp_path / "one.swf"
+    trace.write_text("; MaxProcs: 8\n1 0 -1 60 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1\n")
+    own = (
+        "import sys; from fairbank.cli.main import main; print(main(), *sys.modules,"
+        " file=sys.stderr)"
+    )
+    words = [sys.executable, "-c", own, "simulate", str(trace)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    succeeded, *imported = done.stderr.split()
+    assert succeeded == "0"
+    assert not HEAVY & set(imported)

@@ -1,0 +1,194 @@
+"""What is typed wrong: told in one sentence with what was meant, with the exit codes of the table,
+never with a traceback.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairbank import __version__
+from fairbank.bank.query import PAGE_MAX
+from fairbank.cli.framework.context import PAGE
+from fairbank.cli.main import COMMANDS, find
+from fairbank.core.errors import Conflict, Corrupt, Trouble, Unreachable
+from tests.cli.conftest import Run
+from tests.cli.fakes import FakeServices
+
+CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130}
+ELSEWHERE = {
+    "replay",
+    "simulate",
+    "demo",
+    "share",
+    "prio",
+}  # these would run for seconds, or ask a Slurm
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["balanse"], "did you mean balance?"),
+        (["Usage"], "did you mean usage or share?"),
+        (["alloc", "lst"], "did you mean list"),
+        (["project", "adduser", "x", "y"], "did you mean add-user"),
+        (["balance", "--jsn"], "did you mean --json"),
+        (["xyzzy"], "there is no command 'xyzzy'"),
+        (["balance", "surplus"], "'surplus' is no argument of fairbank balance"),
+        (["balance", "--units", "q"], "invalid choice: 'q'"),
+        (["jobs", "--running", "--refused"], "not allowed with"),
+        (["replay", "x.swf", "--days", "0"], "at least 1 day"),
+        (["token", "create", "x", "--days", "0"], "'0' is not a whole number from 1 on"),
+        (["token", "create", "x", "--days", "-1"], "'-1' is not a whole number from 1 on"),
+        (["jobs", "--limit", "many"], "not a whole number from 0 on"),
+        (["balance", "--watch", "1"], "not more often"),
+        (["alloc", "show"], "ALLOC"),
+        (["alloc", "show", "x"], "not a number of the bank"),
+        (["audit"], "needs a verb"),
+        (["--alll"], "did you mean --all"),
+    ],
+)
+def test_wrong_words(fairbank: Run, words: list[str], meant: str) -> None:
+    said = fairbank(*words)
+    assert said.code == 2
+    assert said.out == ""
+    assert said.err.startswith("fairbank: ")
+    assert meant in " ".join(said.err.split())
+
+
+@pytest.mark.parametrize("flag", ["-V", "--version"])
+def test_the_version(fairbank: Run, hadm: Run, flag: str) -> None:
+    assert fairbank(flag).out == f"fairbank {__version__}\n"
+    assert hadm(flag).out == f"sproject (fairbank {__version__})\n"
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])
+def test_every_command_explains_itself(fairbank: Run, name: str) -> None:
+    said = fairbank(name, "--help")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(f"fairbank {name}: ")
+    assert fairbank("help", name).out == said.out
+    if "Verbs:" in said.out:
+        verbs = [
+            line.split()[0] for line in said.out.split("Verbs:\n")[1].split("\n\n")[0].splitlines()
+        ]
+        pages = [fairbank(name, verb, "--help").out for verb in verbs]
+    else:
+        pages = [said.out]
+    for page in pages:
+        assert page.split("Examples:\n")[1].split("\n\n")[0].count("\n") == 2, "three examples"
+        assert max(map(len, page.splitlines())) <= 120
+
+
+def test_the_usage_shows_all_that_must_be_said(fairbank: Run) -> None:
+    page = fairbank("alloc", "create", "--help").out
+    assert (
+        "Usage: fairbank alloc create -A PROJECT -r NAME --end TIME --reason TEXT [OPTIONS]\n"
+        in page
+    )
+    assert (
+        "Usage: fairbank deposit ALLOC AMOUNT --reason TEXT [OPTIONS]\n"
+        in fairbank("deposit", "--help").out
+    )
+
+
+def test_the_table_is_whole(fairbank: Run) -> None:
+    shown = fairbank("--help").out
+    for entry in COMMANDS:
+        assert find(entry.name) is entry
+        assert f"\n  {entry.name} " in shown
+        assert fairbank("-h").out == fairbank("help").out == shown
+
+
+def test_options_may_stand_before_the_command(fairbank: Run) -> None:
+    assert fairbank("--json", "balance").out == fairbank("balance", "--json").out
+    assert (
+        fairbank("--units", "m", "-P", "balance", "-n").out
+        == fairbank("balance", "-n", "--units", "m", "-P").out
+    )
+
+
+def test_nobody_there_is_exit_6_with_the_way_out(fairbank: Run) -> None:
+    for words in (
+        ["balance"],
+        [],
+        ["status"],
+        ["deposit", "1", "1", "--reason", "x"],
+        ["jobs", "--refused"],
+    ):
+        said = fairbank(*words, "--server", "unix:/nowhere/bank.sock")
+        assert (said.code, said.out) == (6, "")
+        assert "fairbank serve" in said.err
+        assert "FAIRBANK_SERVER" in said.err
+
+
+@pytest.mark.parametrize(
+    ("trouble", "code"),
+    [
+        (Trouble("x"), 1),
+        (Unreachable("x"), 6),
+        (Conflict("x", field="f", remedy="r"), 7),
+        (Corrupt("x"), 8),
+        (KeyError("x"), 1),
+    ],
+)
+def test_the_exit_code_is_the_troubles(fairbank: Run, trouble: Trouble, code: int) -> None:
+    said = fairbank("doctor", services=FakeServices(trouble=trouble))
+    assert said.code == code
+    assert said.out == ""
+
+
+def test_a_bug_is_one_sentence_unless_somebody_wants_it_all(
+    fairbank: Run, surroundings: pytest.MonkeyPatch
+) -> None:
+    services = FakeServices(trouble=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
+    said = fairbank("doctor", services=services)
+    assert said.code == 1
+    assert (
+        said.err.splitlines()[0]
+        == "fairbank: this should not have happened: ZeroDivisionError: a\\x1b[31m"
+    )
+    assert "FAIRBANK_DEBUG=1" in said.err
+
+
+def test_an_interruption_is_130(fairbank: Run) -> None:
+    assert fairbank("doctor", services=FakeServices(trouble=KeyboardInterrupt())).code == 130  # type: ignore[arg-type]
+
+
+def test_whoever_stops_reading_is_not_scolded(fairbank: Run) -> None:
+    said = fairbank("doctor", services=FakeServices(trouble=BrokenPipeError()))  # type: ignore[arg-type]
+    assert (said.code, said.err) == (0, "")
+
+
+SAID = """list show create set users cap freeze add-user verify heads -A -u --me -a -j -r -o +ALLOC --json --csv -P -n -l -v -q -t -p
+    --limit --watch --by --help -S now-7days 1 2 99 chem_qmc 61001 --reason x --dry-run --units m --threshold bash -- --as --progress"""
+words = st.one_of(
+    st.sampled_from([entry.name for entry in COMMANDS if entry.name not in ELSEWHERE]),
+    st.sampled_from(SAID.split()),
+    st.text(max_size=8),
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(words, max_size=7))
+def test_no_words_whatever_give_a_traceback(changing: Run, said: list[str]) -> None:
+    if "--watch" in said or "-" in said:
+        return  # the one never ends, the other reads our own standard input
+    ended = changing(*said, services=FakeServices())
+    assert ended.code in CODES
+    assert "should not have happened" not in ended.err
+    assert ended.code == 0 or ended.err
+    assert "\x1b" not in ended.out + ended.err
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(words, max_size=5))
+def test_nor_do_they_with_hadms_command(hadm: Run, said: list[str]) -> None:
+    ended = hadm(*said)
+    assert ended.code in CODES
+    assert "should not have happened" not in ended.err
+
+
+def test_lists_are_asked_for_in_the_largest_pages_there_are() -> None:
+    assert PAGE == PAGE_MAX

@@ -1,0 +1,40 @@
+"""Clerks who ask at the same moment, and how to tell that one waits for another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from fairbank.bank.ledger import Outcome
+from fairbank.bank.wish import Request
+from fairbank.store.contract import Store
+from tests.contracts.places import Place
+from tests.contracts.site import ask
+
+Clerk = Callable[[], list[Outcome]]
+
+
+def at_once(*clerks: Clerk) -> list[Outcome]:
+    """Let all of them begin at the same moment; what they were answered, in their order."""
+    start = threading.Barrier(len(clerks))
+
+    def work(clerk: Clerk) -> list[Outcome]:
+        start.wait(30)
+        return clerk()
+
+    with ThreadPoolExecutor(len(clerks)) as pool:
+        return [outcome for answers in pool.map(work, clerks) for outcome in answers]
+
+
+def one_by_one(store: Store, *wishes: Request) -> Clerk:
+    return lambda: [outcome for wish in wishes for outcome in ask(store, wish)]
+
+
+def waiting(place: Place) -> bool:
+    return bool(
+        place.run(
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname ="
+            " current_database()"
+        )
+    )

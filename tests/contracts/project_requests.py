@@ -1,0 +1,28 @@
+"""What tests of projects ask: which there are, why something was refused, and the wish that takes
+an entry back.
+"""
+
+from __future__ import annotations
+
+from fairbank.bank.ledger import Outcome
+from fairbank.bank.project import Project
+from fairbank.bank.query import EntryQuery, Page, ProjectQuery
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.wish import Undo, undo_of
+from fairbank.store.contract import Store
+
+
+def all_projects(store: Store, removed: bool | None = None) -> list[Project]:
+    with store.reading() as reader:
+        return reader.projects(ProjectQuery(removed=removed), Page())
+
+
+def reason_of(outcome: Outcome) -> Reason:
+    assert isinstance(outcome, Refusal), outcome
+    return outcome.reason
+
+
+def undoing(store: Store, number: int) -> Undo:
+    with store.reading() as reader:
+        (entry,) = reader.entries(EntryQuery(ids=frozenset({number})), Page())
+    return undo_of(entry, project=1)

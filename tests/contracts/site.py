@@ -1,0 +1,251 @@
+"""A small centre in words: projects, allocations and runs for the tests of the stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.policy import Policy
+from fairbank.bank.project import Role
+from fairbank.bank.query import Page
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.wish import (
+    Amend,
+    Asked,
+    Charge,
+    CreateProject,
+    Deposit,
+    Hold,
+    IssueToken,
+    Open,
+    Release,
+    Request,
+    SetCap,
+    SetMember,
+)
+from fairbank.cluster.job import Run
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.store.contract import Reader, Store
+
+START, END = Instant(1_000), Instant(9_000_000)
+ALICE, BOB, CAROL, CLERK = 1001, 1002, 1003, 0
+PAGE = Page()  # the first, and of this centre the only one
+
+
+def ask(store: Store, *wishes: Request, at: int = START) -> list[Outcome]:
+    """Ask the bank over `store` for everything in one batch."""
+    return Ledger(store, Policy()).apply([Asked(wish, Instant(at), CLERK) for wish in wishes])
+
+
+def granted(store: Store, *wishes: Request, at: int = START) -> list[Done]:
+    """The same, where nothing is to be refused."""
+    outcomes = ask(store, *wishes, at=at)
+    assert not [each for each in outcomes if isinstance(each, Refusal)]
+    return [each for each in outcomes if isinstance(each, Done)]
+
+
+def project(name: str, number: int, **more: Any) -> CreateProject:
+    return CreateProject(gname=name, gid=number, account=name, **more)
+
+
+def allocation(
+    project: int,
+    deposit: int = 1_000,
+    *,
+    resource: str = "cpu",
+    start: int = START,
+    end: int = END,
+    **more: Any,
+) -> Open:
+    return Open(
+        project=project,
+        resource=resource,
+        category=more.pop("category", "startup"),
+        start=Instant(start),
+        end=Instant(end),
+        deposit=SuMinutes(deposit),
+        **more,
+    )
+
+
+def job(number: int, restart: int = 0) -> Run:
+    return Run("darwin", number, 900, restart)
+
+
+def hold(number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any) -> Hold:
+    return Hold(
+        run=more.pop("run", job(number)),
+        line=more.pop("line", (project,)),
+        resource=more.pop("resource", "cpu"),
+        owner=owner,
+        amount=SuMinutes(amount),
+        start=Instant(more.pop("start", START)),
+        until=Instant(more.pop("until", START + 3_600)),
+        partition=more.pop("partition", "standard"),
+        **more,
+    )
+
+
+def charge(number: int, amount: int, **more: Any) -> Charge:
+    return Charge(
+        run=more.pop("run", job(number)),
+        amount=SuMinutes(amount),
+        ended=Instant(more.pop("ended", START + 600)),
+        outcome=more.pop("outcome", "COMPLETED"),
+        elapsed_seconds=more.pop("elapsed_seconds", 600),
+        **more,
+    )
+
+
+def late_charge(
+    number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any
+) -> Charge:
+    """A charge of a run whose hold never arrived."""
+    line = more.pop("line", (project,))
+    return charge(
+        number,
+        amount,
+        line=line,
+        resource="cpu",
+        owner=owner,
+        start=START,
+        partition="standard",
+        **more,
+    )
+
+
+def token(
+    label: str = "laptop",
+    uid: int = ALICE,
+    scopes: tuple[str, ...] = ("agent:darwin", "read"),
+    expires: int = END,
+) -> IssueToken:
+    return IssueToken(
+        digest=b"\x00\xff'\\" + label.encode(),
+        uid=uid,
+        label=label,
+        scopes=scopes,
+        expires=Instant(expires),
+    )
+
+
+def deposits(count: int) -> list[Deposit]:
+    """So many small ones for chemistry, each under a key of its own, to make a batch large."""
+    return [
+        Deposit(allocation=2, amount=SuMinutes(1), key=f"other{number}") for number in range(count)
+    ]
+
+
+def fill(store: Store) -> None:
+    """Two projects with an allocation each: physics (1) with 1,000 SU-minutes, chemistry (2) with
+    500.
+    """
+    granted(store, project("physics", 100), project("chemistry", 200))
+    granted(store, allocation(1, 1_000), allocation(2, 500))
+
+
+def grown(store: Store) -> Store:
+    """Physics (1) with two years of CPU and a year of GPU, chemistry (2) with CPU, biology (3) with
+    none; and runs of all kinds.
+    """
+    granted(
+        store, project("physics", 100), project("chemistry", 200), project("biology", 300, parent=1)
+    )
+    granted(
+        store,
+        SetMember(project=1, uid=ALICE, role=Role.PI),
+        SetMember(project=1, uid=BOB, role=Role.MEMBER),
+    )
+    granted(store, SetMember(project=2, uid=BOB, role=Role.COORDINATOR))
+    granted(
+        store,
+        allocation(1, 1_000, start=START, end=END),
+        allocation(1, 2_000, start=END, end=2 * END, category="annual"),
+    )
+    granted(
+        store,
+        allocation(1, 300, resource="gpu", shared=True),
+        allocation(2, 500, category="annual"),
+    )
+    granted(
+        store,
+        Amend(allocation=4, project=2, resource="cpu", event=AllocationEvent.FREEZE),
+        at=START + 5,
+    )
+    granted(store, SetCap(allocation=1, uid=BOB, cap=SuMinutes(400)))
+    granted(
+        store,
+        hold(1, 100),
+        hold(2, 50, owner=BOB, partition="large"),
+        hold(3, 30, resource="gpu", start=START + 50),
+        at=START + 10,
+    )
+    granted(store, hold(4, 10, start=START + 60, until=START + 61), charge(1, 55), at=START + 20)
+    granted(
+        store, Release(run=job(2), ended=Instant(START + 30), outcome="NODE_FAIL"), at=START + 30
+    )
+    ask(
+        store,
+        hold(5, 9_999),
+        hold(6, 1, owner=CAROL, project=3),
+        hold(7, 1, owner=CAROL, project=2),
+        at=START + 40,
+    )
+    return store
+
+
+class Look:
+    """A store to be asked questions, each in a snapshot of its own."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, question: str) -> Callable[..., Any]:
+        def answer(*about: Any) -> Any:
+            with self._store.reading() as reader:
+                return getattr(reader, question)(*about)
+
+        return answer
+
+
+def numbers(rows: Sequence[Any]) -> list[int]:
+    """What an answer is known by."""
+    return [row.id for row in rows]
+
+
+def everything(reader: Reader) -> tuple[Sequence[Any], ...]:
+    """All that the books hold."""
+    return (
+        list(reader.scan_projects()),
+        list(reader.scan_members()),
+        list(reader.scan_allocations()),
+        list(reader.scan_users()),
+        list(reader.scan_runs()),
+        list(reader.scan_entries()),
+        [reader.office()],
+        reader.tokens(None),
+    )
+
+
+def contents(store: Store) -> tuple[Sequence[Any], ...]:
+    """All that the books hold, as one snapshot."""
+    with store.reading() as reader:
+        return everything(reader)
+
+
+def copied(source: Store, target: Store) -> None:
+    """Restore the one from the other, as a backup would."""
+    projects, members, allocations, users, runs, entries, (office,), tokens = contents(source)
+    with target.restoring(replace=True) as filling:
+        filling.projects(projects)
+        filling.members(members)
+        filling.allocations(allocations)
+        filling.users(users)
+        filling.runs(runs)
+        filling.entries(entries)
+        filling.office(office)
+        filling.tokens(tokens)

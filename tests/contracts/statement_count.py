@@ -1,0 +1,58 @@
+"""Counting the SQL statements that reach a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Engine, event
+
+Statements = list[str]
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
+    """The statements executed inside, by whichever way they go to the driver, without BEGIN and
+    COMMIT.
+
+    Connections of SQLite must be opened inside. One statement executed for many rows counts once.
+    """
+    seen: Statements = []
+    through_driver = psycopg.RawCursor.execute
+
+    def execute(cursor: psycopg.RawCursor[Any], query: Any, *more: Any, **options: Any) -> Any:
+        seen.append(str(query))
+        return through_driver(cursor, query, *more, **options)
+
+    def through_sqlalchemy(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if connection.dialect.name == "postgresql":
+            seen.append(statement)
+
+    def connected(connection: Any, _record: Any) -> None:
+        if hasattr(connection, "set_trace_callback"):
+            connection.set_trace_callback(seen.append)
+
+    monkeypatch.setattr(psycopg.RawCursor, "execute", execute)
+    event.listen(Engine, "before_cursor_execute", through_sqlalchemy)
+    event.listen(Engine, "connect", connected)
+    try:
+        yield seen
+    finally:
+        event.remove(Engine, "before_cursor_execute", through_sqlalchemy)
+        event.remove(Engine, "connect", connected)
+        monkeypatch.undo()
+
+
+def taken(seen: Statements) -> int:
+    """How many there were; then the counting begins anew."""
+    apart = [" ".join(statement.split())[:30] for statement in seen]
+    count = sum(
+        not kind.startswith(("BEGIN", "COMMIT", "ROLLBACK", "PRAGMA", "--"))
+        for kind, _ in groupby(apart)
+    )
+    seen.clear()
+    return count

@@ -1,0 +1,157 @@
+"""What is asked again is answered from the books: keys, reports, runs and whole batches."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fairbank.bank.ledger import Done, judge
+from fairbank.bank.needs import needs_of
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.run import RunState
+from fairbank.bank.wish import Adjust, Asked, Deposit, Release, Request
+from fairbank.bank.working_set import WorkingSet
+from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.service.ops.audit import Audit
+from fairbank.store.contract import Contention, Store
+from tests.contracts.places import Place
+from tests.contracts.site import (
+    ALICE,
+    BOB,
+    CAROL,
+    END,
+    START,
+    ask,
+    charge,
+    contents,
+    deposits,
+    fill,
+    granted,
+    hold,
+    job,
+    late_charge,
+)
+
+
+def test_a_job_number_may_be_used_again(store: Store) -> None:
+    """On another cluster, after a requeue, after the numbers began anew: each is a run of
+    its own.
+    """
+    fill(store)
+    runs = [
+        job(1),
+        job(1)._replace(cluster="caviness"),
+        job(1)._replace(restart=1),
+        job(1)._replace(submitted=901),
+    ]
+    for run in runs:
+        granted(store, hold(1, 10, run=run))
+    granted(store, charge(1, 5, run=runs[1]))
+    with store.reading() as reader:
+        assert {each.run: each.state for each in reader.scan_runs()} == dict.fromkeys(
+            runs, RunState.HELD
+        ) | {runs[1]: RunState.CHARGED}
+
+
+def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
+    fill(store)
+    (first,) = granted(store, Deposit(allocation=1, amount=SuMinutes(10), key="d1"))
+    (again,) = granted(store, Deposit(allocation=1, amount=SuMinutes(10), key="d1"))
+    (other,) = ask(store, Deposit(allocation=1, amount=SuMinutes(11), key="d1"))
+    assert (again.entry, again.again) == (first.entry, True)
+    assert isinstance(other, Refusal)
+    assert other.reason is Reason.KEY_TAKEN
+    assert contents(store)[2][0].deposited == 1_010
+
+
+def test_a_key_is_its_actors_own(store: Store) -> None:
+    fill(store)
+    bank, wish = Ledger(store, Policy()), Deposit(allocation=1, amount=SuMinutes(10), key="d1")
+    together = bank.apply([Asked(wish, START, actor) for actor in (ALICE, BOB)])
+    later = bank.apply([Asked(wish, START, actor) for actor in (BOB, CAROL, ALICE)])
+    firsts = [each for each in (*together, *later) if isinstance(each, Done) and not each.again]
+    assert len({each.entry for each in firsts}) == 3
+    assert [(each.entry, each.again) for each in later if isinstance(each, Done)] == [
+        (firsts[1].entry, True),
+        (firsts[2].entry, False),
+        (firsts[0].entry, True),
+    ]
+    assert contents(store)[2][0].deposited == 1_030
+    assert Audit(store).verify().findings == ()
+
+
+LIVES: dict[str, list[Request]] = {
+    "hold": [hold(1, 600)],
+    "adjust": [hold(1, 600), Adjust(run=job(1), amount=SuMinutes(700), until=END)],
+    "charge": [hold(1, 600), charge(1, 55)],
+    "release": [hold(1, 600), Release(run=job(1), ended=START, outcome="NODE_FAIL")],
+    "late charge": [late_charge(1, 55)],
+}
+
+
+@pytest.mark.parametrize("life", LIVES)
+@pytest.mark.parametrize("together", [True, False])
+def test_a_report_that_comes_again_is_answered_with_the_entry_that_its_runs_row_names(
+    store: Store, life: str, together: bool
+) -> None:
+    """In the same batch, or read from the journal by another."""
+    fill(store)
+    *before, report = LIVES[life]
+    granted(store, *before)
+    first, *rest = granted(store, report, report) if together else granted(store, report)
+    (again,) = rest or granted(store, report)
+    (row,) = contents(store)[4]
+    assert again == msgspec.structs.replace(first, again=True)
+    assert row.set_by == again.entry
+    assert Audit(store).verify().findings == ()
+
+
+def test_a_run_is_held_and_resolved_once(store: Store) -> None:
+    fill(store)
+    granted(store, hold(1, 600))
+    granted(store, charge(1, 55))
+    assert granted(store, charge(1, 55))[0].again
+    (no,) = ask(store, charge(1, 56))
+    assert isinstance(no, Refusal)
+    assert no.reason is Reason.RUN_RESOLVED
+
+
+def test_a_requeued_run_is_another_run(store: Store) -> None:
+    fill(store)
+    granted(store, hold(1, 100), hold(1, 100, run=job(1, restart=1)))
+    assert len(contents(store)[4]) == 2
+
+
+def test_the_same_batch_twice_is_one_batch(store: Store) -> None:
+    fill(store)
+    wishes = (
+        hold(1, 10, key="h1"),
+        Deposit(allocation=2, amount=SuMinutes(5), key="d1"),
+        charge(1, 3, key="c1"),
+    )
+    first, before = granted(store, *wishes), contents(store)
+    again = granted(store, *wishes)
+    assert [each.entry for each in again] == [each.entry for each in first]
+    assert contents(store) == before
+
+
+@pytest.mark.parametrize("others", [0, 400])
+def test_a_contended_batch_may_be_asked_again(sql_place: Place, others: int) -> None:
+    """Two servers judged from the same rows: the second finds the key taken, and on its next try
+    finds the answer.
+    """
+    one, two = sql_place.open(), sql_place.open()
+    fill(one)
+    wishes = [*deposits(others), Deposit(allocation=1, amount=SuMinutes(10), key="d1")]
+    batch = [Asked(wish, START, 0) for wish in wishes]
+    stale = WorkingSet(allocations=contents(one)[2], entry_ids=range(900_001, 902_000))
+    for asked in batch:
+        judge(stale, asked, Policy())
+    granted(two, wishes[-1])
+    with pytest.raises(Contention), one.transaction() as transaction:
+        transaction.load(needs_of(batch))
+        transaction.write(stale)
+    assert granted(one, *wishes)[-1].again
+    assert Audit(one).verify().findings == ()

@@ -1,0 +1,135 @@
+"""Filling a store from a backup: everything or nothing, and afterwards the bank goes on where the
+backup ended.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.bank.wish import AmendProject, Deposit, RevokeToken
+from fairbank.core.errors import Conflict
+from fairbank.core.units import SuMinutes
+from fairbank.service.ops.audit import Audit
+from fairbank.store.contract import Store
+from fairbank.store.memory.store import MemoryStore
+from tests.contracts.places import Place
+from tests.contracts.site import (
+    START,
+    allocation,
+    charge,
+    contents,
+    copied,
+    fill,
+    granted,
+    hold,
+    late_charge,
+    project,
+    token,
+)
+
+
+@pytest.fixture
+def backup() -> Store:
+    """Books as a backup would hold them."""
+    store = MemoryStore()
+    fill(store)
+    granted(
+        store,
+        project("optics", 101, parent=1),
+        hold(1, 100),
+        hold(2, 50, key='odd\\"key', comment='a\\"b'),
+        late_charge(3, 7),
+    )
+    granted(store, charge(1, 55))
+    granted(store, token(), token("phone"), RevokeToken(token=2))
+    granted(
+        store, AmendProject(project=1, parent=2)
+    )  # a parent with a greater number than its child's
+    return store
+
+
+def test_what_is_filled_in_is_what_is_read(store: Store, backup: Store) -> None:
+    with store.restoring(replace=False) as filling:
+        projects, members, allocations, users, runs, entries, (office,), tokens = contents(backup)
+        filling.projects(projects[:1])
+        filling.projects(projects[1:])
+        filling.members(members)
+        filling.allocations(allocations)
+        filling.users(users)
+        filling.runs(runs)
+        filling.entries(entries[:3])
+        filling.entries(entries[3:])
+        filling.entries([])
+        filling.office(office)
+        filling.tokens(tokens)
+    assert contents(store) == contents(backup)
+    assert Audit(store).verify().findings == ()
+
+
+def test_numbers_go_on_behind_the_backup(place: Place, backup: Store) -> None:
+    one, two = place.open(), place.open()
+    copied(backup, one)
+    granted(two, project("biology", 300), allocation(1, 5, resource="gpu"), hold(9, 1))
+    granted(one, project("geology", 400), allocation(2, 5, resource="gpu"), late_charge(10, 1))
+    assert [each.token for each in granted(two, token("tablet"))] == [3]
+    projects, _, allocations, _, runs, entries, *_ = contents(one)
+    for rows, before in ((projects, 3), (allocations, 2), (runs, 3)):
+        assert len({row.id for row in rows}) == len(rows) == before + 2
+    assert len({entry.id for entry in entries}) == len(entries)
+    assert Audit(one).verify().findings == ()
+
+
+def test_a_store_that_is_not_empty_is_left_alone(store: Store, backup: Store) -> None:
+    granted(store, project("physics", 100))
+    before = contents(store)
+    with pytest.raises(Conflict, match="not empty"), store.restoring(replace=False):
+        pytest.fail("there is nothing to be filled here")
+    assert contents(store) == before
+
+
+def test_a_token_alone_is_not_empty_either(store: Store) -> None:
+    granted(store, token())
+    with pytest.raises(Conflict), store.restoring(replace=False):
+        pytest.fail("there is nothing to be filled here")
+
+
+def test_replacing_drops_what_was_there(store: Store, backup: Store) -> None:
+    granted(store, project("mistake", 666), allocation(1, 9), hold(77, 1), late_charge(78, 1))
+    copied(backup, store)
+    assert contents(store) == contents(backup)
+    granted(store, Deposit(allocation=1, amount=SuMinutes(1)))
+    assert Audit(store).verify().findings == ()
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_restore_that_fails_has_changed_nothing(
+    store: Store, backup: Store, replace: bool
+) -> None:
+    if replace:
+        fill(store)
+    before = contents(store)
+    with pytest.raises(ZeroDivisionError), store.restoring(replace=replace) as filling:
+        filling.projects([*contents(backup)[0]][:0] if replace else contents(backup)[0])
+        _ = 1 / 0
+    assert contents(store) == before
+    granted(store, project("biology", 300), at=START + 1)
+
+
+def test_whoever_fills_is_told_what_was_revoked(store: Store) -> None:
+    granted(store, token(), token("phone"), RevokeToken(token=2), at=START)
+    with store.restoring(replace=True) as filling:
+        assert filling.revoked_tokens() == {token("phone").digest: START}
+    with store.restoring(replace=False) as filling:
+        assert filling.revoked_tokens() == {}
+
+
+def test_a_restore_may_run_while_others_read_and_write(sql_place: Place, backup: Store) -> None:
+    """Another server that drew numbers before the restore goes on after it."""
+    one, two = sql_place.open(), sql_place.open()
+    fill(two)
+    granted(two, hold(50, 1))
+    copied(backup, one)
+    for number in range(60, 70):
+        granted(two, hold(number, 1))
+        granted(one, hold(number + 10, 1))
+    assert Audit(two).verify().findings == ()

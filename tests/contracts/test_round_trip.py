@@ -1,0 +1,198 @@
+"""What was written is kept as it was said, whatever stands beside it, and passes the audit."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.bank.project import Role
+from fairbank.bank.wish import (
+    Adjust,
+    Amend,
+    Charge,
+    Deposit,
+    Hold,
+    Lapse,
+    Note,
+    Refund,
+    Release,
+    Request,
+    RevokeToken,
+    SetCap,
+    SetMember,
+    Transfer,
+)
+from fairbank.core.errors import Malformed
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
+from fairbank.service.ops.audit import Audit
+from fairbank.store.contract import Store
+from tests.contracts.site import (
+    ALICE,
+    BOB,
+    END,
+    START,
+    allocation,
+    ask,
+    charge,
+    contents,
+    deposits,
+    fill,
+    granted,
+    hold,
+    job,
+    late_charge,
+    project,
+    token,
+)
+
+
+@pytest.mark.parametrize(
+    ("wish", "field"),
+    [
+        (Deposit(allocation=1, amount=SuMinutes(-5)), "amount"),
+        (allocation(1, -5, resource="gpu"), "deposit"),
+        (allocation(1, resource="gpu", credit_limit=SuMinutes(-5)), "credit_limit"),
+        (
+            Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(-5)),
+            "credit_limit",
+        ),
+        (SetCap(allocation=1, uid=ALICE, cap=SuMinutes(-5)), "cap"),
+    ],
+)
+def test_no_amount_is_less_than_nothing_in_any_store(
+    store: Store, wish: Request, field: str
+) -> None:
+    fill(store)
+    before = contents(store)
+    with pytest.raises(Malformed, match="less than nothing") as bad:
+        ask(store, wish)
+    assert bad.value.field == field
+    assert contents(store) == before
+
+
+def test_what_was_left_out_and_what_was_said_stand_side_by_side(store: Store) -> None:
+    """In one batch: with and without a key, a comment, a cap, a hold before the charge."""
+    fill(store)
+    said = Deposit(allocation=1, amount=SuMinutes(10), key="d1", comment="said")
+    granted(
+        store,
+        hold(1, 60),
+        said,
+        SetCap(allocation=1, uid=ALICE, cap=SuMinutes(500)),
+        hold(2, 30, project=2, owner=BOB),
+        late_charge(3, 7),
+    )
+    granted(store, charge(1, 55), Adjust(run=job(2), amount=SuMinutes(40), until=START))
+    with store.reading() as reader:
+        entries = {each.id: each for each in reader.scan_entries()}
+        assert [each.key for each in entries.values() if each.comment is not None] == ["d1"]
+        assert [entries[run.id].key for run in reader.scan_runs()] == [None, None, None]
+        assert {user.uid: user.sums.cap for user in reader.scan_users()} == {ALICE: 500, BOB: None}
+        assert [run.outcome for run in reader.scan_runs()] == ["COMPLETED", "COMPLETED", None]
+    assert not Audit(store).verify().findings
+
+
+PRINTABLE = 'a"b\\c\'d{e},f\\\\"g%h$1:i/é日\U0001f9ea'
+# the doors let none in; a store loses nothing all the same
+CONTROLLED = 'tab\t newline\n bell\x07 delete\x7f backslash\\n quote"'
+
+
+@pytest.mark.parametrize("others", [0, 400])
+@pytest.mark.parametrize("odd", [PRINTABLE, CONTROLLED, "\\", "NULL", "{}"])
+def test_texts_are_kept_as_they_are(store: Store, odd: str, others: int) -> None:
+    """In small batches and in large ones, which may take another way."""
+    fill(store)
+    wish = Deposit(allocation=1, amount=SuMinutes(1), key=odd, comment=odd)
+    granted(
+        store,
+        wish,
+        Deposit(allocation=1, amount=SuMinutes(1), key="\\\\", comment=""),
+        hold(1, 1, partition=odd),
+        *deposits(others),
+    )
+    assert granted(store, wish)[0].again
+    *_, runs, entries, _, _ = contents(store)
+    assert [each.comment for each in entries if each.key == odd] == [odd]
+    assert [each.comment for each in entries if each.key == "\\\\"] == [""]
+    assert [each.partition for each in runs] == [odd]
+    assert Audit(store).verify().findings == ()
+
+
+@pytest.mark.parametrize("size", [49, 50, 51, 130])
+def test_of_a_large_batch_every_row_is_kept(store: Store, size: int) -> None:
+    """Stores add new rows many at a time: all of them, in their order, also where no two have the
+    same things left out.
+    """
+    fill(store)
+    begun = [
+        hold(n, n % 7 + 1, key=f"k{n}" if n % 3 else None, comment="odd" if n % 2 else None)
+        for n in range(1, size + 1)
+    ]
+    ended = [charge(n, n % 5) for n in range(1, size + 1)]
+    granted(store, *begun)
+    granted(store, *ended)
+    *_, runs, entries, _, _ = contents(store)
+    kept = [(each.amount, each.key, each.comment) for each in entries if each.run is not None]
+    asked: list[Hold | Charge] = [*begun, *ended]
+    assert kept == [(wish.amount, wish.key, wish.comment) for wish in asked]
+    assert [(each.run, each.charged) for each in runs] == [
+        (wish.run, wish.amount) for wish in ended
+    ]
+    assert Audit(store).verify().findings == ()
+
+
+def test_every_kind_of_wish_leaves_books_that_pass_the_audit(store: Store) -> None:
+    fill(store)
+    granted(
+        store,
+        project("optics", 101, parent=1),
+        allocation(2, 0, resource="gpu", credit_limit=SuMinutes(50)),
+    )
+    granted(
+        store,
+        SetMember(project=1, uid=ALICE, role=Role.PI),
+        SetMember(project=1, uid=BOB, role=Role.MEMBER),
+    )
+    granted(
+        store,
+        SetMember(project=1, uid=ALICE, role=Role.COORDINATOR),
+        SetMember(project=1, uid=BOB, role=None),
+    )
+    granted(
+        store,
+        Transfer(source=1, target=2, amount=SuMinutes(100)),
+        SetCap(allocation=1, uid=BOB, cap=SuMinutes(20)),
+    )
+    granted(
+        store, hold(1, 100), hold(2, 10, owner=BOB), late_charge(3, 7), Note(details='{"as":7}')
+    )
+    ask(
+        store,
+        hold(4, 100, owner=BOB),
+        hold(5, 10_000),
+        hold(6, 1, project=3),
+        Amend(allocation=1, project=1, resource="cpu", end=END),
+    )
+    granted(
+        store,
+        charge(1, 40),
+        Release(run=job(2), ended=START, outcome="NODE_FAIL"),
+        Refund(run=job(3)),
+    )
+    granted(store, token(), token("phone"), RevokeToken(token=1))
+    granted(store, hold(7, 5, until=START + 60))
+    granted(store, Lapse(run=job(7)), at=START + 61)
+    granted(
+        store,
+        Amend(
+            allocation=1,
+            project=1,
+            resource="cpu",
+            end=Instant(END + 1),
+            shared=True,
+            credit_limit=SuMinutes(3),
+        ),
+    )
+    verdict = Audit(store).verify()
+    assert verdict.findings == ()
+    assert (verdict.entries, verdict.runs) == (len(contents(store)[5]), 4)

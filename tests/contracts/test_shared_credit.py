@@ -1,0 +1,167 @@
+"""Runs that a parent's credit carries: of the project they ran for, on the allocation that pays,
+seen by the people of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairbank.bank.entry import Kind
+from fairbank.bank.query import EntryQuery, GroupPage, Page, RunQuery, Sight, UsageBy, UsageQuery
+from fairbank.bank.wish import Adjust, Charge, Deposit
+from fairbank.core.units import SuMinutes
+from fairbank.service.ops.audit import Audit
+from fairbank.store.contract import Store
+from tests.contracts.conftest import EVERYWHERE, places
+from tests.contracts.places import Place
+from tests.contracts.site import (
+    ALICE,
+    BOB,
+    CAROL,
+    END,
+    Look,
+    allocation,
+    contents,
+    granted,
+    hold,
+    job,
+    late_charge,
+    project,
+)
+
+PAGE = Page()
+PHYSICS, OPTICS, LASERS, CHEMISTRY = 1, 2, 3, 4
+RUNS = frozenset({Kind.HOLD, Kind.ADJUST, Kind.CHARGE})
+
+
+@pytest.fixture(scope="module", params=EVERYWHERE)
+def lent(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
+    """Physics (1) shares its allocation with optics (2), which has one too, and lasers (3) under
+    it, which has none. Only to be read.
+    """
+    for place in places(request.param, request, tmp_path_factory.mktemp("lending")):
+        yield _lent(place.open())
+
+
+def _lent(store: Store) -> Store:
+    granted(
+        store,
+        project("physics", 100),
+        project("optics", 200, parent=1),
+        project("lasers", 300, parent=2),
+        project("chemistry", 400),
+    )
+    granted(
+        store,
+        allocation(PHYSICS, 1_000, shared=True),
+        allocation(OPTICS, 100),
+        Deposit(allocation=1, amount=SuMinutes(5)),
+    )
+    granted(
+        store,
+        hold(1, 10),
+        hold(2, 20, line=(OPTICS, PHYSICS), owner=BOB),
+        hold(3, 300, line=(OPTICS, PHYSICS), owner=BOB),
+    )
+    granted(
+        store,
+        hold(4, 40, line=(LASERS, OPTICS, PHYSICS), owner=CAROL),
+        Adjust(run=job(4), amount=SuMinutes(50), until=END),
+    )
+    granted(store, late_charge(5, 5), _late_for_optics())
+    return store
+
+
+def _late_for_optics() -> Charge:
+    return msgspec.structs.replace(late_charge(6, 600), line=(OPTICS, PHYSICS))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"projects": frozenset({PHYSICS})}, [1, 5]),
+        ({"projects": frozenset({OPTICS})}, [2, 3, 6]),
+        ({"projects": frozenset({LASERS, CHEMISTRY})}, [4]),
+        ({"projects": frozenset({CHEMISTRY})}, []),
+        ({"allocation": 1}, [1, 3, 4, 5, 6]),
+        ({"allocation": 1, "projects": frozenset({OPTICS})}, [3, 6]),
+        ({"sight": Sight(projects=frozenset({PHYSICS}))}, [1, 3, 4, 5, 6]),
+        ({"sight": Sight(projects=frozenset({OPTICS}))}, [2, 3, 6]),
+        ({"sight": Sight(projects=frozenset({LASERS}))}, [4]),
+        ({"sight": Sight(uid=BOB, projects=frozenset({LASERS}))}, [2, 3, 4]),
+        ({"sight": Sight(uid=ALICE, projects=frozenset({CHEMISTRY}))}, [1, 5, 6]),
+        ({"sight": Sight(projects=frozenset({PHYSICS})), "projects": frozenset({OPTICS})}, [3, 6]),
+        ({"sight": Sight(projects=frozenset({LASERS})), "allocation": 1}, [4]),
+    ],
+)
+def test_a_run_is_of_the_project_that_it_ran_for(
+    lent: Store, query: dict[str, Any], expected: list[int]
+) -> None:
+    assert [each.run.job_id for each in Look(lent).runs(RunQuery(**query), PAGE)] == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"projects": frozenset({PHYSICS})}, ["deposit 5", "hold 10", "charge 5"]),
+        ({"projects": frozenset({OPTICS})}, ["hold 20", "hold 300", "charge 600"]),
+        ({"projects": frozenset({LASERS})}, ["hold 40", "adjust 10"]),
+        ({"projects": frozenset()}, []),
+        (
+            {"book": 1},
+            ["deposit 5", "hold 10", "hold 300", "hold 40", "adjust 10", "charge 5", "charge 600"],
+        ),
+        ({"book": 1, "projects": frozenset({LASERS})}, ["hold 40", "adjust 10"]),
+        ({"sight": Sight(projects=frozenset({LASERS}))}, ["hold 40", "adjust 10"]),
+        ({"sight": Sight(projects=frozenset({OPTICS})), "book": 1}, ["hold 300", "charge 600"]),
+        (
+            {"sight": Sight(projects=frozenset({PHYSICS})), "projects": frozenset({LASERS})},
+            ["hold 40", "adjust 10"],
+        ),
+        ({"sight": Sight(uid=CAROL)}, []),
+    ],
+)
+def test_so_are_its_entries_in_whatever_book(
+    lent: Store, query: dict[str, Any], expected: list[str]
+) -> None:
+    found = Look(lent).entries(EntryQuery(kinds=RUNS | {Kind.DEPOSIT}, **query), PAGE)
+    assert [
+        f"{each.kind.value} {each.amount}" for each in found if each.amount not in (1_000, 100)
+    ] == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"projects": frozenset({PHYSICS})}, 5),
+        ({"projects": frozenset({OPTICS})}, 600),
+        ({"projects": frozenset({PHYSICS, OPTICS, LASERS})}, 605),
+        ({"allocation": 1}, 605),
+        ({"allocation": 1, "sight": Sight(projects=frozenset({OPTICS}))}, 600),
+        ({"sight": Sight(projects=frozenset({PHYSICS}))}, 605),
+    ],
+)
+def test_and_what_it_used(lent: Store, query: dict[str, Any], expected: int) -> None:
+    found = Look(lent).usage(UsageQuery(**query), UsageBy.PARTITION, GroupPage())
+    assert [each.charged for each in found] == [expected]
+
+
+def test_the_audit_reads_from_the_journal_whom_a_run_was_for(sql_place: Place) -> None:
+    store = _lent(sql_place.open())
+    assert {each.run.job_id: each.project for each in contents(store)[4]} == {
+        1: 1,
+        2: 2,
+        3: 2,
+        4: 3,
+        5: 1,
+        6: 2,
+    }
+    assert Audit(store).verify().findings == ()
+    sql_place.run("UPDATE run SET project = 4 WHERE job_id = 4")
+    assert ["project is 4" in each.what for each in Audit(store).verify().findings] == [True]

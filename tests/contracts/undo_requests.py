@@ -1,0 +1,104 @@
+"""What the tests share that take entries back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.ledger import Outcome
+from fairbank.bank.policy import Policy
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.wish import (
+    Amend,
+    Asked,
+    Deposit,
+    Refund,
+    Request,
+    Transfer,
+    Undo,
+    Withdraw,
+    undo_of,
+)
+from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.service.ops.audit import Audit
+from fairbank.store.contract import Store
+from tests.contracts.site import (
+    START,
+    allocation,
+    ask,
+    charge,
+    contents,
+    granted,
+    hold,
+    job,
+    project,
+)
+
+TEN = SuMinutes(10)
+
+
+def by(store: Store, actor: int, *wishes: Request) -> list[Outcome]:
+    return Ledger(store, Policy()).apply([Asked(wish, START, actor) for wish in wishes])
+
+
+def opened(store: Store) -> None:
+    """Two allocations of one resource, 1 and 2."""
+    granted(store, project("physics", 5001), project("chemistry", 5002))
+    granted(store, allocation(1), allocation(2))
+
+
+def undoing(store: Store, number: int, **said: Any) -> Undo:
+    """The wish to undo the entry, as a door makes it."""
+    with store.reading() as reader:
+        (entry,) = reader.entries(EntryQuery(ids=frozenset({number})), Page())
+        run = next(
+            (each.run for each in reader.runs(RunQuery(), Page(1_000)) if each.id == entry.run),
+            None,
+        )
+        project = next(
+            (
+                each.project
+                for each in reader.allocations(AllocationQuery(ids=frozenset({entry.book})), Page())
+            ),
+            None,
+        )
+    return undo_of(entry, run=run, project=project, **said)
+
+
+def moved(store: Store, kind: str) -> int:
+    """The number of an entry that moved credit."""
+    wishes: dict[str, Request] = {
+        "deposit": Deposit(allocation=1, amount=TEN),
+        "withdraw": Withdraw(allocation=1, amount=TEN),
+        "transfer": Transfer(source=1, target=2, amount=TEN),
+    }
+    return granted(store, wishes[kind])[0].entry
+
+
+def refunded(store: Store) -> int:
+    """The number of the entry of a refund."""
+    granted(store, hold(1, 60), charge(1, 40))
+    return granted(store, Refund(run=job(1), amount=TEN))[0].entry
+
+
+def amended(store: Store, **changes: Any) -> int:
+    return granted(store, Amend(allocation=1, project=1, resource="cpu", **changes))[0].entry
+
+
+def reason_of(store: Store, wish: Request, at: int = START) -> Reason:
+    before = contents(store)
+    (no,) = ask(store, wish, at=at)
+    assert isinstance(no, Refusal)
+    assert contents(store) == before
+    return no.reason
+
+
+def row_of(store: Store) -> Allocation:
+    row: Allocation = next(each for each in contents(store)[2] if each.id == 1)
+    return row
+
+
+def findings_of(store: Store) -> list[object]:
+    return list(Audit(store).verify().findings)

@@ -1,0 +1,47 @@
+"""The audit and the backups in this very process: the same code as the commands, without the start
+of another Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+from fairbank.bank.audit import Finding, Head
+from fairbank.service.clock import SystemClock
+from fairbank.service.ops.audit import Audit
+from fairbank.service.ops.backup import Backups
+from fairbank.store.contract import Store
+from fairbank.store.factory import open_store
+from fairbank.store.migration import migrate
+
+
+@contextmanager
+def store_at(url: str) -> Iterator[Store]:
+    """The store, made if there is none."""
+    migrate(url)
+    store = open_store(url)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def findings(url: str, heads: Mapping[int, Head] = MappingProxyType({})) -> tuple[Finding, ...]:
+    """What `fairbank audit verify` finds."""
+    with store_at(url) as store:
+        return Audit(store).verify(heads).findings
+
+
+def heads(url: str) -> dict[int, Head]:
+    """What `fairbank audit heads` prints."""
+    with store_at(url) as store:
+        return {each.book: each for each in Audit(store).heads()}
+
+
+def restore(url: str, path: Path, *, replace: bool = False) -> int:
+    """What `fairbank restore` does."""
+    with store_at(url) as store:
+        return Backups(store, SystemClock()).restore(path, replace=replace)

@@ -1,0 +1,124 @@
+"""A backup that replaces the books of a running server: the server goes on in the restored ones,
+and nobody is told of a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.faults.audit_runs import findings
+from tests.faults.backups import CLIENTS, told_by, works
+from tests.faults.nemesis import until, work_until
+from tests.faults.site import SU, found
+from tests.faults.storm import Storm
+from tests.faults.tables import Books
+from tests.faults.witness import PAUSE_SECONDS, Witness
+from tests.support.server import FairbankServer, banking
+from tests.support.wire import Wire, run
+
+Tell = Callable[[str], None]
+Rounds = Callable[[int, int], int]
+
+NAMES_SECONDS = 10  # service.directory looks again after 5
+
+
+async def answered(wire: Wire) -> dict[int, tuple[str, int]]:
+    """What it does answer."""
+    return {
+        row["id"]: (row["account"], row["available"])
+        for row in (await wire.ask("GET", "/balance?all=true&limit=1000")).data
+    }
+
+
+async def tells_of(wire: Wire, due: dict[int, tuple[str, int]]) -> None:
+    """The figures are the restored ones at once; names may be a few seconds old."""
+    found = await answered(wire)
+    assert {number: left for number, (_, left) in found.items()} == {
+        number: left for number, (_, left) in due.items()
+    }
+    deadline = time.monotonic() + NAMES_SECONDS
+    while await answered(wire) != due:
+        assert time.monotonic() < deadline, f"{found} instead of {due}"
+        await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def other_books(wire: Wire) -> None:
+    """Projects of the same names as in the backup, numbered otherwise, and one that it does not
+    have.
+    """
+    for number, name in enumerate(["chemistry", "physics", "history"]):
+        await found(wire, name, 7_000 + number, credit=100_000 * SU)
+
+
+async def replaced_at_rest(server: FairbankServer, backup: Path) -> None:
+    wire = Wire(server.socket)
+    await other_books(wire)
+    assert {account for account, _ in (await answered(wire)).values()} == {
+        "chemistry",
+        "physics",
+        "history",
+    }
+    done = await asyncio.to_thread(server.command, "restore", str(backup), "--replace")
+    assert done.returncode == 0, done.stderr
+    await tells_of(wire, told_by(backup))
+    await works(server)
+
+
+async def never_empty(wire: Wire, over: asyncio.Event) -> None:
+    """Whoever looks meanwhile sees the old books or the new ones, never none."""
+    while not over.is_set():
+        assert len(await answered(wire)) >= 2
+
+
+async def replaced_at_work(server: FairbankServer, backups: Sequence[Path], seed: int) -> Witness:
+    """Clients at work while the books of their bank are replaced: none is told of a failure, and
+    they go on in the new ones.
+    """
+    witness, over = Witness(forgetful=True), asyncio.Event()
+    wire = Wire(server.socket)
+    await other_books(wire)
+    storm = Storm(CLIENTS, 0, seed)
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(1, CLIENTS + 1):
+            tasks.create_task(work_until(over, storm.client(number, [server.socket], witness)))
+        tasks.create_task(never_empty(wire, over))
+        for backup in backups:
+            seen = len(witness.waits)
+            await until(lambda: len(witness.waits) > seen + 200, "the clients to be at work")  # noqa: B023 (called at once)
+            done = await asyncio.to_thread(server.command, "restore", str(backup), "--replace")
+            assert done.returncode == 0, done.stderr
+        seen = len(witness.waits)
+        await until(lambda: len(witness.waits) > seen + 200, "the clients to be at work again")
+        over.set()
+    return witness
+
+
+@pytest.mark.slow
+def test_a_running_server_tells_of_the_restored_books(database: str, backup: Path) -> None:
+    with banking(database) as server:
+        run(replaced_at_rest(server, backup))
+    assert findings(database) == ()
+
+
+@pytest.mark.campaign
+def test_so_does_one_on_sqlite(backup: Path) -> None:
+    with banking() as server:
+        run(replaced_at_rest(server, backup))
+        assert findings(server.store) == ()
+
+
+@pytest.mark.campaign
+def test_the_books_of_a_working_server_are_replaced_again_and_again(
+    serving: FairbankServer, backup: Path, rounds: Rounds, seed: int, tell: Tell
+) -> None:
+    books = Books(serving.store)
+    witness = run(replaced_at_work(serving, [backup] * rounds(20, 2), seed))
+    assert findings(serving.store) == ()
+    deadlocks = 0 if books.is_sqlite else books.deadlocks()
+    tell(f"{witness.summary()}; deadlocks {deadlocks}")
+    assert deadlocks == 0

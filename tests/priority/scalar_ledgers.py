@@ -1,0 +1,95 @@
+"""The ledgers as Slurm keeps them: one job, one association, one TRES after the other, in scalars.
+Slow, and plain to read beside docs/reference/slurm-rules.md, "Usage".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+Long = np.longdouble
+
+
+@dataclass
+class Owner:
+    """An association or a QOS."""
+
+    tres: int
+    parent: Owner | None = None
+    keeps: bool = False
+    raw: np.longdouble = field(default_factory=lambda: Long(0))
+    wall: float = 0.0
+    used: list[np.longdouble] = field(default_factory=list)
+    may_use: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.used = [Long(0)] * self.tres
+        self.may_use = [0] * self.tres
+
+    def fade(self, left: float) -> None:
+        if self.keeps:
+            return
+        self.raw = self.raw * Long(left)
+        self.wall = self.wall * left
+        self.used = [each * Long(left) for each in self.used]
+
+
+@dataclass
+class Work:
+    """A job."""
+
+    association: Owner
+    qos: Owner | None
+    partition_qos: Owner | None
+    factor: float
+    start: int
+    limit: int
+    billable: float
+    alloc: list[int]
+
+    def owners(self) -> list[Owner]:
+        """Everybody who is charged."""
+        found = [each for each in (self.qos, self.partition_qos) if each is not None]
+        if len(found) == 2 and found[0] is found[1]:
+            found.pop()
+        above: Owner | None = self.association
+        while above is not None:
+            found.append(above)
+            above = above.parent
+        return found
+
+
+def begin(work: Work) -> None:
+    """The job starts."""
+    seconds = int(work.limit * 60 * work.factor)
+    for owner in work.owners():
+        for place, count in enumerate(work.alloc):
+            owner.may_use[place] += count * seconds
+
+
+def charge(work: Work, last: int, now: int, half_life: int, *, over: bool) -> None:
+    """What the job used in (last, now]."""
+    since, until = max(last, work.start), work.start + work.limit * 60
+    run = max(0, now - since)
+    left = run * math.pow(1 - 0.693 / half_life if half_life else 1.0, run)
+    back = int(
+        (0 if since >= until else until - since if over else min(run, until - since)) * work.factor
+    )
+    for owner in work.owners():
+        time = float(run) if owner.keeps else left
+        owner.raw = owner.raw + Long(time * work.billable * work.factor)
+        owner.wall = owner.wall + time * work.factor
+        for place, count in enumerate(work.alloc):
+            owner.used[place] = owner.used[place] + Long(time * work.factor) * Long(count)
+            owner.may_use[place] = max(0, owner.may_use[place] - count * back)
+
+
+def tick(owners: list[Owner], running: list[Work], last: int, now: int, half_life: int) -> None:
+    """All fades, then each job is charged."""
+    left = math.pow(1 - 0.693 / half_life, now - last) if half_life else 1.0
+    for owner in owners:
+        owner.fade(left)
+    for work in running:
+        charge(work, last, now, half_life, over=False)

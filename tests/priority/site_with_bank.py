@@ -1,0 +1,133 @@
+"""A centre with a bank and with fair share: what its people run is told to both, as it is on a real
+one.
+
+Its stories are those of the bank (tests.bank.story), with these lines besides:
+
+    alice runs 1 physics 60         # 60 CPUs for an hour: held, run while fair share ticks, charged 60 SU
+    8 weeks pass
+    first physics                   # whose user is ranked best under Fair Tree
+    slurm physics 20 -> ok          # what GrpTRESMins in safe mode says to a job of 20 SU, or the reason for which it waits
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairbank.bank.policy import Policy
+from fairbank.core.time import DAY, Instant
+from fairbank.priority.fairshare.charges import ChargedJobs
+from fairbank.priority.fairshare.decay import Decay
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.tree import ShareAssociation, planted
+from fairbank.priority.fairshare.usage_ticks import Rules, ended, renewed, started, ticked, unused
+from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.start import holding
+from fairbank.priority.limits.usage import AssociationLimits, LimitedJob, LimitUsage, Link
+from tests.bank.story import Teller
+from tests.priority.accounts import ALICE, CAROL, CHEM, CPU, NAMES, PAYERS, PHYSICS, job
+
+HOUR = 3_600
+BEGIN = 1_000_000_000
+GRANTS = {"physics": 100, "chem": 1_000}
+"""SU, which are CPU-hours here."""
+USERS, ACCOUNTS = {"alice": ALICE, "carol": CAROL}, {"physics": PHYSICS, "chem": CHEM}
+NOBODY = job(ALICE, 0).only(np.array([False]))
+TREE = planted(
+    [
+        ShareAssociation("root"),
+        ShareAssociation("physics", parent="root"),
+        ShareAssociation("physics", "alice"),
+        ShareAssociation("optics", parent="physics"),
+        ShareAssociation("optics", "bob"),
+        ShareAssociation("chem", parent="root"),
+        ShareAssociation("chem", "carol"),
+    ]
+)
+
+
+class Centre:
+    """The bank's working set and the usage of all associations, side by side. Neither is given the
+    other.
+    """
+
+    def __init__(self, decay: Decay, grants: dict[str, int] | None = None) -> None:
+        self.rules = Rules(decay)
+        self.bank = Teller(Policy())
+        self.usage = unused(PAYERS, len(NAMES))
+        self.now = self.last = BEGIN
+        for name, granted in (grants or GRANTS).items():
+            self.bank.play(f"now {self.now}")
+            self.bank.play(f"project {name}")
+            self.bank.play(f"open {name}/cpu 0..2000000000 with {granted}")
+
+    def tell(self, story: str) -> Centre:
+        """Play a story. Raises AssertionError, naming the line, when something else came of it."""
+        for number, line in enumerate(story.splitlines(), start=1):
+            if text := line.partition("#")[0].strip():
+                try:
+                    self._play(text)
+                except Exception as wrong:
+                    raise AssertionError(f"line {number}: {text}\n{wrong!r}") from wrong
+        return self
+
+    def _play(self, line: str) -> None:
+        match line.split():
+            case [user, "runs", number, project, su]:
+                self._run(user, number, project, int(su))
+            case [weeks, "weeks", "pass"]:
+                self._tick(self.now + int(weeks) * 7 * DAY)
+            case ["usage", "is", "reset"]:
+                self.usage = renewed(self.usage)
+            case ["first", project]:
+                assert self.first() == project
+            case ["slurm", project, su, "->", *expected]:
+                assert [self.slurm(project, int(su))] == expected
+            case _:
+                self.bank.play(f"now {self.now}")
+                self.bank.play(line)
+
+    def _run(self, user: str, number: str, project: str, su: int) -> None:
+        begin, end = self.now, self.now + HOUR
+        for deed in (f"now {begin}", f"hold {number} {user} {project}/cpu {su} until {end + DAY}"):
+            self.bank.play(deed)
+        running = job(USERS[user], begin, cpus=su)
+        self.usage = started(self.usage, running, PAYERS, self.rules)
+        self._tick(begin + HOUR // 2, running)
+        self.now = end
+        self.usage = ended(
+            self.usage,
+            job(USERS[user], begin, end, cpus=su),
+            PAYERS,
+            self.rules,
+            last=self.last,
+            now=end,
+        )
+        for deed in (f"now {end}", f"charge {number} {su}"):
+            self.bank.play(deed)
+
+    def _tick(self, now: int, running: ChargedJobs = NOBODY) -> None:
+        self.usage = ticked(self.usage, running, PAYERS, self.rules, last=self.last, now=now)
+        self.now = self.last = now
+
+    def first(self) -> str:
+        """The project whose user fair share puts first."""
+        rank = fair_tree(TREE, self.usage.associations.raw).rank
+        return "physics" if rank[ALICE] > rank[CAROL] else "chem"
+
+    def slurm(self, project: str, su: int) -> str:
+        """What slurmctld would say whose GrpTRESMins is the grant: one counter, that of usage."""
+        row = ACCOUNTS[project]
+        used = LimitUsage(seconds={"cpu": float(self.usage.associations.tres[row, CPU])})
+        limits = AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": GRANTS[project] * 60}})
+        chain = (Link(name="user"), Link(name=project, limits=limits, used=used), Link(name="root"))
+        hold = holding(
+            LimitedJob(counts={"cpu": su, "node": 1}, chain=chain, limit_minutes=60),
+            Enforced(safe=True),
+        )
+        return hold.reason if hold else "ok"
+
+    def books(self) -> list[bytes]:
+        """The links of the journal: equal only where all that was ever entered is."""
+        assert self.bank.now <= Instant(self.now)
+        return [entry.link for entry in self.bank.work.entries]

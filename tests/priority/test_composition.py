@@ -1,0 +1,170 @@
+"""How factors become one whole number, in one place and in several; and what no queue can hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.priority import plain, plain_rows, plain_scale
+from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import NICE_MAX
+from fairbank.priority.multifactor import combination
+from fairbank.priority.multifactor.combination import priorities, shown, weighted
+from fairbank.priority.multifactor.pending_jobs import pending, scale
+from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
+from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, one, priority
+
+# --- composition ---
+
+
+@pytest.mark.parametrize("flag", [None, *sorted(RAW, key=lambda each: each.name)])
+def test_each_raw_flag_concerns_its_own_factor_alone(flag: Flag | None) -> None:
+    to = cluster(association_max=100, totals={"cpu": [160, 160]})
+    job = one(to, association=50, partition=0, qos=0, tres={"cpu": 16})
+    settings = MultifactorSettings(
+        weights=PriorityWeights(association=1, partition=1, qos=1, tres={"cpu": 1.0}),
+        flags=frozenset({flag} if flag else ()),
+    )
+    terms = weighted(job, to, settings, NOW)
+    raw = {
+        Flag.NO_NORMAL_ASSOC: 50,
+        Flag.NO_NORMAL_PART: 1,
+        Flag.NO_NORMAL_QOS: 5,
+        Flag.NO_NORMAL_TRES: 16,
+    }
+    normal = {
+        Flag.NO_NORMAL_ASSOC: 0.5,
+        Flag.NO_NORMAL_PART: 0.5,
+        Flag.NO_NORMAL_QOS: 0.5,
+        Flag.NO_NORMAL_TRES: 0.1,
+    }
+    expected = {name: raw[name] if name is flag else value for name, value in normal.items()}
+    found = (terms.association, terms.partition, terms.qos, terms.tres[0])
+    names = (Flag.NO_NORMAL_ASSOC, Flag.NO_NORMAL_PART, Flag.NO_NORMAL_QOS, Flag.NO_NORMAL_TRES)
+    assert {name: column[0] for name, column in zip(names, found, strict=True)} == expected
+
+
+@pytest.mark.parametrize(
+    ("site", "nice", "expected"),
+    [(0, 0, 1), (0, 1, 1), (5, 0, 5), (5, 4, 1), (0, -3, 3), (NICE_MAX, -NICE_MAX, 2 * NICE_MAX)],
+)
+def test_site_is_added_and_nice_taken_away_and_one_is_the_lowest(
+    site: int, nice: int, expected: int
+) -> None:
+    assert priority(one(cluster(), site=site, nice=nice), MultifactorSettings()) == expected
+
+
+def test_what_lies_behind_the_point_is_dropped() -> None:
+    sums = np.array(
+        [-1e300, 0.0, 0.999, 1.0, 1.999, 4294967294.99, 4294967295.0, 4294967295.5, 1e300, np.inf]
+    )
+    assert list(combination.cut(sums)) == [
+        1,
+        1,
+        1,
+        1,
+        1,
+        4294967294,
+        4294967295,
+        4294967295,
+        4294967295,
+        4294967295,
+    ]
+
+
+def test_terms_are_added_from_left_to_right() -> None:
+    """Another order would give another last digit: 2**53 swallows a one, but not a one and
+    a one.
+    """
+    huge, to = float(2**53), cluster(association_max=1, totals={"cpu": [1, 1]})
+    job = one(to, accrued_at=NOW - WEEK, association=1, tres={"cpu": 1}, site=-NICE_MAX)
+    settings = MultifactorSettings(
+        weights=PriorityWeights(age=1, association=1, tres={"cpu": huge})
+    )
+    terms = weighted(job, to, settings, NOW)
+    assert combination._added(terms)[0] == 1.0 + 1.0 + huge - NICE_MAX
+    assert shown(terms)[0] == (2.0 - NICE_MAX) + huge
+
+
+def test_without_its_database_slurm_counts_neither_age_nor_fair_share() -> None:
+    job = one(cluster(), accrued_at=NOW - WEEK, fairshare=1.0, partition=1)
+    weights = PriorityWeights(age=1_000, fairshare=1_000, partition=10)
+    assert priority(job, MultifactorSettings(weights=weights)) == 2_010
+    assert priority(job, MultifactorSettings(weights=weights, accounted=False)) == 10
+
+
+def test_a_whole_queue_is_reckoned_as_plain_python_reckons_its_jobs() -> None:
+    random = np.random.default_rng(7)
+    to, count = cluster(association_max=9), 70_001
+    jobs = pending(
+        to,
+        count,
+        accrued_at=NOW - random.integers(-9, 2 * WEEK, count),
+        association=random.integers(0, 10, count),
+        fairshare=random.random(count),
+        nodes=random.integers(1, 12, count),
+        cpus=random.integers(0, 170, count),
+        nice=random.integers(-1_000, 1_000, count),
+        site=random.integers(-1_000, 1_000, count),
+        partition=random.integers(0, 2, count),
+        qos=random.integers(-1, 2, count),
+        tres={"cpu": random.integers(0, 160, count), "mem": random.integers(0, MEMORY, count)},
+    )
+    settings = MultifactorSettings(weights=WEIGHTS)
+    together = priorities(jobs, to, settings, NOW)
+    plainly = [plain(row, plain_scale(to, settings), settings, NOW) for row in plain_rows(jobs)]
+    assert together.tolist() == plainly
+
+
+# --- bad input ---
+
+
+BAD: Mapping[str, tuple[dict[str, Any], str]] = {
+    "not a number": ({"fairshare": [0.5, float("nan")]}, "fairshare[1]"),
+    "above one": ({"fairshare": [1.5, 0.5]}, "fairshare[0]"),
+    "infinite": ({"cpus": float("inf")}, "cpus[0]"),
+    "negative": ({"nodes": [1, -1]}, "nodes[1]"),
+    "too long a column": ({"nice": [1, 2, 3]}, "nice"),
+    "no number": ({"nice": "polite"}, "nice"),
+    "nicer than Slurm": ({"nice": 2**31 - 2}, "nice[0]"),
+    "site factor out of range": ({"site": [0, -(2**31) + 2]}, "site[1]"),
+    "no such partition": ({"partition": [0, 2]}, "partition[1]"),
+    "no such QOS": ({"qos": [2, 0]}, "qos[0]"),
+    "above the highest association": ({"association": 1}, "association[0]"),
+    "no minutes": ({"limit_minutes": 0}, "limit_minutes[0]"),
+    "no such TRES": ({"tres": {"gres/gpu": 1}}, "tres"),
+    "a TRES of no number": ({"tres": {"mem": [1, float("nan")]}}, "tres[mem][1]"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_row_is_named(case: str) -> None:
+    columns, field = BAD[case]
+    with pytest.raises(Malformed) as told:
+        pending(cluster(), 2, **columns)
+    assert told.value.field == field
+    assert re.fullmatch(
+        r"from -?\d+ to \d+(\.\d+e\+\d+)?|give one number, or one for each row|one of cpu, mem",
+        told.value.remedy or "",
+    )
+
+
+def test_a_bad_scale_is_named() -> None:
+    with pytest.raises(Malformed) as told:
+        scale(nodes=1, cpus=-1)
+    assert told.value.field == "cpus"
+    with pytest.raises(Malformed) as told:
+        scale(nodes=1, cpus=1, partition_factors=[1, 2], totals={"mem": [1, float("inf")]})
+    assert told.value.field == "totals[mem][1]"
+
+
+def test_a_weight_on_a_tres_that_the_cluster_has_not_is_told() -> None:
+    with pytest.raises(Malformed, match="gres/gpu is weighted") as told:
+        priority(
+            one(cluster()), MultifactorSettings(weights=PriorityWeights(tres={"gres/gpu": 1.0}))
+        )
+    assert told.value.field == "PriorityWeightTRES"

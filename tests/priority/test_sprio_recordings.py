@@ -1,0 +1,87 @@
+"""Priorities of jobs on a real Slurm 22.05, computed from its jobs, partitions and settings, and
+printed as its sprio printed them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+
+import pytest
+
+from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.sprio import PriorityRow, default_format, lines, parse_format, sort_rows
+from fairbank.slurm.fairshare_view import recomputed_shares
+from fairbank.slurm.fairshare_view.recomputed_priorities import computed, factors_of
+from fairbank.slurm.parsers.pending_jobs import read_pending
+from tests.support.fairshare_recordings import (
+    asked,
+    grounds,
+    printed,
+    priorities_then,
+    standings,
+    weights_then,
+)
+
+RULES = ("fair-tree", "classic")
+
+
+@cache
+def rows(rule: str) -> list[PriorityRow]:
+    """Those whose priority somebody gave as Slurm says them, all others computed from what it says
+    of the jobs.
+    """
+    said = standings(rule)
+    factors = factors_of(
+        said, recomputed_shares.computed(said, RankingRule(fair_tree=rule == "fair-tree"))
+    )
+    given = [row for row in priorities_then(rule) if row.direct is not None]
+    return sort_rows(
+        [*computed(priorities_then(rule), grounds(rule), factors), *given], weights_then(rule)
+    )
+
+
+QUESTIONS = [
+    (rule, name)
+    for rule in RULES
+    for name in asked(rule, "sprio")
+    if (rule, name) != ("classic", "format-left")
+    and name
+    in (
+        "default",
+        "long",
+        "norm",
+        "norm-long",
+        "format-left",
+        "by-priority",
+        "by-fair-share",
+        "by-size",
+        "by-tres",
+        "no-header",
+    )
+]
+
+
+@pytest.mark.parametrize(("rule", "name"), QUESTIONS)
+def test_computed_and_printed_as_slurm_printed_it(rule: str, name: str) -> None:
+    _, words = asked(rule, "sprio")[name]
+    weights = weights_then(rule)
+    given = dict(pairwise(words))
+    wanted = given.get("-o")
+    form = (
+        parse_format(wanted)
+        if wanted
+        else default_format(weights, long="-l" in words, norm="-n" in words)
+    )
+    ordered = sort_rows(rows(rule), weights, given.get("-S", "i"))
+    made = lines(ordered, weights, form, header="-h" not in words)
+    assert "".join(f"{line}\n" for line in made) == printed(rule, f"sprio-{name}")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_priority_of_a_job_is_that_of_one_of_its_partitions(rule: str) -> None:
+    found = rows(rule)
+    jobs = {job.job_id: job.priority for job in read_pending(printed(rule, "jobs")).rows}
+    assert {row.job for row in found} == {row.job for row in priorities_then(rule)}
+    for number in {row.job for row in found}:
+        assert jobs[number] in {int(row.priority) for row in found if row.job == number}

@@ -1,0 +1,101 @@
+"""Fair share of random trees on a real Slurm 22.05, computed from shares and the usage of users:
+every figure as its sshare printed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.sshare import ShareField, ShareRow, lines, parse_fields
+from fairbank.slurm.fairshare_view.recomputed_shares import computed
+from fairbank.slurm.rankings import Shares, read_shares
+
+TREES = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "trees"
+FIGURES = "norms,normu,eff,fair,level"
+"""What is computed, by the names of sshare."""
+SETUPS = sorted(folder.name for folder in TREES.iterdir())
+
+
+def told(setup: str) -> Shares:
+    return read_shares(str(TREES / setup), 0, UTC)
+
+
+def differences(said: Sequence[ShareRow], rule: RankingRule) -> list[str]:
+    """Where Slurm says otherwise than what follows from shares and usage, as both are printed."""
+    fields = parse_fields(FIGURES)
+    return [
+        f"{field.name} of {theirs.user or theirs.account} in {theirs.account}: Slurm says {one},"
+        f" computed {other}"
+        for theirs, ours in zip(said, computed(said, rule), strict=True)
+        for field in fields
+        if (one := printed(theirs, field)) != (other := printed(ours, field))
+    ]
+
+
+def printed(row: ShareRow, field: ShareField) -> str:
+    (line,) = lines([row], [field], header=False)
+    return line.strip()
+
+
+def test_there_are_trees_of_every_rule() -> None:
+    rules = {
+        (rule.fair_tree, rule.dampening, rule.depth_oblivious)
+        for rule in (told(setup).rule for setup in SETUPS)
+    }
+    assert rules == {(True, 1, False), (False, 1, False), (False, 3, False), (False, 1, True)}
+    assert sum(len(told(setup).rows) for setup in SETUPS) * len(parse_fields(FIGURES)) > 1_000, (
+        "figures that are compared"
+    )
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_every_figure_is_that_of_slurm(setup: str) -> None:
+    found = told(setup)
+    assert found.unreadable == ()
+    assert differences(found.rows, found.rule) == []
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_usage_adds_up(setup: str) -> None:
+    """Slurm cuts off each row's; the sum of so many may be that much less."""
+    found = told(setup)
+    for theirs, ours in zip(found.rows, computed(found.rows, found.rule), strict=True):
+        assert abs(theirs.usage - ours.usage) <= max(len(found.rows), theirs.usage * 1e-9)
+
+
+@pytest.mark.parametrize("figure", ["norm_shares", "norm_usage", "effective", "factor"])
+def test_one_wrong_figure_is_found(figure: str) -> None:
+    found = told(SETUPS[0])
+    rows = list(found.rows)
+    at = next(at for at, row in enumerate(rows) if row.user and 0 < (getattr(row, figure) or 0) < 1)
+    rows[at] = rows[at]._replace(**{figure: getattr(rows[at], figure) + 0.000001})
+    (line,) = differences(rows, found.rule)
+    assert f"of {rows[at].user} in {rows[at].account}: Slurm says" in line
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        RankingRule(fair_tree=True, half_life=604_800),
+        RankingRule(fair_tree=False, half_life=604_800),
+    ],
+)
+def test_what_deleted_users_had_stays_with_their_account(rule: RankingRule) -> None:
+    rows = [
+        ShareRow("root", usage=1_001),
+        ShareRow("bio", parent="root", shares=1, usage=700),
+        ShareRow("bio", "ada", shares=1, usage=100),
+        ShareRow("chem", parent="root", shares=1, usage=301),
+        ShareRow("chem", "bob", shares=1, usage=150),
+        ShareRow("chem", "eve", shares=1, usage=150),
+    ]
+    found = {row.user or row.account: row for row in computed(rows, rule)}
+    assert found["bio"].usage == 700, "ada used 100 of it, and 600 who is gone"
+    assert found["chem"].usage == 300, "what cutting off makes is nobody's"
+    assert found["root"].usage == 1_000
+    assert found["ada"].norm_usage == pytest.approx(0.1)

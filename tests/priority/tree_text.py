@@ -1,0 +1,46 @@
+"""Trees drawn with indentation: `account shares`, `user shares usage`; below an account, those that
+belong to it. The root is not drawn.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.columns import Longs
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
+
+
+class Drawn(NamedTuple):
+    """A tree with its usage, and the row of each account and user by its name."""
+
+    tree: Tree
+    own: list[float]
+    usage: Longs
+    at: dict[str, int]
+
+
+def draw(picture: str) -> Drawn:
+    rows, own = [ShareAssociation("root")], [0.0]
+    line: list[tuple[int, str]] = [(-1, "root")]
+    for text in filter(str.strip, picture.splitlines()):
+        indent = len(text) - len(text.lstrip())
+        while line[-1][0] >= indent:
+            line.pop()
+        name, shares, *used = text.split()
+        raw = ON_PARENT if shares == "parent" else int(shares)
+        if used:
+            rows.append(ShareAssociation(line[-1][1], name, shares=raw))
+            own.append(float(used[0]))
+        else:
+            rows.append(ShareAssociation(name, parent=line[-1][1], shares=raw))
+            own.append(0.0)
+            line.append((indent, name))
+    return drawn(rows, own)
+
+
+def drawn(rows: list[ShareAssociation], own: list[float]) -> Drawn:
+    tree = planted(rows)
+    return Drawn(
+        tree, own, summed(tree, own), {row.user or row.account: at for at, row in enumerate(rows)}
+    )

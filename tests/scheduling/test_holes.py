@@ -1,0 +1,36 @@
+"""What a plan left, and what newcomers leave of that, beside the steps of the machine itself."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.scheduling.machines.holes import Holes
+from fairbank.scheduling.machines.machine import RemainingHoles
+from tests.scheduling.processors import Wish, ahead, runs
+
+wishes = st.lists(st.builds(Wish, st.integers(1, 8), st.integers(1, 10)), min_size=1, max_size=8)
+
+
+@given(runs, wishes)
+def test_gaps_say_what_steps_say_of_those_who_start_now(
+    running: list[tuple[int, int]], asked: list[Wish]
+) -> None:
+    steps, head = ahead(running), Wish(8, 5)
+    if (slot := steps.earliest(head)) is not None:
+        steps.take(head, slot)
+    left: Holes[Wish] = Holes(RemainingHoles(0, steps.gaps()), 0)
+    for each in asked:
+        found = steps.now(each)
+        assert left.now(each) == found
+        if found is not None:
+            left.take(each, found)
+            steps.take(each, found)
+        assert left.gaps() == steps.gaps()
+
+
+def test_time_shortens_gaps() -> None:
+    left: Holes[Wish] = Holes(RemainingHoles(100, [(2, 1_000), (5, 60)]), 110)
+    assert left.gaps() == [(2, 990), (5, 50)]
+    assert left.now(Wish(5, 50)) == (110, 160, 5)
+    assert left.now(Wish(5, 51)) is None

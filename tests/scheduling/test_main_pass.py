@@ -1,0 +1,293 @@
+"""The main pass: from the head of the queue, and a partition waits behind its first job that does
+not fit.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.cluster.node import Node, NodeState
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
+from tests.scheduling.clusters import rack
+from tests.scheduling.scenes import OneEach, Scene
+
+
+def test_jobs_start_in_order_until_one_does_not_fit_and_then_nobody_does() -> None:
+    told = Scene(rack(8)).runs(1, "n[7-8]", 180).waits(2, 4).waits(3, 4).waits(4, 1).main()
+    assert told.starts == {2: "n[1-4]"}
+    assert told.reasons == {3: "Resources", 4: "Priority"}
+
+
+def test_partitions_do_not_wait_for_each_other_unless_they_share_nodes() -> None:
+    left, right = (
+        PartitionRules(name="left", nodes=("n1", "n2")),
+        PartitionRules(name="right", nodes=("n3", "n4")),
+    )
+    scene = Scene(rack(4), left, right, PartitionRules(name="all"))
+    scene.runs(1, "n1", 60, partition="left").waits(2, 2, partitions=("left",)).waits(
+        3, 1, partitions=("right",)
+    )
+    scene.waits(4, 1, partitions=("all",)).waits(5, 1, partitions=("left",))
+    told = scene.main()
+    assert told.starts == {3: "n3", 4: "n4"}
+    assert told.reasons == {2: "Resources", 5: "Priority"}
+    assert (
+        scene.waits(6, 1, partitions=("all",)).main().reasons[6] == "Resources"
+    )  # n2 is idle, and kept for job 2
+
+
+def test_a_job_in_two_partitions_starts_once() -> None:
+    scene = Scene(rack(2), PartitionRules(name="batch"), PartitionRules(name="long"))
+    assert scene.waits(1, partitions=("batch", "long")).main().starts == {1: "n1"}
+    busy = Scene(
+        rack(2),
+        PartitionRules(name="batch", nodes=("n1",)),
+        PartitionRules(name="long", nodes=("n2",)),
+    )
+    busy.runs(9, "n1", 60)
+    assert busy.waits(1, partitions=("batch", "long")).main().starts == {1: "n2"}
+
+
+def test_of_two_partitions_the_last_that_turns_it_away_says_why() -> None:
+    left, right = (
+        PartitionRules(name="left", nodes=("n1",)),
+        PartitionRules(name="right", nodes=("n2",)),
+    )
+    scene = (
+        Scene(rack(2), left, right)
+        .runs(1, "n1", 60, partition="left")
+        .runs(2, "n2", 60, partition="right")
+    )
+    scene.waits(3, partitions=("right",), priority=9).waits(4, partitions=("left", "right"))
+    assert scene.main().reasons == {3: "Resources", 4: "Priority"}
+
+
+def test_what_can_never_run_is_told_and_holds_up_nobody() -> None:
+    told = Scene(rack(2)).waits(1, cpus_per_task=99).waits(2, constraint="gpu").waits(3).main()
+    assert told.starts == {3: "n1"}
+    assert told.reasons == {1: "BadConstraints", 2: "BadConstraints"}
+
+
+@pytest.mark.parametrize("partitions", [("small", "batch"), ("batch", "small")])
+@pytest.mark.parametrize(("ahead", "why"), [(0, "Resources"), (1, "Priority")])
+def test_a_job_waits_in_one_partition_though_it_could_never_run_in_the_other(
+    partitions: tuple[str, str], ahead: int, why: str
+) -> None:
+    fast = Node(name="fast", cpus=4, memory=4_000, features=frozenset({"fast"}))
+    scene = Scene(
+        [*rack(1), fast],
+        PartitionRules(name="small", nodes=("n1",)),
+        PartitionRules(name="batch", nodes=("fast",)),
+    )
+    scene.runs(1, "fast", 60)
+    for number in range(ahead):
+        scene.waits(10 + number, priority=9)
+    assert scene.waits(2, partitions=partitions, constraint="fast").main().reasons[2] == why
+
+
+def test_what_cannot_even_be_read_holds_up_nobody() -> None:
+    scene = (
+        Scene(rack(2))
+        .waits(1, constraint="a&&")
+        .waits(2, excluded=("n9",))
+        .waits(3, partitions=("removed",))
+        .waits(4)
+    )
+    for told in (scene.main(), scene.backfill(), scene.both()):
+        assert told.starts == {4: "n1"}
+        assert told.reasons == {1: "BadConstraints", 2: "BadConstraints", 3: "PartitionConfig"}
+
+
+def test_nodes_that_are_down_are_waited_for() -> None:
+    scene = Scene([*rack(1), Node(name="sick", cpus=4, memory=4_000, state=NodeState.DRAINED)])
+    told = scene.waits(1, required=("sick",)).waits(2, 2).waits(3).main()
+    assert told.reasons == {1: "ReqNodeNotAvail", 2: "Resources", 3: "Priority"}
+
+
+def test_a_job_that_named_its_nodes_keeps_only_those_from_others() -> None:
+    told = Scene(rack(3)).runs(1, "n1", 60).waits(2, 1, required=("n1",)).waits(3).main()
+    assert told.starts == {3: "n2"}
+    assert told.reasons == {2: "Resources"}
+
+
+def test_jobs_too_young_or_too_low_hold_up_nobody() -> None:
+    scene = Scene(rack(2)).runs(1, "n1", 60).waits(2, 2, age=5, priority=7).waits(3, priority=6)
+    assert scene.main().starts == {}
+    assert scene.main(bf_min_age_reserve=600).starts == {3: "n2"}
+    assert scene.main(bf_min_prio_reserve=8).starts == {3: "n2"}
+
+
+def test_the_pass_ends_where_its_parameters_say() -> None:
+    scene = Scene(rack(5))
+    for number in range(1, 6):
+        scene.waits(number)
+    assert sorted(scene.main(sched_max_job_start=2).starts) == [1, 2]
+    assert sorted(scene.main(default_queue_depth=2).starts) == [
+        1,
+        2,
+        3,
+    ]  # one more than it says, as in Slurm
+    assert sorted(scene.main(full=True, default_queue_depth=2).starts) == [1, 2, 3, 4, 5]
+    told = scene.main(partition_job_depth=2)
+    assert sorted(told.starts) == [1, 2]
+    assert told.reasons == dict.fromkeys((3, 4, 5), "Priority")
+    assert sorted(scene.main(full=True, partition_job_depth=2).starts) == [1, 2]
+    assert scene.main(sched_max_job_start=2).plan.why(5) == "None"
+
+
+def test_who_waits_behind_somebody_is_counted_too() -> None:
+    left, right = (
+        PartitionRules(name="left", nodes=("n1",)),
+        PartitionRules(name="right", nodes=("n2",)),
+    )
+    scene = Scene(rack(2), left, right).runs(9, "n1", 60, partition="left")
+    for number in range(1, 4):
+        scene.waits(number, partitions=("left",))
+    scene.waits(4, partitions=("right",))
+    assert scene.main(default_queue_depth=3).starts == {4: "n2"}
+    assert scene.main(default_queue_depth=2).starts == {}
+    assert scene.main(full=True, default_queue_depth=2).starts == {4: "n2"}
+
+
+def test_an_array_is_rejected_with_its_first_task_that_does_not_fit() -> None:
+    scene = Scene(rack(2)).runs(1, "n1", 60)
+    for task in range(3):
+        scene.waits(10 + task, array=10, task=task)
+    told = scene.main()
+    assert told.starts == {10: "n2"}
+    assert told.reasons == {11: "Resources", 12: "Resources"}
+
+
+def test_who_prefers_gets_it_where_it_is_free() -> None:
+    fast = Node(name="fast", cpus=4, memory=4_000, weight=9, features=frozenset({"fast"}))
+    scene = Scene([*rack(1), fast])
+    assert scene.waits(1, prefer="fast").waits(2, prefer="fast").main().starts == {
+        1: "fast",
+        2: "n1",
+    }
+
+
+def test_a_limit_holds_the_job_and_nobody_behind_it() -> None:
+    scene = Scene(rack(4)).waits(1, user="ada").waits(2, user="ada").waits(3, user="bob")
+    scene.limits = OneEach("batch")
+    for told in (scene.main(), scene.main()):  # a pass keeps nothing to itself
+        assert told.starts == {1: "n1", 3: "n2"}
+        assert told.reasons == {2: "QOSMaxJobsPerUserLimit"}
+    assert scene.main(assoc_limit_stop=True).starts == {1: "n1"}
+
+
+def test_nobody_runs_into_a_reservation_of_others() -> None:
+    scene = Scene(rack(2)).reserves("class", "n1", 60, 120, users=frozenset({"ada"}))
+    assert scene.waits(1, minutes=60, required=("n1",)).main().reasons == {
+        1: "Resources"
+    }  # it would end at its first second
+    assert Scene(rack(1)).reserves("class", "n1", 60, 120).waits(1, minutes=59).main().starts == {
+        1: "n1"
+    }
+
+
+def test_a_reservation_is_used_by_those_who_ask_for_it_and_by_its_end() -> None:
+    scene = Scene(rack(3)).reserves("class", "n2", -10, 60)
+    scene.waits(1, reservation="class").waits(2, reservation="class").waits(3)
+    told = scene.main()
+    assert told.starts == {1: "n2", 3: "n1"}
+    assert told.reasons == {2: "Resources"}
+    longer = (
+        Scene(rack(3)).reserves("class", "n2", -10, 60).waits(1, minutes=61, reservation="class")
+    )
+    assert longer.main().starts == {1: "n2"}, (
+        "slurmctld lets it begin, and ends it with the reservation"
+    )
+    flexible = Scene(rack(3)).reserves("class", "n2", -10, 60, flexible=True)
+    assert flexible.waits(1, 3, minutes=61, reservation="class").main().starts == {1: "n[1-3]"}
+
+
+def test_maintenance_is_told_as_such_and_holds_up_nobody() -> None:
+    scene = Scene(rack(2)).reserves("works", "n[1-2]", 120, 240, maintenance=True)
+    told = scene.waits(1, minutes=180).waits(2, minutes=60).main()
+    assert told.reasons == {1: "ReqNodeNotAvail"}
+    assert told.starts == {2: "n1"}
+
+
+def test_nobody_is_preempted_who_started_in_the_same_pass() -> None:
+    scene = Scene(rack(1))
+    scene.preemption = Preemption(
+        by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}
+    )
+    scene.waits(1, qos="scavenge", expedited=True).waits(2, qos="urgent")
+    for told in (scene.main(), scene.backfill(), scene.both()):
+        assert told.starts == {1: "n1"}
+        assert told.instead == {}
+
+
+def test_who_started_in_this_very_second_but_before_the_pass_is_preempted() -> None:
+    scene = Scene(rack(1)).runs(5, "n1", 60, qos="scavenge", since=0)
+    scene.preemption = Preemption(
+        by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}
+    )
+    scene.waits(1, qos="urgent")
+    for told in (scene.main(), scene.backfill(), scene.both()):
+        assert (told.instead, told.starts) == ({1: (5,)}, {1: "n1"})
+
+
+@pytest.mark.parametrize(("exempt", "gone", "node"), [(0, 6, "n3"), (3_600, 7, "n4")])
+def test_a_preemptor_takes_the_place_of_the_smallest_and_of_these_the_first(
+    exempt: int, gone: int, node: str
+) -> None:
+    """As slurmctld 22.05 does. Job 6 has run for less than an hour, for which its QOS may be left
+    alone.
+    """
+    scene = (
+        Scene(rack(5))
+        .runs(5, "n[1-2]", 60, qos="scavenge", priority=1, since=90)
+        .runs(6, "n3", 60, qos="scavenge", priority=9)
+    )
+    scene.runs(7, "n4", 60, qos="scavenge", since=90).runs(8, "n5", 60, qos="normal", since=1)
+    scene.preemption = Preemption(
+        by=PreemptBy.QOS,
+        qos={
+            "urgent": QosRules(preempts=frozenset({"scavenge"})),
+            "scavenge": QosRules(exempt_seconds=exempt),
+        },
+    )
+    told = scene.waits(1, qos="urgent").waits(2, qos="normal").main()
+    assert told.instead == {1: (gone,)}
+    assert told.reasons == {2: "Resources"}
+    assert told.starts == {1: node}
+
+
+@pytest.mark.parametrize(
+    ("dear", "cheap", "gone"), [(5, 4, 6), (70_000, 65_534, 6), (70_000, 65_535, 5), (4, 4, 5)]
+)
+def test_whoever_has_the_qos_of_the_lowest_priority_goes_first_and_then_the_smallest(
+    dear: int, cheap: int, gone: int
+) -> None:
+    """As in slurmctld, which has 16 bits for the priority of a QOS: job 5 has one node, job
+    6 two.
+    """
+    scene = Scene(rack(3)).runs(5, "n1", 60, qos="dear").runs(6, "n[2-3]", 60, qos="cheap")
+    qos = {
+        "dear": QosRules(priority=dear),
+        "cheap": QosRules(priority=cheap),
+        "urgent": QosRules(preempts=frozenset({"dear", "cheap"})),
+    }
+    scene.preemption = Preemption(by=PreemptBy.QOS, qos=qos)
+    scene.waits(1, qos="urgent")
+    for told in (scene.main(), scene.backfill(), scene.both()):
+        assert told.instead == {1: (gone,)}
+
+
+def test_whoever_is_in_the_lowest_tier_goes_first() -> None:
+    parts = [
+        PartitionRules(name=name, tier=tier)
+        for name, tier in (("low", 1), ("middle", 2), ("high", 3))
+    ]
+    scene = (
+        Scene(rack(2), *parts)
+        .runs(5, "n1", 60, partition="middle")
+        .runs(6, "n2", 60, partition="low")
+    )
+    scene.preemption = Preemption(by=PreemptBy.PARTITION)
+    told = scene.waits(1, partitions=("high",)).main()
+    assert (told.instead, told.starts) == ({1: (6,)}, {1: "n2"})

@@ -1,0 +1,99 @@
+"""The example of the seed on main and backfill scheduling: a job of 8 nodes, 6 of them idle, 2 free
+in 3 hours.
+
+Jobs of less than 3 hours run on the 6, others wait; what these are told stands in
+tests/golden/why/nodes-*.txt.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.core.errors import Unknown
+from fairbank.report.columns import Look
+from fairbank.report.explanation import JobExplanation, lines
+from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice, StartRange
+from fairbank.scheduling.explain.explanation import explain_on_nodes
+from fairbank.scheduling.explain.run_times import RunTimeHistory
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from tests.scheduling.clusters import rack
+from tests.scheduling.scenes import NOW, Scene
+from tests.support.golden import GOLDEN, kept
+
+MINUTE = 60
+
+
+def example() -> Scene:
+    scene = (
+        Scene(rack(8))
+        .runs(1, "n[7-8]", 180, user="ann")
+        .waits(2, 8, minutes=600, priority=9, user="bob", age=30)
+    )
+    return (
+        scene.waits(3, 3, minutes=240, user="bob", age=20)
+        .waits(4, 3, minutes=179, user="eve", age=10)
+        .waits(5, 3, minutes=60, user="eve", age=5)
+    )
+
+
+def seen() -> RunTimeHistory[str]:
+    """Ann's jobs end early, bob's take what they ask for."""
+    history: RunTimeHistory[str] = RunTimeHistory()
+    for _ in range(10):
+        history.ended("ann", 50, 100)
+        history.ended("bob", 100, 100)
+    return history
+
+
+def test_jobs_of_less_than_three_hours_run_on_the_six_and_others_wait() -> None:
+    told = example().both()
+    assert told.starts == {4: "n[1-3]", 5: "n[4-6]"}
+    assert told.planned == {2: (180, "n[1-8]"), 3: (780, "n[1-3]")}
+    for number in (4, 5):
+        with pytest.raises(Unknown, match="does not wait"):
+            explain_on_nodes(example().snapshot, SchedulerParameters(), number, NOW, history=seen())
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_those_who_wait_are_told_why_and_when(number: int) -> None:
+    found = explain_on_nodes(example().snapshot, SchedulerParameters(), number, NOW, history=seen())
+    job = next(each for each in example().pending if each.number == number)
+    ahead = [str(each) for each in found.ahead]
+    row = JobExplanation(
+        job.name, {"user": job.user, "nodes": job.wanted.nodes}, job.submitted, NOW, found, ahead
+    )
+    told = "".join(f"{line}\n" for line in lines(row, Look(), 80))
+    assert told == kept(GOLDEN / "why" / f"nodes-{number}.txt", told)
+
+
+def test_the_large_job_may_start_before_its_plan_but_the_short_ones_are_in_its_way() -> None:
+    """Ann's job has run for 10 minutes of 190, of which it uses half: 85 are left. Eve's first job
+    takes 179, if nobody knows better.
+    """
+    snapshot = example().snapshot
+    found = explain_on_nodes(snapshot, SchedulerParameters(), 2, NOW, history=seen())
+    assert found.expected == NOW + 180 * MINUTE
+    assert found.likely is not None
+    assert found.likely.earliest >= NOW + 85 * MINUTE
+    assert found.advice == EarlierStartAdvice(
+        None, ("--mem=1000M", "without --exclusive", "any shorter -t")
+    )
+
+
+def test_the_other_would_start_now_with_a_minute_less_than_three_hours() -> None:
+    found = explain_on_nodes(example().snapshot, SchedulerParameters(), 3, NOW)
+    assert found.advice is not None
+    assert found.advice.suggestion == EarlierStart("-t 02:59:00", NOW)
+    assert found.likely is None
+
+
+def test_without_short_jobs_the_range_is_when_the_nodes_come_free() -> None:
+    scene = example()
+    scene.pending = scene.pending[:2]
+    history: RunTimeHistory[str] = RunTimeHistory()
+    for ratio in range(1, 101):
+        history.ended("ann", ratio, 100)
+    found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 2, NOW, history=history)
+    assert found.likely is not None
+    assert isinstance(found.likely, StartRange)
+    assert NOW < found.likely.earliest < found.likely.latest <= NOW + 180 * MINUTE  # type: ignore[operator]

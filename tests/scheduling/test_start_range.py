@@ -1,0 +1,297 @@
+"""When a job is likely to start: what is drawn, what a rehearsal does, and the range."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from fairbank.scheduling.explain.answer import NoStartRange, StartRange
+from fairbank.scheduling.explain.explanation import explain_on_nodes
+from fairbank.scheduling.explain.forward_simulation import (
+    EventScheduler,
+    SimulatedStart,
+    simulate_forward,
+)
+from fairbank.scheduling.explain.run_times import (
+    ENOUGH,
+    OF_EVERYBODY,
+    REMEMBERED,
+    RunTimeHistory,
+    RunTimeRatios,
+    RunTimeSampler,
+)
+from fairbank.scheduling.explain.start_range import (
+    FEWEST,
+    affordable_passes,
+    start_range,
+    start_range_on_nodes,
+)
+from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
+from fairbank.scheduling.machines.node_snapshot import copy_snapshot
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.passes import run_passes
+from tests.scheduling.clusters import rack
+from tests.scheduling.scenes import NOW, OneEach, Scene
+
+HOUR = 3_600
+
+
+def known(**ratios: list[float]) -> RunTimeHistory[str]:
+    history: RunTimeHistory[str] = RunTimeHistory()
+    for user, some in ratios.items():
+        for ratio in some:
+            history.ended(user, round(ratio * 1_000), 1_000)
+    return history
+
+
+def test_the_last_ratios_are_kept_in_order() -> None:
+    ratios = RunTimeRatios(3)
+    for ratio in (0.5, 0.9, 0.1, 0.5, 0.7):
+        ratios.add(ratio)
+    assert ratios.in_order == [0.1, 0.5, 0.7]
+    assert len(ratios) == 3
+
+
+def test_who_is_hardly_known_is_like_everybody() -> None:
+    history = known(ann=[0.2] * ENOUGH, bob=[0.9] * (ENOUGH - 1))
+    assert history.of("ann") == [0.2] * ENOUGH
+    assert history.of("bob") == history.of("nobody") == [0.2] * ENOUGH + [0.9] * (ENOUGH - 1)
+    assert known().of("ann") == [1.0]
+    assert len(known(ann=[0.5] * 2_000).of("ann")) == REMEMBERED
+    assert len(known(ann=[0.5] * 2_000).of("bob")) == OF_EVERYBODY
+
+
+def test_what_is_copied_is_not_changed() -> None:
+    history = known(ann=[0.2] * ENOUGH)
+    other = history.copy()
+    other.ended("ann", 1, 1)
+    assert history.of("ann") == [0.2] * ENOUGH
+
+
+def test_a_job_lasts_a_ratio_of_its_user_times_its_limit() -> None:
+    history = known(ann=[0.1, 0.2, 0.3, 0.4, 0.5])
+    drawn = {RunTimeSampler(history, Random(seed)).lasts("ann", 1_000) for seed in range(100)}
+    assert drawn == {100, 200, 300, 400, 500}
+
+
+def test_a_job_that_runs_lasts_longer_than_it_has() -> None:
+    history = known(ann=[0.1, 0.2, 0.3, 0.4, 0.5])
+    drawn = {RunTimeSampler(history, Random(seed)).lasts("ann", 1_000, 300) for seed in range(100)}
+    assert drawn == {400, 500}
+    beyond = [RunTimeSampler(history, Random(seed)).lasts("ann", 1_000, 600) for seed in range(100)]
+    assert min(beyond) > 600
+    assert max(beyond) <= 1_000
+    assert RunTimeSampler(history, Random(1)).lasts("ann", 1_000, 1_200) == 1_201
+
+
+def test_jobs_of_one_user_are_short_or_long_together() -> None:
+    history = known(
+        ann=[step / 100 for step in range(100)], bob=[step / 100 for step in range(100)]
+    )
+    alike = 0
+    for seed in range(50):
+        luck = RunTimeSampler(history, Random(seed))
+        assert luck.lasts("ann", 1_000) == luck.lasts("ann", 1_000)
+        alike += luck.lasts("ann", 1_000) == luck.lasts("bob", 1_000)
+    assert alike < 5
+
+
+def test_with_all_time_limits_used_up_a_job_starts_when_it_is_planned() -> None:
+    scene = (
+        Scene(rack(8))
+        .runs(1, "n[7-8]", 180)
+        .waits(2, 8, minutes=600, priority=9)
+        .waits(3, 4, minutes=240)
+    )
+    plan = {each.job.number: each.at for each in scene.both().plan.planned}
+    snapshot = scene.snapshot
+    for number in (2, 3):
+        came = simulate_forward(
+            copy_snapshot(snapshot),
+            EventScheduler(lambda there, now: run_passes(there, SchedulerParameters(), now)),
+            NOW,
+            number,
+        )
+        assert came.at == plan[number]
+
+
+def test_a_rehearsal_ends_where_nobody_is_left_to_wait_for() -> None:
+    snapshot = Scene(rack(1)).waits(1, held="JobHeldUser").snapshot
+    assert simulate_forward(
+        snapshot,
+        EventScheduler(lambda there, now: run_passes(there, SchedulerParameters(), now)),
+        NOW,
+        1,
+    ) == SimulatedStart(None, 1)
+
+
+def test_the_range_leaves_out_a_tenth_at_each_end() -> None:
+    starts = iter(range(100))
+    assert start_range(lambda random, most: SimulatedStart(next(starts), 1)) == StartRange(
+        9, 89, 100, 100
+    )
+    assert start_range(lambda random, most: SimulatedStart(None, 1)) is NoStartRange.KEPT
+    assert start_range(lambda random, most: SimulatedStart(None, most)) is NoStartRange.TOO_FAR
+    starts = iter(range(100))
+    some = start_range(
+        lambda random, most: SimulatedStart(at if (at := next(starts)) < 50 else None, 1)
+    )
+    assert some == StartRange(9, None, 100, 50)
+
+
+def test_long_rehearsals_are_fewer() -> None:
+    found = start_range(lambda random, most: SimulatedStart(5, 400), passes=20_000)
+    assert found == StartRange(5, 5, 50, 50)
+    found = start_range(lambda random, most: SimulatedStart(5, most), passes=1)
+    assert found == StartRange(5, 5, FEWEST, FEWEST)
+
+
+def short_and_long() -> Scene:
+    """A node whose job has run for an hour and may run for nine more, and a job behind it."""
+    scene = Scene(rack(1)).runs(1, "n1", 540, since=60, user="ann")
+    return scene.waits(2, minutes=60, user="bob", priority=9).waits(3, minutes=60, user="bob")
+
+
+def test_the_range_on_nodes_is_of_what_users_did_before() -> None:
+    history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
+    scene = short_and_long()
+    plan = scene.both().plan
+    first = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 2, NOW)
+    assert first == StartRange(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
+    behind = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW)
+    assert behind == StartRange(NOW + HOUR + 1_800, NOW + 5 * HOUR + 1_800, 100, 100)
+    assert [each.at for each in plan.planned] == [NOW + 9 * HOUR, NOW + 10 * HOUR]
+    assert start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW) == behind
+    assert scene.both().plan == plan
+
+
+def test_those_behind_stay_out_of_rehearsals() -> None:
+    history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
+    scene = short_and_long()
+    with_all = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW)
+    scene.waits(4, minutes=60, user="ann")
+    assert (
+        start_range_on_nodes(
+            scene.snapshot, SchedulerParameters(), history, 3, NOW, ahead=frozenset({2})
+        )
+        == with_all
+    )
+    without = start_range_on_nodes(
+        scene.snapshot, SchedulerParameters(), history, 3, NOW, ahead=frozenset()
+    )
+    assert without == StartRange(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
+
+
+def test_a_reservation_that_ends_lets_somebody_start_though_nobody_ends() -> None:
+    scene = Scene(rack(1)).reserves("course", "n1", -10, 90).waits(1, minutes=60)
+    found = start_range_on_nodes(scene.snapshot, SchedulerParameters(), known(), 1, NOW)
+    assert isinstance(found, StartRange)
+    assert (found.earliest, found.latest) == (NOW + 90 * 60, NOW + 90 * 60)
+
+
+def test_the_more_stand_ahead_the_fewer_passes_are_made() -> None:
+    made = [affordable_passes(ahead) for ahead in (0, 50, 500, 10**6)]
+    assert made == sorted(made, reverse=True)
+    assert (made[0], made[-1]) == (1_000, 1)
+
+
+def test_each_rehearsal_is_told() -> None:
+    seen: list[tuple[int, int]] = []
+    start_range(
+        lambda random, most: SimulatedStart(5, 1),
+        runs=12,
+        tick=lambda done, of: seen.append((done, of)),
+    )
+    assert seen == [(done, 12) for done in range(1, 13)]
+
+
+def test_who_waits_for_a_limit_starts_when_somebody_it_counts_for_has_ended() -> None:
+    """Ann has one job at a time. Her first ends in an hour, then Bob's, which is behind, has taken
+    the node.
+    """
+    scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 30, user="eve")
+    scene.waits(3, minutes=60, user="ann", priority=9).waits(4, minutes=120, user="bob")
+    scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
+    assert scene.both().plan.why(3) == "QOSMaxJobsPerUserLimit"
+    assert start_range_on_nodes(
+        scene.snapshot, SchedulerParameters(), known(), 3, NOW
+    ) == StartRange(NOW + HOUR, NOW + HOUR, 100, 100)
+    behind = start_range_on_nodes(
+        scene.snapshot, SchedulerParameters(), known(), 3, NOW, ahead=frozenset()
+    )
+    assert behind == StartRange(NOW + HOUR, NOW + HOUR, 100, 100)
+
+
+def test_whoever_is_behind_may_use_up_the_limit_that_another_waits_for() -> None:
+    """Ann may have one job at a time. Her long one wants both nodes, of which one is taken for two
+    hours; her short one is content with what she leaves in an hour.
+    """
+    scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 120, user="eve")
+    scene.waits(3, 2, minutes=60, user="ann", priority=9).waits(4, minutes=50, user="ann")
+    scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
+    found = start_range_on_nodes(
+        scene.snapshot, SchedulerParameters(), known(), 3, NOW, ahead=frozenset()
+    )
+    assert found == StartRange(NOW + 2 * HOUR, NOW + 2 * HOUR, 100, 100)
+
+
+def test_a_limit_that_no_end_lifts_is_told_no_range() -> None:
+    scene = short_and_long()
+    scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
+    assert (
+        start_range_on_nodes(scene.snapshot, SchedulerParameters(), known(), 2, NOW)
+        is NoStartRange.KEPT
+    )
+
+
+def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
+    """Beside it nobody waits; another one that comes first has its node until ten minutes after."""
+    scene = (
+        Scene(rack(1))
+        .runs(1, "n1", 20)
+        .waits(2, minutes=50, priority=9)
+        .waits(3, minutes=60, eligible=NOW + HOUR)
+    )
+    found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 3, NOW, history=known())
+    assert (found.code, found.position) == ("BeginTime", None)
+    assert found.likely == StartRange(NOW + 70 * 60, NOW + 70 * 60, 100, 100)
+
+
+@pytest.mark.parametrize(
+    ("history", "untold"),
+    [(known(), NoStartRange.NO_TURN), (None, None)],
+    ids=["asked", "not asked"],
+)
+def test_who_is_held_back_has_no_turn(
+    history: RunTimeHistory[str] | None, untold: NoStartRange | None
+) -> None:
+    scene = Scene(rack(1)).waits(1, held="JobHeldUser")
+    found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=history)
+    assert (found.likely, found.untold) == (None, untold)
+
+
+def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_told_so() -> None:
+    scene = Scene(rack(1)).waits(1, minutes=60, user="bob", eligible=NOW + HOUR)
+    scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
+    found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=known())
+    assert (found.code, found.position) == ("BeginTime", None)
+    assert (found.likely, found.untold) == (None, NoStartRange.KEPT)
+
+
+def test_whoever_takes_the_place_of_others_does_so_in_rehearsals() -> None:
+    """When job 1 ends, the urgent job takes one node that is idle and one that the scavenger has;
+    the last one waits for both.
+    """
+    scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 600, qos="scavenge")
+    scene.preemption = Preemption(
+        by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}
+    )
+    scene.waits(3, 2, minutes=30, qos="urgent", priority=9).waits(4, 2, minutes=30)
+    late = simulate_forward(
+        scene.snapshot,
+        EventScheduler(lambda there, now: run_passes(there, SchedulerParameters(), now)),
+        NOW,
+        4,
+    )
+    assert late.at == NOW + 90 * 60

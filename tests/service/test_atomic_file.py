@@ -1,0 +1,150 @@
+"""Files that are there whole, or as they were."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from fairbank.service.ops.atomic_file import atomic_write, check_writable
+
+
+def write(path: Path, text: str) -> None:
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
+def test_what_is_written_stands_there_and_nothing_beside_it(tmp_path: Path) -> None:
+    write(tmp_path / "new", "one")
+    write(tmp_path / "new", "two")
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"new": "two"}
+
+
+@pytest.mark.parametrize("how", [OSError, KeyboardInterrupt])
+def test_when_it_fails_the_old_file_is_as_it_was(tmp_path: Path, how: type[BaseException]) -> None:
+    (tmp_path / "old").write_text("old")
+    with pytest.raises(how), atomic_write(tmp_path / "old") as file:
+        file.write(b"half")
+        raise how
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+
+
+def test_where_there_is_no_room_the_old_file_is_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("old")
+    room = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, room[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write(tmp_path / "old", "n" * 5_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, room)
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_who_is_ended_leaves_nothing_half_written(tmp_path: Path, how: signal.Signals) -> None:
+    (tmp_path / "old").write_text("old")
+    with pytest.raises(SystemExit) as ended, atomic_write(tmp_path / "old") as file:
+        file.write(b"half")
+        os.kill(os.getpid(), how)
+    assert ended.value.code == 128 + how
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+    assert signal.getsignal(how) is signal.SIG_DFL
+
+
+def test_what_somebody_does_when_ended_is_left_to_him(tmp_path: Path) -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        with atomic_write(tmp_path / "new") as file:
+            os.kill(os.getpid(), signal.SIGTERM)
+            file.write(b"whole")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert heard == [signal.SIGTERM]
+    assert (tmp_path / "new").read_text() == "whole"
+
+
+@pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
+def test_what_is_open_already_is_written_on_where_it_is(tmp_path: Path, folder: str) -> None:
+    """As with `--starts /dev/stdout > file`, to which we write ourselves before and after; opened
+    anew it would be written from its beginning, and a file in its place would be another one.
+    """
+    with (tmp_path / "out").open("wb", buffering=0) as out:
+        out.write(b"before, ")
+        check_writable(Path(folder, str(out.fileno())))
+        write(Path(folder, str(out.fileno())), "there, ")
+        out.write(b"after")
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {
+        "out": "before, there, after"
+    }
+
+
+def test_a_pipe_without_a_name_is_written_as_it_is() -> None:
+    reading, writing = os.pipe()
+    write(Path(f"/dev/fd/{writing}"), "through")
+    os.close(writing)
+    with os.fdopen(reading) as read:
+        assert read.read() == "through"
+
+
+def test_a_new_file_has_the_usual_rights(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write(tmp_path / "new", "one")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_long_name_has_room_beside_it(tmp_path: Path) -> None:
+    write(tmp_path / ("n" * 255), "long")
+    assert (tmp_path / ("n" * 255)).read_text() == "long"
+
+
+def test_looking_before_the_work_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("old")
+    check_writable(tmp_path / "old")
+    check_writable(tmp_path / "new")
+    check_writable(Path(os.devnull))
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+
+
+@pytest.mark.parametrize("place", ["/proc/none", "/dev/fd/999999", "/dev/stdout/none"])
+def test_looking_tells_where_nothing_can_be_written(place: str) -> None:
+    with pytest.raises(OSError, match=r"No such file|Bad file descriptor|Not a directory"):
+        check_writable(Path(place))
+
+
+def test_looking_tells_of_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        check_writable(tmp_path)
+
+
+def test_a_link_goes_on_pointing_there_and_rights_stay(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "file").chmod(0o640)
+    (tmp_path / "link").symlink_to("file")
+    write(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "new"
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    read: list[str] = []
+    reader = Thread(target=lambda: read.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    write(tmp_path / "pipe", "through")
+    reader.join()
+    assert read == ["through"]
+
+
+def test_without_a_folder_it_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write(tmp_path / "none" / "file", "text")

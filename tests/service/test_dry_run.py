@@ -1,0 +1,74 @@
+"""Whether a wish is carried out or only foretold hangs on the use cases that it goes to, and not on
+who asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from fairbank.bank.entry import Kind
+from fairbank.bank.ledger import Done
+from fairbank.bank.policy import Policy
+from fairbank.bank.query import Page, ProjectQuery
+from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.wish import CreateProject
+from fairbank.core.time import ManualClock
+from fairbank.service.access.identity import Asker, Staff, asker_of
+from fairbank.service.dry_run import DryRunResult
+from fairbank.service.services import Services, services
+from fairbank.store.memory.store import MemoryStore
+
+SUPERUSER = 1
+_replace = msgspec.structs.replace
+STAFF = Staff(frozenset({SUPERUSER}))
+CHEM = CreateProject(gname="chem", gid=1, account="chem")
+CHANGING = {"projects", "allocations", "runs", "undoing", "shares", "tokens"}
+
+
+@pytest.fixture
+def bank() -> Iterator[Services]:
+    made = services(
+        MemoryStore(),
+        clock=ManualClock(1_795_000_000),
+        staff=STAFF,
+        clusters={},
+        policy=Policy(),
+        key=b"key",
+    )
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def asker() -> Asker:
+    return asker_of(SUPERUSER, STAFF, {})
+
+
+def test_one_asker_is_foretold_by_the_one_and_served_by_the_other(
+    bank: Services, asker: Asker
+) -> None:
+    with pytest.raises(DryRunResult) as told:
+        bank.foretelling().projects.create(asker, CHEM)
+    assert [each.entry.kind for each in told.value.entries] == [Kind.PROJECT]
+    assert bank.projects.find(ProjectQuery(), Page()) == []
+    assert isinstance(bank.projects.create(asker, CHEM), Done)
+
+
+def test_what_would_be_refused_is_refused_with_the_same_words(bank: Services, asker: Asker) -> None:
+    bank.projects.create(asker, CHEM)
+    other = CreateProject(gname="bio", gid=CHEM.gid, account="bio")
+    no = bank.foretelling().projects.create(asker, other)
+    assert isinstance(no, Refusal)
+    assert no.reason is Reason.EXISTS
+    assert _replace(no, entry=None) == _replace(bank.projects.create(asker, other), entry=None)
+
+
+def test_all_that_changes_the_books_is_there_twice_and_nothing_else(bank: Services) -> None:
+    dry = bank.foretelling()
+    assert {
+        each for each in vars(bank) if getattr(bank, each) is not getattr(dry, each)
+    } == CHANGING | {"dry"}
+    assert dry.foretelling() is dry

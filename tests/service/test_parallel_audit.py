@@ -1,0 +1,196 @@
+"""The audit by several processes finds what the audit by one finds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fairbank.bank.audit import Head
+from fairbank.bank.entry import OFFICE
+from fairbank.bank.query import EVERY_BOOK, Books
+from fairbank.core.errors import Unreachable
+from fairbank.core.units import SUM_MAX
+from fairbank.service.ops.audit import Audit, AuditResult
+from fairbank.service.ops.audit_processes import split_books, verify
+from fairbank.store.contract import Store
+from fairbank.store.factory import open_store
+from tests.contracts.conftest import migrated_file, sql_place, template15, template18
+from tests.contracts.places import Place
+from tests.contracts.site import allocation, charge, fill, granted, hold, job
+from tests.support.conditions import wait_until
+
+__all__ = ["migrated_file", "sql_place", "template15", "template18"]
+
+LINK = bytes(32)
+
+
+@pytest.fixture
+def place(sql_place: Place) -> Place:
+    """Books with four allocations, and runs in two of them."""
+    store = sql_place.open()
+    fill(store)
+    granted(store, allocation(1, 5, resource="gpu"), allocation(2, 5, resource="gpu"))
+    granted(store, hold(1, 60), hold(2, 30, project=2))
+    granted(store, charge(1, 55))
+    return sql_place
+
+
+def lengths(*entries: int) -> list[Head]:
+    return [Head(book, seq, LINK) for book, seq in enumerate(entries)]
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [lengths(), lengths(0), lengths(5), lengths(2, 9, 1, 1, 1, 30, 0, 4), lengths(*[1] * 50)],
+)
+@pytest.mark.parametrize("pieces", [1, 2, 7])
+def test_every_book_lies_in_one_stretch(heads: list[Head], pieces: int) -> None:
+    stretches = list(split_books(heads, pieces, 1))
+    for book in (-SUM_MAX, -1, OFFICE, 1, 2, 3, 10, 49, 50, 51, SUM_MAX):
+        assert sum(book in each for each in stretches) == 1
+
+
+def test_stretches_are_about_equally_long() -> None:
+    assert list(split_books(lengths(2, 9, 1, 1, 1, 30, 0, 4), 4, 1)) == [
+        Books(None, 3),
+        Books(3, 6),
+        Books(6, None),
+    ]
+
+
+def test_short_journals_are_one_stretch() -> None:
+    assert list(split_books(lengths(2, 9, 1), 8, 100)) == [EVERY_BOOK]
+
+
+def by_two(
+    store: Store, place: Place, heads: dict[int, Head], told: list[tuple[int, int]]
+) -> AuditResult:
+    return verify(
+        store,
+        partial(open_store, place.url),
+        heads,
+        lambda done, of: told.append((done, of)),
+        jobs=2,
+        entries_min=1,
+    )
+
+
+def test_rows_that_are_not_as_the_journal_says_are_found_where_the_rows_beside_them_are_forgotten(
+    place: Place,
+) -> None:
+    store = place.open()
+    granted(store, *(hold(number, 10) for number in range(11, 15)))
+    granted(store, *(charge(number, 5) for number in (11, 12, 14)))
+    first, second, third, _ = (
+        row[0] for row in place.run("SELECT id FROM run WHERE job_id > 10 ORDER BY id")
+    )
+    place.run(f"UPDATE run SET id = {-first} WHERE id = {first}")
+    place.run(f"UPDATE run SET charged = 6 WHERE id = {second}")
+    place.run(f"UPDATE run SET state = 'released', held = 0, ended_at = 5 WHERE id = {third}")
+    verdict = Audit(store).verify()
+    assert verdict.runs == 6
+    assert [each.what.partition(": ")[0] for each in verdict.findings] == [
+        f"the row of run {job(11)} was added",
+        f"the row of run {job(11)} is missing",
+        f"the row of run {job(12)} was altered",
+        f"the row of run {job(13)} was altered",
+    ]
+
+
+def test_two_processes_find_what_one_finds(place: Place) -> None:
+    store = place.open()
+    heads = {each.book: each for each in Audit(store).heads()}
+    told: list[tuple[int, int]] = []
+    assert by_two(store, place, heads, told) == Audit(store).verify(heads)
+    assert told[-1] == (store_entries(store), store_entries(store))
+    assert len(told) > 2
+
+    place.run("UPDATE allocation SET held = 31 WHERE id = 2")
+    place.run("UPDATE run SET allocation = 9 WHERE allocation = 1")
+    if place.is_postgres:
+        place.run("ALTER TABLE user_sum DISABLE TRIGGER ALL")  # foreign keys among them
+    place.run("INSERT INTO user_sum VALUES (-4, 1001, 5, 0, NULL)")
+    heads |= {3: Head(3, 9, LINK), 77: Head(77, 1, LINK)}
+    found = Audit(store).verify(heads)
+    assert {each.book for each in found.findings} == {-4, 1, 2, 3, 9, 77}
+    assert by_two(store, place, heads, told) == found
+
+
+def test_what_cannot_be_read_is_found_too(place: Place) -> None:
+    if place.is_postgres:
+        pytest.skip("columns have types there")
+    place.run("UPDATE allocation SET seq = 'many' WHERE id = 2")
+    store = place.open()
+    (finding,) = by_two(store, place, {}, []).findings
+    assert finding.book == 2
+    assert "the number of its last entry is 'many', due 3" in finding.what
+
+
+def test_a_process_that_dies_ends_the_audit_with_a_remedy(place: Place) -> None:
+    with pytest.raises(Unreachable, match="ended from outside"):
+        verify(place.open(), partial(os._exit, 3), {}, jobs=2, entries_min=1)
+
+
+def store_entries(store: Store) -> int:
+    with store.reading() as reader:
+        return reader.count_entries()
+
+
+TAKEN_UP = """
+import os, signal
+from fairbank.service.ops.audit_processes import verify
+from fairbank.store.factory import open_store
+
+class Slow:
+    def __call__(self):
+        print(os.getpid(), flush=True)
+        signal.pause()
+
+if __name__ == "__main__":
+    verify(open_store({url!r}), Slow(), {{}}, jobs=2, entries_min=1)
+"""
+
+
+def test_no_process_outlives_an_audit_that_is_killed(place: Place, tmp_path: Path) -> None:
+    script = tmp_path / "audit.py"
+    script.write_text(TAKEN_UP.format(url=place.url))
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as audit:
+        assert audit.stdout is not None
+        worker = int(audit.stdout.readline())
+        audit.kill()
+    wait_until(
+        lambda: not Path(f"/proc/{worker}").exists(),
+        "the end of the process that read for the audit",
+    )
+
+
+def test_an_entry_that_cannot_be_read_is_named_with_its_book_and_its_field(place: Place) -> None:
+    if place.is_postgres:
+        pytest.skip("columns have types there")
+    place.run("DROP TRIGGER journal_only_grows")
+    place.run(
+        "UPDATE journal SET amount = 'abc' WHERE id = (SELECT max(id) FROM journal WHERE book = 1)"
+    )
+    (found,) = Audit(place.open()).verify().findings
+    assert found.book is None
+    assert found.what.startswith("a row cannot be read, so the audit ends here: entry ")
+    assert found.what.endswith(" of allocation 1 cannot be read: its amount is 'abc'")
+
+
+@pytest.mark.parametrize("book", [0, 1])
+def test_a_journal_that_lost_its_end_is_told_as_such(place: Place, book: int) -> None:
+    if place.is_postgres:
+        place.run("ALTER TABLE journal DISABLE TRIGGER ALL")
+    else:
+        place.run("DROP TRIGGER journal_stays")
+    place.run(f"DELETE FROM journal WHERE id = (SELECT max(id) FROM journal WHERE book = {book})")
+    assert [
+        each.book
+        for each in Audit(place.open()).verify().findings
+        if "may have been cut at its end" in each.what
+    ] == [book]

@@ -1,0 +1,138 @@
+"""Trouble at the counter: what fails fails alone, and what waited too long is not carried out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbank.bank.policy import Policy
+from fairbank.core.errors import Busy, Unreachable
+from fairbank.service.ledger import Ledger, RetryPolicy
+from fairbank.service.write_queue.queue import BatchResult
+from fairbank.service.write_queue.writers import WriterThreads
+from fairbank.store.migration import migrate
+from fairbank.store.sqlite.driver import driver
+from fairbank.store.sqlite.store import SqliteStore
+from tests.service.gated_bank import POISON, Scene, beside, kept, notes
+from tests.support.conditions import wait_until
+
+
+def same(came: object, error: Exception) -> bool:
+    """Over a line an error arrives as another of the same kind, which says the same."""
+    return type(came) is type(error) and str(came) == str(error)
+
+
+def test_one_bad_submission_does_not_spoil_the_others_and_all_that_is_judged_is_watched(
+    scene: Scene,
+) -> None:
+    scene.occupy()
+    scene.submit("a", "b")
+    scene.submit(POISON)
+    scene.submit("c")
+    scene.finish()
+    assert scene.served() == {"first", "a", "c"}
+    assert same(scene.told[POISON], scene.bank.failure)
+    assert scene.watched == [1, 2, 1]
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_where_nobody_answers_nobody_is_asked_for_again(scene: Scene, others: int) -> None:
+    scene.bank.failure = Unreachable("nobody is there")
+    scene.occupy()
+    scene.submit(POISON)
+    for each in range(others):
+        scene.submit(str(each))
+    scene.finish()
+    assert len(scene.bank.asked) == 2
+    assert {name for name, came in scene.told.items() if same(came, scene.bank.failure)} == {
+        POISON,
+        *map(str, range(others)),
+    }
+
+
+def test_where_somebody_stops_answering_the_rest_is_told_so(scene: Scene) -> None:
+    def lose() -> None:
+        scene.bank.failure = (
+            Unreachable("nobody is there") if len(scene.bank.asked) > 2 else scene.bank.failure
+        )
+
+    scene.bank.before_failing = lose
+    scene.occupy()
+    scene.submit("a")
+    scene.submit(POISON)
+    scene.submit("b")
+    scene.finish()
+    assert scene.served() == {"first", "a"}
+    assert same(scene.told[POISON], scene.bank.failure)
+    assert isinstance(scene.told["b"], Unreachable)
+    assert "this was not carried out" in scene.told["b"].message
+
+
+def test_a_batch_whose_time_is_over_is_not_asked_for_apart(scene: Scene) -> None:
+    def late() -> None:
+        scene.now += 30
+
+    scene.bank.before_failing = late
+    scene.occupy()
+    scene.submit("a")
+    scene.submit(POISON)
+    scene.finish()
+    assert len(scene.bank.asked) == 2
+    assert isinstance(scene.told["a"], Busy)
+    assert kept(scene.bank.store) == 1
+
+
+def test_what_waited_too_long_is_told_so_and_not_carried_out(scene: Scene) -> None:
+    scene.occupy()
+    scene.submit("early")
+    scene.now += 20
+    scene.submit("later")
+    scene.now += 10
+    scene.finish()
+    assert scene.bank.asked == [["first"], ["later"]]
+    assert "the request was not carried out" in str(scene.told["early"].remedy)  # type: ignore[union-attr]
+    assert kept(scene.bank.store) == 2
+
+
+def test_receivers_and_watchers_that_break_keep_nobody_from_their_answers(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    def gone(_: Any) -> None:
+        raise RuntimeError("the event loop is closed")
+
+    scene.occupy()
+    scene.counter.observer = gone
+    scene.counter.submit(notes("lost"), gone)
+    scene.submit("a")
+    scene.finish()
+    assert scene.served() == {"first", "a"}
+    assert "an answer reached nobody" in caplog.text
+    assert "the counter's watcher failed" in caplog.text
+
+
+def test_a_foreign_lock_keeps_everybody_for_one_patience_and_nothing_is_carried_out_later(
+    tmp_path: Path, apart: bool
+) -> None:
+    """Somebody's tool holds the file. Each of fifty submissions would wait for it in turn, twenty
+    times.
+    """
+    path = tmp_path / "books.sqlite"
+    migrate(f"sqlite:///{path}")
+    store = SqliteStore(path, patience_seconds=0.02)
+    bank = Ledger(store, Policy(), RetryPolicy(0.3))
+    counter = beside(bank)[0] if apart else WriterThreads(bank)
+    told: list[BatchResult] = []
+    other = driver.connect(str(path), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    for each in range(50):
+        counter.submit(notes(str(each)), told.append)
+    wait_until(lambda: len(told) == 50, "everybody to be told", seconds=5)
+    assert all(isinstance(each, Busy) for each in told)
+    other.execute("ROLLBACK")
+    assert len(counter.apply(notes("now"))) == 1
+    counter.close()
+    assert kept(store) == 1
+    other.close()
+    store.close()

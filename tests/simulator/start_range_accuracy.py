@@ -1,0 +1,80 @@
+"""How often a job starts within the range that it was told when it came: a sample of the jobs of a
+trace that had to wait.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from fairbank.scheduling.explain.answer import NoStartRange, StartRange
+from fairbank.scheduling.explain.start_range import start_range
+from fairbank.simulator.engine.clock import SimulationClock
+from fairbank.simulator.engine.policies import policy_named
+from fairbank.simulator.engine.scheduler import SimulationScheduler
+from fairbank.simulator.engine.state import SimulationState, StateRecorder
+from fairbank.simulator.traces.fast_reader import FastTrace
+from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
+
+
+class Coverage(NamedTuple):
+    """Of so many jobs: how many started before the range, within it, after it; `untold` had no
+    range, or one without an end.
+    """
+
+    jobs: int
+    before: int
+    within: int
+    after: int
+    untold: int
+
+    def __str__(self) -> str:
+        part = f"{100 * self.within / self.jobs:.0f} %" if self.jobs else "-"
+        return (
+            f"{self.jobs} jobs: {self.before} before, {self.within} within ({part}), {self.after}"
+            f" after, {self.untold} untold"
+        )
+
+
+def coverage(trace: Callable[[], FastTrace], name: str, *, every: int, runs: int) -> Coverage:
+    """Every so-many-th job that has to wait is told a range, just after it came, by what had been
+    seen by then. The trace is read twice: first to find out who waits.
+    """
+    opened, policy = trace(), policy_named(name)
+    size = size_of(opened, None)
+    late = {
+        job.number: job
+        for now, job in _starts(opened, policy.scheduler(size), size)
+        if job.submitted < now
+    }
+    chosen = [late[number] for number in sorted(late)[every - 1 :: every]]
+    due, counts, ranges = deque(chosen), Counter[str](), dict[int, StartRange | NoStartRange]()
+
+    def take(state: SimulationState) -> None:
+        while due and due[0].submitted == state.at:
+            job = due.popleft()
+            ranges[job.number] = start_range(partial(state.drawn, job), runs=runs, seed=job.number)
+        if due:
+            recorder.record_at(due[0].submitted)
+
+    recorder = StateRecorder(size, policy.scheduler(size), take)
+    if due:
+        recorder.record_at(due[0].submitted)
+    for now, starts in recorder.run(Workload(trace().jobs, size)):
+        counts.update(_where(ranges.pop(job.number), now) for job in starts if job.number in ranges)
+    return Coverage(counts.total(), *(counts[where] for where in Coverage._fields[1:]))
+
+
+def _starts(
+    trace: FastTrace, scheduler: SimulationScheduler, size: int
+) -> Iterator[tuple[int, TraceJob]]:
+    for now, starts in SimulationClock(size, scheduler).run(Workload(trace.jobs, size)):
+        yield from ((now, job) for job in starts)
+
+
+def _where(found: StartRange | NoStartRange, start: int) -> str:
+    if isinstance(found, NoStartRange) or found.latest is None:
+        return "untold"
+    return "before" if start < found.earliest else "after" if start > found.latest else "within"

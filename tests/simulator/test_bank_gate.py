@@ -1,0 +1,269 @@
+"""The bank in the loop: who is refused and when, who runs for nothing behind all who pay, and that
+the books add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.simulator.engine.bank_gate import BankGate
+from fairbank.simulator.engine.bank_replay import Fund, Payer
+from fairbank.simulator.engine.clock import SimulationClock
+from fairbank.simulator.engine.grants import Budget, Grants, Unpaid, grants_of
+from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy
+from fairbank.simulator.engine.simulated_bank import CreditResult, SimulatedBank
+from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.workload import TraceJob
+
+HOUR, DAY = 3_600, 86_400
+EASY = POLICIES["easy"]
+
+
+def job(
+    number: int,
+    submitted: int,
+    processors: int,
+    limit: int = HOUR,
+    run: int | None = None,
+    group: int = 1,
+) -> TraceJob:
+    return TraceJob(
+        number, submitted, processors, limit, limit if run is None else run, 1, number, group, group
+    )
+
+
+class Ran(NamedTuple):
+    starts: dict[int, int]
+    credit: CreditResult
+    lost: int
+
+
+def granted(
+    minutes: dict[int, int],
+    unpaid: Unpaid = Unpaid.REFUSE,
+    *,
+    periods: int = 1,
+    staggered: bool = False,
+) -> Grants:
+    """Credit of each group, in SU-minutes."""
+    seconds = {Fund(group, "cpu"): 60 * amount for group, amount in minutes.items()}
+    return Grants(
+        Budget(100, Payer.GROUP, unpaid, periods, staggered), Payer.GROUP, seconds, 0, DAY
+    )
+
+
+def ran(
+    jobs: Sequence[TraceJob], grants: Grants, size: int = 4, policy: SimulationPolicy = EASY
+) -> Ran:
+    till = SimulatedBank(grants, Header(unix_start_time=1_700_000_000))
+    clock = SimulationClock(size, BankGate(policy.scheduler(size), till, grants.budget.unpaid))
+    starts = {each.number: at for at, begun in clock.run(jobs) for each in begun}
+    return Ran(starts, till.close(), clock.lost)
+
+
+def test_what_was_held_and_not_used_pays_for_the_next() -> None:
+    """Credit for one hour of four processors. The first job takes half of its limit; then the next
+    one's limit is paid, and no third's.
+    """
+    jobs = [job(0, 0, 4, HOUR, HOUR // 2), job(1, 10, 4, HOUR // 2, 60), job(2, 20, 4, HOUR, 60)]
+    found = ran(jobs, granted({1: 240}))
+    assert found.starts == {0: 0, 1: HOUR // 2}
+    (account,) = found.credit.accounts
+    assert (account.granted, account.charged, account.expired, account.refused) == (
+        240,
+        124,
+        116,
+        1,
+    )
+
+
+def test_a_refused_job_gives_its_place_to_others_at_once() -> None:
+    """The first in the queue has no credit. Behind it waits who has, and starts at the second at
+    which that would have.
+    """
+    jobs = [job(0, 0, 4), job(1, 10, 4, group=2), job(2, 20, 4)]
+    found = ran(jobs, granted({1: 480, 2: 0}))
+    assert found.starts == {0: 0, 2: HOUR}
+    assert {each.account: each.refused for each in found.credit.accounts} == {1: 0, 2: 1}
+
+
+def test_whom_nobody_is_ahead_of_is_refused_as_it_comes() -> None:
+    found = ran([job(0, 0, 4, group=2), job(1, 10, 4)], granted({1: 240, 2: 0}))
+    assert found.starts == {1: 10}
+    assert found.lost == 0
+
+
+def test_whoever_left_is_waited_for_by_no_processor() -> None:
+    """Three of four processors are idle after the refusal, and nobody wants them: that is no loss
+    of capacity.
+    """
+    jobs = [job(0, 0, 4, 100), job(1, 10, 3, 100, group=2), job(2, 20, 1, 100)]
+    assert ran(jobs, granted({1: 480, 2: 0})).lost == 0
+
+
+def test_the_unpaid_go_last_and_run_for_nothing() -> None:
+    """Job 1 has no credit. When its turn comes it goes behind all who wait, and also behind who
+    comes later and pays.
+    """
+    jobs = [job(0, 0, 4), job(1, 10, 4, group=2), job(2, 20, 4), job(3, HOUR + 10, 4)]
+    found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST))
+    assert found.starts == {0: 0, 2: HOUR, 3: 2 * HOUR, 1: 3 * HOUR}
+    told = [
+        (each.account, each.charged, each.unpaid, each.unpaid_minutes)
+        for each in found.credit.accounts
+    ]
+    assert told == [(1, 720, 0, 0), (2, 0, 1, 240)]
+
+
+def test_the_unpaid_fill_gaps_that_payers_leave() -> None:
+    jobs = [
+        job(0, 0, 3, 2 * HOUR),
+        job(1, 10, 1, 60, group=2),
+        job(2, 20, 4),
+        job(3, 30, 1, 60, group=2),
+    ]
+    found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST))
+    assert found.starts == {0: 0, 1: 10, 3: 70, 2: 2 * HOUR}
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
+def test_among_themselves_the_unpaid_keep_the_order_of_the_queue(policy: SimulationPolicy) -> None:
+    """Under every policy all run, and nobody who cannot pay goes before somebody who waits
+    and can.
+    """
+    jobs = [job(0, 0, 4), *(job(number, number, 4, group=2 - number % 2) for number in range(1, 7))]
+    found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST), policy=policy)
+    order = sorted(found.starts, key=found.starts.__getitem__)
+    assert order == [0, 1, 3, 5, 2, 4, 6]
+
+
+def test_a_new_period_brings_new_credit_and_the_old_expires() -> None:
+    jobs = [job(0, 0, 4), job(1, HOUR, 4), job(2, DAY // 2, 4, HOUR, 60)]
+    found = ran(jobs, granted({1: 480}, periods=2))
+    assert found.starts == {0: 0, 2: DAY // 2}
+    (account,) = found.credit.accounts
+    assert (account.granted, account.charged, account.expired, account.refused) == (
+        480,
+        244,
+        236,
+        1,
+    )
+
+
+def test_staggered_periods_end_at_other_times_and_grant_as_much() -> None:
+    """The second of two groups begins in the middle of a period: a quarter of the time, and of the
+    credit, is over by then.
+    """
+    found = ran([], granted({1: 480, 2: 480}, periods=2, staggered=True))
+    assert [each.granted for each in found.credit.accounts] == [480, 480]
+    late = [job(0, DAY // 4 - 10, 4, 1_800, group=2), job(1, DAY // 4 + 3_600, 4, HOUR, group=2)]
+    assert ran(late, granted({1: 480, 2: 480}, periods=2, staggered=True)).starts == {
+        0: DAY // 4 - 10,
+        1: DAY // 4 + 3_600,
+    }
+    assert ran(late, granted({1: 480, 2: 476}, periods=2, staggered=True)).starts == {}
+    assert ran(late, granted({1: 480, 2: 476}, periods=1)).starts == {
+        0: DAY // 4 - 10,
+        1: DAY // 4 + 3_600,
+    }
+
+
+def test_credit_left_counts_in_slurms_priorities() -> None:
+    """Two groups wait, alike in all but the credit that they have left; theirs ends at different
+    times.
+    """
+    ranking = PriorityRules(
+        settings=MultifactorSettings(weights=PriorityWeights()), site_weight=1_000_000
+    )
+    policy = SimulationPolicy(
+        "credit",
+        "",
+        lambda processors: SlurmScheduler(SchedulerParameters(bf_interval=-1), ranking, processors),
+    )
+    grants = granted({1: 2_400, 2: 2_400, 3: 0}, Unpaid.LAST, periods=2, staggered=True)
+    spent = [job(0, 0, 4, 2 * HOUR, group=1)]
+    waiting = [job(1, 100, 4, HOUR, group=1), job(2, 200, 4, HOUR, group=2)]
+    assert ran([*spent, *waiting], grants, policy=policy).starts == {0: 0, 2: 2 * HOUR, 1: 3 * HOUR}
+    in_turn = SimulationPolicy(
+        "turn",
+        "",
+        lambda processors: SlurmScheduler(
+            SchedulerParameters(bf_interval=-1),
+            PriorityRules(settings=MultifactorSettings()),
+            processors,
+        ),
+    )
+    assert ran([*spent, *waiting], grants, policy=in_turn).starts == {
+        0: 0,
+        1: 2 * HOUR,
+        2: 3 * HOUR,
+    }
+
+
+drawn_jobs = st.tuples(
+    st.integers(0, 600),
+    st.integers(1, 4),
+    st.integers(60, 4_000),
+    st.integers(1, 60),
+    st.integers(1, 3),
+)
+"""The gap since the one before, processors, limit, sixtieths of it that it runs, and group."""
+workloads = st.lists(drawn_jobs, min_size=1, max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    workloads,
+    st.sampled_from(list(POLICIES)),
+    st.integers(0, 130),
+    st.integers(1, 4),
+    st.sampled_from(Unpaid),
+    st.booleans(),
+)
+def test_everybody_runs_or_is_refused_and_the_books_add_up(
+    drawn: list[tuple[int, int, int, int, int]],
+    name: str,
+    percent: int,
+    periods: int,
+    unpaid: Unpaid,
+    staggered: bool,
+) -> None:
+    """`close` audits the books. With credit for every hold at once, starts are those without a
+    bank.
+    """
+    at, jobs = 0, []
+    for number, (gap, processors, limit, part, group) in enumerate(drawn):
+        at += gap
+        jobs.append(job(number, at, processors, limit, max(1, limit * part // 60), group))
+    budget = Budget(percent, None, unpaid, periods, staggered)
+    found = ran(jobs, grants_of(budget, jobs, Header()), policy=POLICIES[name])
+    refused, free = (
+        sum(getattr(each, what) for each in found.credit.accounts) for what in ("refused", "unpaid")
+    )
+    assert len(found.starts) + refused == len(jobs)
+    assert not (refused if unpaid is Unpaid.LAST else free)
+    costs = sum(
+        -(-each.processors * each.run // 60) for each in jobs if each.number in found.starts
+    )
+    charged, for_nothing = (
+        sum(getattr(each, what) for each in found.credit.accounts)
+        for what in ("charged", "unpaid_minutes")
+    )
+    assert charged + for_nothing == costs
+    assert all(each.granted == each.charged + each.expired for each in found.credit.accounts)
+    rich = ran(
+        jobs, grants_of(Budget(100_000, None, unpaid), jobs, Header()), policy=POLICIES[name]
+    )
+    clock = SimulationClock(4, POLICIES[name].scheduler(4))
+    if not sum(each.refused + each.unpaid for each in rich.credit.accounts):
+        assert rich.starts == {each.number: at for at, begun in clock.run(jobs) for each in begun}
+        assert rich.lost == clock.lost

@@ -1,0 +1,28 @@
+"""Why a job of a trace waits: the range of its start, and where there is none, why."""
+
+from __future__ import annotations
+
+from fairbank.scheduling.explain.answer import NoStartRange
+from fairbank.simulator.results.explanation import Drawing, why
+from tests.simulator.test_state import busy, starts_of, stopped
+
+ZERO = 1_000_000_000
+
+
+def test_where_rehearsals_may_not_be_long_enough_it_is_told_so() -> None:
+    jobs = busy()
+    starts = starts_of(jobs, "easy")
+    job = max(jobs, key=lambda each: starts[each.number] - each.submitted)
+    there = stopped(jobs, "easy", job.submitted)
+    enough, few = (
+        why(there, job.number, ZERO, Drawing(runs=10, **more)) for more in ({}, {"passes": 4})
+    )
+    assert enough.likely is not None
+    assert ZERO + job.submitted < enough.likely.earliest
+    assert enough.untold is None
+    assert (few.likely, few.untold) == (None, NoStartRange.TOO_FAR)
+    assert (few.expected, few.headline, few.checks) == (
+        enough.expected,
+        enough.headline,
+        enough.checks,
+    )

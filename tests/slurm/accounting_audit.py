@@ -1,0 +1,273 @@
+"""The books held against accounting, run by run, with arithmetic of our own: nothing here calls the
+product's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from tests.slurm.bank_cluster import Office
+from tests.slurm.lab.answers import tres
+from tests.slurm.lab.machine import SIZES
+
+COLUMNS = (
+    "JobID",
+    "JobIDRaw",
+    "Submit",
+    "Start",
+    "End",
+    "ElapsedRaw",
+    "State",
+    "Account",
+    "Partition",
+    "AllocTRES",
+    "User",
+)
+GIGABYTES = {
+    "K": Fraction(1, 1024**2),
+    "M": Fraction(1, 1024),
+    "G": Fraction(1),
+    "T": Fraction(1024),
+}
+FREE = "NODE_FAIL"
+PUT_BACK = (
+    "REQUEUED",
+    "CANCELLED",
+)  # what becomes of those that are refused when they are to start
+CLOCK_SECONDS = 1  # Slurm tells whole ones
+SAME_START_SECONDS = 2  # what the clocks of prolog and accounting may differ by
+ONE_HOLD, END_MAY_COME_FIRST = (1,), (0, 1)
+
+
+def executions(office: Office, since: float) -> list[dict[str, str]]:
+    """What accounting has of each time that a job ran since then, also of those that were put back
+    into the queue. Half a record, of whose start it was never told, it shows only to who asks by
+    number: so those of the books are asked for once more. Where a job is put back while its prolog
+    runs, 24.11 leaves a record that waits for ever, with a newer one of the same job beside it:
+    that one is none.
+    """
+    numbers = ",".join(
+        map(str, sorted({run["job_id"] for run in office.rows("/job", cluster="lab")}))
+    )
+    asked = [
+        (f"--starttime={words_of(since)}", "--endtime=now+1hour"),
+        *([(f"--jobs={numbers}", "--starttime=1970-01-02")] if numbers else []),
+    ]
+    rows = [
+        row
+        for which in asked
+        for row in office.slurm.sacct("--duplicates", *which, columns=COLUMNS)
+    ]
+    once = {(row["JobIDRaw"], row["Submit"], row["Start"]): row for row in rows}
+    newest = {
+        row["JobIDRaw"]: row["Submit"]
+        for row in sorted(once.values(), key=lambda row: row["Submit"])
+    }
+    return [
+        row
+        for row in once.values()
+        if instant(row["Submit"]) >= int(since)
+        and (row["State"] != "PENDING" or row["Submit"] == newest[row["JobIDRaw"]])
+    ]
+
+
+def words_of(instant: float) -> str:
+    """As Slurm's commands and ours take it, in the lab's time zone."""
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def instant(text: str) -> int:
+    """Seconds since 1970; 0 for what has not been."""
+    return (
+        0
+        if text in ("Unknown", "None", "")
+        else int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+    )
+
+
+def instants(run: dict[str, Any]) -> tuple[int, ...]:
+    """When it began, and ended if it did."""
+    return tuple(instant(run[when].rstrip("Z")) for when in ("start", "ended") if run[when])
+
+
+def key(row: dict[str, str]) -> tuple[int, int]:
+    """Which job it was: its number alone does not say, for slurmctld may begin to count anew."""
+    return int(row["JobIDRaw"]), instant(row["Submit"])
+
+
+def _job(run: dict[str, Any]) -> tuple[int, int]:
+    return run["job_id"], instant(run["submitted"].rstrip("Z"))
+
+
+def price(row: dict[str, str]) -> int:
+    """SU-minutes: the dearest of its resources, times its seconds, a begun minute counting."""
+    (weights,) = [group.weights for group in SIZES["full"] if group.partition == row["Partition"]]
+    given = tres(row["AllocTRES"])
+    memory = given.get("mem", "0G")
+    has = {"CPU": Fraction(given.get("cpu", 0)), "GRES/gpu": Fraction(given.get("gres/gpu", 0))}
+    has["Mem"] = Fraction(memory[:-1]) * GIGABYTES[memory[-1]]
+    units = max(
+        Fraction(weight.removesuffix("G")) * has[name]
+        for name, weight in (each.split("=") for each in weights.split(","))
+    )
+    return math.ceil(units * int(row["ElapsedRaw"]) / 60)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Something that does not agree, in words; of which job, by number and submission; and when all
+    that happened (seconds since 1970).
+    """
+
+    words: str
+    job: tuple[int, int]
+    instants: tuple[int, ...]
+
+
+@dataclass
+class Reckoning:
+    """What was compared, and what is wrong."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
+    charged: int = 0
+    wrong: list[Wrong] = field(default_factory=list)
+    put_off_seconds: int = 0
+    """The longest that accounting counts for a run that was put off."""
+
+    def told(self) -> str:
+        return f"{dict(self.counts)}, {self.charged} SU-minutes, by state {dict(self.states)}"
+
+
+def reckon(
+    office: Office,
+    since: float,
+    *,
+    holds: Collection[int] = ONE_HOLD,
+    lost: Iterable[tuple[int, int]] = (),
+    begun: Mapping[int, Sequence[int]] | None = None,
+) -> Reckoning:
+    """Compare all that ran since then. `holds`: how many a run of the books may have had. Jobs
+    `lost` by Slurm itself, by number and submission, have no end that anybody could know, and are
+    left out. Where jobs are put off because the bank was away, accounting counts seconds for a run
+    that was never let run, and that nobody pays: `begun` tells when the scripts of each job truly
+    began.
+    """
+    found = Reckoning()
+    gone = set(lost)
+    known, runs = {}, defaultdict(list)
+    for run in office.rows("/job", cluster="lab"):
+        if _job(run) in gone:
+            continue
+        known[run["id"]] = run
+        if _job(run)[1] >= int(since):
+            runs[run["job_id"]].append(run)
+    refused = defaultdict(list)
+    for each in office.rows("/failure", cluster="lab"):
+        refused[each["job_id"]].append(instant(each["at"].rstrip("Z")))
+    for row in executions(office, since):
+        if key(row) not in gone:
+            never = begun is not None and not _has_begun(row, begun.get(int(row["JobIDRaw"]), ()))
+            _compare(
+                row, runs[int(row["JobIDRaw"])], refused[int(row["JobIDRaw"])], found, never=never
+            )
+    for run in (run for each in runs.values() for run in each):
+        found.counts["runs of no execution"] += 1
+        if run["state"] != "released":
+            found.wrong.append(
+                Wrong(f"in the books, and not in accounting: {run}", _job(run), instants(run))
+            )
+    _once_each(office, found, known, holds)
+    return found
+
+
+def _has_begun(row: dict[str, str], begun: Sequence[int]) -> bool:
+    return any(_is_during(row, at) for at in begun)
+
+
+def _is_during(row: dict[str, str], at: int) -> bool:
+    return instant(row["Start"]) - CLOCK_SECONDS <= at <= instant(row["End"]) + CLOCK_SECONDS
+
+
+def _compare(
+    row: dict[str, str],
+    runs: list[dict[str, Any]],
+    refused: Sequence[int],
+    found: Reckoning,
+    *,
+    never: bool,
+) -> None:
+    state = row["State"].split()[0]
+    started = instant(row["Start"])
+    same = [
+        run for run in runs if instant(run["submitted"].rstrip("Z")) == instant(row["Submit"])
+    ]  # its start is that of its prolog's end
+    same = same or [
+        run
+        for run in runs
+        if started and abs(instant(run["start"].rstrip("Z")) - started) <= SAME_START_SECONDS
+    ]
+    found.counts["executions"] += 1
+    found.states[state] += 1
+    if not same:
+        if (
+            not started
+            or int(row["ElapsedRaw"]) == 0
+            or (state in PUT_BACK and any(_is_during(row, at) for at in refused))
+        ):
+            found.counts["never ran"] += 1
+        else:
+            found.wrong.append(
+                Wrong(
+                    f"in accounting, and not in the books: {row}",
+                    key(row),
+                    (started, instant(row["End"])),
+                )
+            )
+        return
+    run = min(same, key=lambda each: abs(instant(each["start"].rstrip("Z")) - started))
+    runs.remove(run)
+    half = (
+        {} if row["Partition"] else {"Partition": run["partition"], "AllocTRES": run["tres"]}
+    )  # accounting has not heard of its start
+    due = 0 if state == FREE else price(row | half)
+    found.charged += run["charged"]
+    found.counts["charged" if run["charged"] else run["state"]] += 1
+    if run["state"] not in ("charged", "released") or run["held"]:
+        found.wrong.append(Wrong(f"not resolved: {run}", _job(run), instants(run)))
+    elif run["state"] == "released" and state == "REQUEUED" and never:
+        found.counts["put off"] += 1
+        found.put_off_seconds = max(found.put_off_seconds, int(row["ElapsedRaw"]))
+    elif run["charged"] != due:
+        found.wrong.append(
+            Wrong(f"charged {run['charged']} and not {due}: {run} {row}", _job(run), instants(run))
+        )
+
+
+def _once_each(
+    office: Office, found: Reckoning, known: Mapping[int, dict[str, Any]], holds: Collection[int]
+) -> None:
+    """Every run has as many holds as it may, and one resolution."""
+    steps: dict[int, list[str]] = defaultdict(list)
+    for entry in office.rows("/entry", about="units"):
+        if entry["run"] in known:
+            steps[entry["run"]].append(entry["kind"])
+    for number, kinds in steps.items():
+        counted, run = Counter(kinds), known[number]
+        found.counts["holds"] += counted["hold"]
+        found.counts["resolutions"] += counted["charge"] + counted["release"]
+        if counted["hold"] not in holds or counted["charge"] + counted["release"] != 1:
+            found.wrong.append(
+                Wrong(f"run {number} of the books: {kinds}", _job(run), instants(run))
+            )
+
+
+def of_jobs(rows: Sequence[dict[str, str]], jobs: Iterable[int]) -> list[dict[str, str]]:
+    wanted = set(jobs)
+    return [row for row in rows if int(row["JobIDRaw"]) in wanted]

@@ -1,0 +1,172 @@
+"""The whole way: a cluster with the plug-in, the real agent beside it, and a real bank with a
+project for each team.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fairbank.rest.client import Client, parse_address
+from tests.agent.running import RunningAgent
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.machine import SIZES
+from tests.slurm.lab.people import TEAMS
+from tests.slurm.prep_cluster import asking, install, socket_of
+from tests.support.conditions import wait_until
+from tests.support.server import FAIRBANK, FairbankServer, made
+
+SU = 60
+RICH = 1_000_000 * SU
+PATIENCE_SECONDS = 3
+TERMS = f"""
+[terms]
+patience = {PATIENCE_SECONDS}
+[partitions.gpu]
+outage_policy = "open"
+"""
+PAGE = 1_000
+
+
+def prices() -> str:
+    """The bank's settings for the lab: as Slurm bills."""
+    return "".join(
+        f'[clusters.lab.partitions."{group.partition}"]\nresource ='
+        f' "{"gpu" if group.gpus else "cpu"}"\nweights = "{group.weights}"\n'
+        for group in SIZES["full"]
+    )
+
+
+class Office:
+    """The cluster, the agent beside it, and the bank, asked as its superuser."""
+
+    def __init__(self, slurm: Cluster, agent: RunningAgent, bank: FairbankServer) -> None:
+        self.slurm, self.agent, self.bank = slurm, agent, bank
+        self._client = Client(parse_address(f"unix:{bank.socket}"))
+
+    def found(self) -> None:
+        """A project for each team, with an allocation of each resource."""
+        for team in TEAMS:
+            self.project(team.name, team.gid)
+
+    def project(self, account: str, gid: int) -> None:
+        """A project with an allocation of each resource."""
+        self._client.post("/project", {"gname": account, "gid": gid})
+        for resource in ("cpu", "gpu"):
+            wanted = {
+                "account": account,
+                "resource": resource,
+                "category": "test",
+                "start": "2020-01-01",
+                "end": "2040-01-01",
+            }
+            self._client.post("/alloc", {**wanted, "amount": RICH, "comment": "test"})
+
+    def leave(self, account: str, credit: int, resource: str = "cpu") -> int:
+        """See to it that so many SU-minutes are left. The number of the allocation."""
+        (found,) = self._client.get("/alloc", {"account": account, "resource": resource})["data"]
+        more, number = credit - found["available"], int(found["id"])
+        if more:
+            movement = "deposit" if more > 0 else "withdraw"
+            self._client.post(
+                f"/alloc/{number}/{movement}", {"amount": abs(more), "comment": "test"}
+            )
+        return number
+
+    def deposit(self, allocation: int, amount: int) -> None:
+        self._client.post(f"/alloc/{allocation}/deposit", {"amount": amount, "comment": "more"})
+
+    def rows(self, path: str, **query: object) -> list[dict[str, Any]]:
+        """All rows of a list, page after page."""
+        answer = self._client.get(path, {**query, "limit": PAGE})
+        found: list[dict[str, Any]] = answer["data"]
+        while after := answer.get("next"):
+            answer = self._client.get(path, {**query, "limit": PAGE, "after": after})
+            found += answer["data"]
+        return found
+
+    def runs(self, job: int) -> list[dict[str, Any]]:
+        """What the books have of a job, by its restarts."""
+        rows = self._client.get("/job", {"limit": PAGE})["data"]
+        return sorted(
+            (each for each in rows if each["job_id"] == job), key=lambda each: int(each["restart"])
+        )
+
+    def refusals(self, job: int) -> list[dict[str, Any]]:
+        return [
+            each
+            for each in self._client.get("/failure", {"limit": PAGE})["data"]
+            if each["job_id"] == job
+        ]
+
+    def sums(self, allocation: int) -> tuple[int, int]:
+        found = self._client.get(f"/alloc/{allocation}")["data"]
+        return found["charged"], found["held"]
+
+    def settled(self, job: int, count: int = 1) -> list[dict[str, Any]]:
+        """The runs of a job, as soon as so many are charged or released."""
+        wait_until(
+            lambda: len([each for each in self.runs(job) if each["state"] != "held"]) == count,
+            f"job {job} to be settled",
+            seconds=30,
+        )
+        return self.runs(job)
+
+    def reconciled(self, *options: str) -> subprocess.CompletedProcess[str]:
+        """`fairbank reconcile`, as root types it beside this Slurm."""
+        environment = {
+            **self.slurm.place.environment,
+            "FAIRBANK_SERVER": f"unix:{self.bank.socket}",
+        }
+        command = [FAIRBANK, "reconcile", "--grace", "0", "--progress", "none", *options]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
+
+
+@contextmanager
+def opened(
+    cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningAgent
+) -> Iterator[Office]:
+    """Bank and agent started, the projects founded, and slurmctld asking, as long as the block
+    lasts.
+    """
+    install(plugin, cluster)
+    bank.config.write_text(bank.config.read_text() + prices())
+    bank.folder.chmod(0o755)  # for users to ask it, too
+    bank.start()
+    try:
+        agent.start()
+        office = Office(cluster, agent, bank)
+        office.found()
+        with asking(cluster):
+            yield office
+    finally:
+        print(agent.said())
+        agent.close()
+
+
+@contextmanager
+def of_its_own(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[Office]:
+    """With a bank and an agent that nobody had before, at a cluster that is calm before and after.
+    `tables` are the agent's settings.
+    """
+    cluster.calm()
+    with (
+        made() as bank,
+        opened(cluster, plugin, bank, agent_beside(cluster, bank, tables)) as office,
+    ):
+        try:
+            yield office
+        finally:
+            cluster.calm()
+
+
+def agent_beside(cluster: Cluster, bank: FairbankServer, tables: str = TERMS) -> RunningAgent:
+    """The agent to which slurmctld speaks, and which speaks to the bank."""
+    return RunningAgent(
+        f"unix:{bank.socket}", tables=tables, socket=socket_of(cluster), slurm_user='"slurm"'
+    )

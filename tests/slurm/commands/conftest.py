@@ -1,0 +1,44 @@
+"""What the tests of the commands beside Slurm share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairbank.core.time import DAY, iso
+from tests.slurm.commands.site import MY_UID, Centre, a_centre
+from tests.slurm.prices import PRICES
+
+
+@pytest.fixture
+def centre(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Centre]:
+    """A bank without prices, and without projects."""
+    with a_centre(tmp_path, monkeypatch, capsys, "") as found:
+        yield found
+
+
+@pytest.fixture
+def opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Centre]:
+    """A bank with prices, projects, us in one, and 10 SU (600 SU-minutes) for it."""
+    with a_centre(tmp_path, monkeypatch, capsys, PRICES) as found:
+        ask = found.client
+        chem = ask.post("/project", {"gname": "chem", "gid": 50_001})["data"]["id"]
+        ask.post("/project", {"gname": "bio", "gid": 50_002, "parent": chem})
+        ask.put(f"/project/{chem}/member/{MY_UID}", {"role": "coordinator"})
+        start, end = (iso(found.now + days * DAY) for days in (-30, 30))
+        terms = {
+            "resource": "cpu",
+            "category": "test",
+            "start": start,
+            "end": end,
+            "amount": 600,
+            "comment": "a test",
+        }
+        ask.post("/alloc", {"project": chem, **terms})
+        yield found

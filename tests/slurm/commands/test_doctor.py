@@ -1,0 +1,124 @@
+"""`fairbank doctor --slurm`, against a bank that runs and a Slurm that says what was recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from fairbank.core.time import iso
+from tests.slurm.commands.site import Centre
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_doctor_tells_what_is_missing_and_how_to_mend_it(
+    opened: Centre, tmp_path: Path
+) -> None:
+    policy, site = tmp_path / "policy", tmp_path / "slurm.toml"
+    site.write_text(f'policy = "{policy}"\n')
+    here = (
+        f"Configuration data as of {iso(opened.now).removesuffix('Z')}\nClusterName ="
+        " lab\nPriorityFlags = MAX_TRES\nAuthType = auth/none\n"
+    )
+    opened.slurm.say("scontrol-show-config", here)
+    words = (
+        "doctor",
+        "--slurm",
+        "--site",
+        str(site),
+        "--agent-config",
+        str(tmp_path / "agent.toml"),
+        "--json",
+    )
+    (tmp_path / "agent.toml").write_text(
+        f'[plugin]\nslurm_user = 0\n[control]\nsocket = "{tmp_path}/agent.sock"\n'
+    )
+    checks = {
+        each["what"]: each["remedy"] for each in json.loads(opened.tell(*words, code=8))["data"]
+    }
+    assert checks["Slurm 22.05.8 of cluster lab: its answers are known"] is None
+    assert checks["the bank prices 3 partitions as Slurm bills them (max_tres)"] is None
+    assert [remedy for what, remedy in checks.items() if what.startswith("the clock of")] == [
+        None,
+        None,
+    ]
+    assert "AuthType=auth/munge" in checks["Slurm signs by auth/none"]
+    assert (
+        "start it with: fairbank agent"
+        in checks[f"the agent answers: no agent answers at {tmp_path}/agent.sock"]
+    )
+    assert checks[f"the submission policy {policy}: it is not there"].startswith(
+        "fairbank slurm sync writes it"
+    )
+    opened.tell("slurm", "sync", "--site", str(site))
+    told = [
+        each
+        for each in json.loads(opened.tell(*words, code=8))["data"]
+        if str(policy) in each["what"]
+    ]
+    assert [each["what"] for each in told if not each["ok"]] == []
+    assert len(told) == 2
+
+
+def test_the_doctor_goes_on_where_slurmctld_is_away(
+    opened: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf, policy, site = tmp_path / "slurm.conf", tmp_path / "policy", tmp_path / "slurm.toml"
+    site.write_text(f'policy = "{policy}"\n')
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    conf.write_text(
+        f"ClusterName=lab\nSlurmUser={user}\nAuthType=auth/none\nprepplugins=prep/fairbank,prep/script\nJobSubmitPlugins=lua\n"
+    )
+    monkeypatch.setenv("SLURM_CONF", str(conf))
+    (tmp_path / "agent.toml").write_text(
+        f'[plugin]\nslurm_user = 0\n[control]\nsocket = "{tmp_path}/agent.sock"\n'
+    )
+    words = (
+        "doctor",
+        "--slurm",
+        "--site",
+        str(site),
+        "--agent-config",
+        str(tmp_path / "agent.toml"),
+        "--json",
+    )
+    opened.slurm.forget("scontrol-show-config")
+    checks = {
+        each["what"]: (each["ok"], each["remedy"])
+        for each in json.loads(opened.tell(*words, code=8))["data"]
+    }
+    (away,) = [
+        what for what in checks if what.startswith("slurmctld answers: scontrol ended with 1")
+    ]
+    assert str(checks[away][1]).startswith("start it: systemctl start slurmctld")
+    assert checks["Slurm 22.05.8 of cluster lab: its answers are known"][0]
+    assert checks["slurmdbd answers"][0]
+    assert checks["slurmctld loads prep/fairbank"][0]
+    assert "AuthType=auth/munge" in str(checks["Slurm signs by auth/none"][1])
+    assert [ok for what, (ok, _) in checks.items() if what.startswith("the clock of the bank")] == [
+        True
+    ]
+    for wrong in (
+        "the agent answers: no agent",
+        f"the submission policy {policy}",
+        f"{tmp_path}/job_submit.lua",
+    ):
+        assert [ok for what, (ok, _) in checks.items() if wrong in what] == [False], wrong
+    conf.unlink()
+    left = {each["what"]: each["ok"] for each in json.loads(opened.tell(*words, code=8))["data"]}
+    assert [what for what in left if what.startswith(f"slurm.conf is read: cannot read {conf}")]
+    assert not [what for what in left if "prep/fairbank" in what or "job_submit" in what]
+    assert [what for what in left if what.startswith("the agent answers: no agent")]
+
+
+def test_the_doctor_without_a_slurm_or_a_bank(opened: Centre, tmp_path: Path) -> None:
+    opened.bank.kill()
+    assert "x   the bank answers: " in opened.tell("doctor", "--slurm", code=8)
+    opened.slurm.forget("sinfo")
+    told = opened.tell("doctor", "--slurm", code=8)
+    assert told.startswith("x   Slurm's commands answer: sinfo ended with 1")
+    assert "x   the agent answers: " in told

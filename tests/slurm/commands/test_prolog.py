@@ -1,0 +1,171 @@
+"""Asking the bank from PrologSlurmctld: what Slurm says of the job, what the bank says to that, and
+what becomes of it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fairbank.core.errors import Malformed, Unreachable
+from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
+from fairbank.rest.schemas.job import ReportAnswer
+from fairbank.slurm.parsers.starting_job import FORMAT, Starting, read_starting
+from fairbank.slurm.prolog import Call, call_of, hold, only_answer, refusal_of
+
+ENVIRONMENT = {
+    "SLURM_CLUSTER_NAME": "lab",
+    "SLURM_JOB_ID": "7",
+    "SLURM_JOB_UID": "60601",
+    "SLURM_JOB_ACCOUNT": "wg_astro",
+    "SLURM_JOB_PARTITION": "cpu",
+    "SLURM_JOB_RESTART_COUNT": "1",
+    "SLURM_JOB_NAME": "x\nSLURM_JOB_ACCOUNT=rich",
+}
+CALL = Call(
+    cluster="lab", name="7", job_id=7, restart=1, uid=60_601, account="wg_astro", partition="cpu"
+)
+JOB = Starting(
+    submitted=1_795_278_540,
+    start=1_795_278_542,
+    limit_seconds=600,
+    batch=True,
+    qos="normal",
+    tres="cpu=2,mem=2000M,node=1",
+)
+
+GRANTED = ReportAnswer(
+    status=201, granted=Granted(entry=1, amount=60, allocation=7, run=1, available=30)
+)
+
+
+def told(limit: str = "10:00", batch: str = "1") -> str:
+    """A line as squeue prints it."""
+    cells = (
+        "2026-11-21T16:29:00",
+        "2026-11-21T16:29:02",
+        limit,
+        batch,
+        "normal",
+        "cpu=2,mem=2000M,node=1,billing=2",
+    )
+    widths = [int(column.partition(":")[2]) for column in FORMAT.split(",")]
+    return "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("limit", "seconds"),
+    [
+        ("5:00", 300),
+        ("59:59", 3_599),
+        ("10:00:00", 36_000),
+        ("1-00:30:00", 88_200),
+        ("UNLIMITED", None),
+    ],
+)
+def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
+    found = read_starting(told(limit))
+    assert found.limit_seconds == seconds
+    assert (found.tres, found.qos, found.batch) == ("cpu=2,mem=2000M,node=1", "normal", True)
+    assert found.start - found.submitted == 2
+    assert read_starting(told(batch="0")).batch is False
+
+
+@pytest.mark.parametrize(
+    "text", ["", told() * 2, told("soon"), "slurm_load_jobs error: Invalid job id specified\n"]
+)
+def test_an_answer_that_is_no_job(text: str) -> None:
+    with pytest.raises(Malformed):
+        read_starting(text)
+
+
+def test_slurm_says_who_and_where_in_its_environment() -> None:
+    assert call_of(ENVIRONMENT) == CALL
+    assert call_of({**ENVIRONMENT, "SLURM_JOB_RESTART_COUNT": "0"}).restart == 0
+    task = {
+        "SLURM_ARRAY_JOB_ID": "7",
+        "SLURM_ARRAY_TASK_ID": "3",
+    }  # Slurm gives the last task the number of the array
+    assert call_of({**ENVIRONMENT, **task}).name == "7_3"
+    with pytest.raises(Malformed) as wrong:
+        call_of({**ENVIRONMENT, "SLURM_JOB_UID": "root"})
+    assert wrong.value.field == "SLURM_JOB_UID"
+
+
+def test_what_the_bank_is_asked() -> None:
+    body = hold(CALL, JOB)
+    assert (body["submitted"], body["restart"], body["time_limit"], body["tres"]) == (
+        1_795_278_540,
+        1,
+        600,
+        "cpu=2,mem=2000M,node=1",
+    )
+    with pytest.raises(Malformed, match="no time limit"):
+        hold(
+            CALL,
+            Starting(submitted=1, start=1, limit_seconds=None, batch=True, qos=None, tres="cpu=1"),
+        )
+
+
+def refused(reason: str) -> ReportAnswer:
+    figures = {"asked": 60, "available": 30, "shortfall": 30}
+    nobody = dict.fromkeys(("allocation", "project", "resource", "owner", "run", "entry"))
+    why = msgspec.convert(
+        {"reason": reason, "remedies": ["-t 0:30"], **figures, **nobody}, RefusalDetails
+    )
+    return ReportAnswer(status=402, detail="there is too little left", refusal=why)
+
+
+def test_what_the_answer_means() -> None:
+    assert refusal_of(GRANTED) is None
+    assert refusal_of(refused("OVERDRAWN")) == "there is too little left. Try -t 0:30"
+    assert (
+        refusal_of(refused("RUN_TAKEN")) is None
+    )  # a prolog that comes again: Slurm was restarted
+    assert (
+        refusal_of(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
+        == "no partition x. Try there are: cpu"
+    )
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
+    with pytest.raises(Unreachable, match="we may not report runs: not for you"):
+        refusal_of(ReportAnswer(status=status, detail="not for you"))
+
+
+@pytest.mark.parametrize(
+    ("state", "elapsed", "runs"),
+    [
+        ("charged", 60, True),
+        ("released", 60, True),
+        ("lapsed", None, True),
+        ("released", 0, False),
+        ("released", None, False),
+    ],
+)
+def test_a_run_that_is_settled_already_runs_unless_it_never_began(
+    state: str, elapsed: int | None, runs: bool
+) -> None:
+    """Of what was released before it began nobody would pay: as in the agent, it waits to come
+    again as another run.
+    """
+    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, RunResolution)
+    no = refused("RUN_RESOLVED")
+    answer = msgspec.structs.replace(
+        no,
+        refusal=msgspec.structs.replace(no.refusal, resolution=how),  # type: ignore[type-var]
+    )
+    why = refusal_of(answer)
+    assert (why is None) is runs
+    assert why is None or why.startswith("this start of the job was given up before")
+
+
+@pytest.mark.parametrize(
+    "rows", [None, {}, [], [{"status": 201}, {"status": 201}], [{"status": "fine"}]]
+)
+def test_what_answers_otherwise_than_a_bank_counts_as_no_answer(rows: object) -> None:
+    """Here as in the agent. Whether jobs start then is for the settings to say."""
+    with pytest.raises(Unreachable, match="what answers is not a bank: ") as told:
+        only_answer(rows)
+    assert (told.value.field, told.value.remedy) == ("server", "name the bank's address")

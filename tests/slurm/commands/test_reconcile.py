@@ -1,0 +1,291 @@
+"""`fairbank reconcile`, against a bank that runs and a Slurm that says what was recorded."""
+
+from __future__ import annotations
+
+import json
+import pwd
+import time
+
+import msgspec
+import pytest
+
+from fairbank.core.time import DAY, iso
+from fairbank.slurm.bank import BankClient
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.compare.classification import FindingCategory
+from fairbank.slurm.reconciler import Reconciler
+from tests.slurm.commands.site import HOUR, Centre
+from tests.slurm.compare.jobs import row_of
+from tests.support.recorded_slurm import line
+
+pytestmark = pytest.mark.slow
+
+
+def test_books_that_agree(opened: Centre) -> None:
+    assert "The books and accounting agree." in opened.said("reconcile", code=0).err
+    opened.ran(opened.job(1))
+    opened.reconciled("--fix")
+    said = opened.said("reconcile", code=0)
+    assert "          1  agree to the minute\n" in said.out + said.err
+    assert "The books and accounting agree." in said.err
+
+
+def test_what_the_bank_never_heard_of_is_charged_when_that_is_asked(opened: Centre) -> None:
+    opened.ran(opened.job(1))
+    (row,) = opened.reconciled(code=8)
+    assert (row["kind"], row["amount"], row["done"]) == ("MISSING", 40, "no")
+    assert opened.available() == 600
+    (row,) = opened.reconciled("--fix")
+    assert (row["kind"], row["done"]) == ("MISSING", "yes")
+    assert opened.available() == 560
+    assert opened.reconciled() == []
+    assert opened.reconciled("--fix") == []
+    assert opened.available() == 560
+
+
+def test_how_it_ended_and_what_time_it_used_is_told_with_it(opened: Centre) -> None:
+    """Steps have lines of their own there; one that cannot be read costs nothing but what it would
+    have told.
+    """
+    first, second = opened.job(1, state="FAILED"), opened.job(2)
+    opened.ran(first, second)
+    submitted = iso(first.submitted)[:-1]
+    opened.slurm.say(
+        "sacct-spent",
+        line(1, submitted, "127:0", "20:00.500")
+        + line("1.batch", submitted, "1:0", "10:00")
+        + line(2, submitted, "soon", "never"),
+    )
+    opened.reconciled("--fix")
+    rows = {row["job_id"]: row for row in opened.client.get("/job")["data"]}
+    told = ("tres", "nodes", "cpus", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
+    assert [rows[1][each] for each in told] == [
+        "cpu=4,mem=4000M,node=1",
+        1,
+        4,
+        3_600,
+        127,
+        0,
+        1_201,
+    ]
+    assert [rows[2][each] for each in told] == [
+        "cpu=4,mem=4000M,node=1",
+        1,
+        4,
+        3_600,
+        None,
+        None,
+        None,
+    ]
+
+
+def test_a_lost_epilog_is_made_good_to_the_minute(opened: Centre) -> None:
+    job = opened.job(1)
+    opened.report(job)
+    assert opened.available() == 600 - 240
+    opened.ran(job)
+    (row,) = opened.reconciled("--fix")
+    assert (row["kind"], row["amount"]) == ("OPEN", 40)
+    assert opened.available() == 560
+
+
+def test_half_a_record_is_charged_by_what_the_bank_was_told_of_the_start(opened: Centre) -> None:
+    """And where the bank has heard the end, too, nothing is left to mend."""
+    job = opened.job(1)
+    opened.report(job)
+    opened.ran(msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None))
+    (row,) = opened.reconciled("--fix")
+    assert (row["kind"], row["amount"], row["done"]) == ("OPEN", 40, "yes")
+    assert opened.available() == 560
+    told = opened.tell("reconcile")
+    assert "1  have half a record in accounting, and the bank has heard their ends itself" in told
+    assert json.loads(opened.tell("reconcile", "--json"))["summary"] == {
+        "compared": 1,
+        "matched": 0,
+        "free": 0,
+        "late": 0,
+        "half": 1,
+    }
+
+
+def test_half_a_record_says_the_user_by_name_only_and_its_number_nought_is_nobody(
+    opened: Centre,
+) -> None:
+    """slurmdbd takes the name from the association; the number it was never told."""
+    other = next(each for each in pwd.getpwall() if each.pw_uid)
+    job = opened.job(1, user=other.pw_name, owner=other.pw_uid)
+    opened.report(job, owner_uid=other.pw_uid)
+    opened.ran(
+        msgspec.structs.replace(job, owner=0, partition="", tres="", qos=None, limit_seconds=None)
+    )
+    (row,) = opened.reconciled("--fix")
+    assert (row["kind"], row["amount"], row["done"]) == ("OPEN", 40, "yes")
+    assert opened.reconciled() == []
+
+
+def test_an_epilog_that_lay_before_the_period_is_found_all_the_same(opened: Centre) -> None:
+    job = opened.job(1, submitted=opened.now - 10 * DAY)
+    opened.report(job)
+    opened.slurm.say("sacct-jobs", row_of(job))
+    (row,) = opened.reconciled("--fix")
+    assert (row["kind"], row["amount"]) == ("OPEN", 40)
+
+
+def test_a_hold_that_was_asked_for_by_another_clock(opened: Centre) -> None:
+    """The run starts before the first job of the period, and is found in the books all the same."""
+    job = opened.job(1)
+    opened.report(job, start=job.submitted - 500)
+    opened.ran(job)
+    words = ("-S", f"@{job.submitted}")
+    assert [row["kind"] for row in opened.reconciled("--fix", *words)] == ["OPEN"]
+    assert opened.reconciled(*words) == []
+
+
+def test_a_hold_for_a_job_that_is_gone_is_given_back(opened: Centre) -> None:
+    job = opened.job(1)
+    opened.report(job)
+    (row,) = opened.reconciled(code=8)
+    assert (row["kind"], row["amount"]) == ("ORPHAN", 240)
+    opened.reconciled("--fix")
+    assert opened.available() == 600
+    assert opened.reconciled() == []
+
+
+def test_a_hold_for_a_job_that_runs_is_kept(opened: Centre) -> None:
+    job = opened.job(1, state="RUNNING")
+    opened.report(job)
+    opened.ran(job)
+    queued = [
+        str(job.job_id),
+        time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(job.submitted)),
+        "RUNNING",
+    ]
+    opened.slurm.say("squeue", "\x1f".join(queued) + "\n")
+    assert opened.reconciled("--fix") == []
+    assert opened.available() == 360
+
+
+def test_nothing_is_given_back_while_lines_cannot_be_read(opened: Centre) -> None:
+    """The line that cannot be read may be the one of the run in question."""
+    opened.report(opened.job(1))
+    opened.slurm.say("sacct-jobs", row_of(opened.job(1)).replace("chem", "ch|em"))
+    said = opened.said("reconcile", "--fix", code=8)
+    assert "! not read: sacct, line 1, Account: 'ch|em' is not a name" in said.err
+    assert opened.available() == 360
+
+
+def test_whoever_may_not_see_all_jobs_gives_nothing_back(opened: Centre) -> None:
+    opened.slurm.say("scontrol-show-config", "ClusterName = lab\nSlurmUser = slurm(64030)\n")
+    opened.report(opened.job(1))
+    for uid, done in (
+        (61_009, "not given back: Slurm may hide jobs of others from us"),
+        (64_030, None),
+    ):
+        reconciler = Reconciler(
+            SlurmCommands(uid=uid), BankClient(opened.client), grace_seconds=HOUR
+        )
+        (outcome,) = reconciler.reconcile(opened.now - DAY, opened.now, fix=True).outcomes
+        assert (outcome.finding.kind, (outcome.said or "").partition(";")[0]) == (
+            FindingCategory.ORPHAN,
+            done or "",
+        )
+    assert opened.available() == 600
+
+
+def test_whoever_does_not_see_the_books_is_told_so(opened: Centre) -> None:
+    for words in (("reconcile",), ("shadow",), ("slurm", "import"), ("slurm", "sync")):
+        said = opened.said(*words, "--as", "61009", code=4)
+        assert "you do not see everybody's runs and projects" in said.err
+
+
+def test_books_of_many_pages(opened: Centre, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairbank.slurm.bank.PAGE", 1)
+    monkeypatch.setattr("fairbank.slurm.bank.BATCH", 2)
+    opened.ran(*(opened.job(number) for number in range(1, 6)))
+    assert [row["done"] for row in opened.reconciled("--fix")] == ["yes"] * 5
+    assert opened.reconciled() == []
+    assert opened.available() == 600 - 5 * 40
+
+
+def test_a_refused_charge_is_told_once_and_asked_again_only_on_demand(opened: Centre) -> None:
+    opened.ran(opened.job(1, account="bio"))
+    (row,) = opened.reconciled("--fix", code=8)
+    assert str(row["done"]).startswith(
+        "the project has no allocation of this resource at this time"
+    )
+    for words in ((), ("--fix",)):
+        (row,) = opened.reconciled(*words, code=8)
+        assert row["kind"] == "REFUSED"
+    (row,) = opened.reconciled("--fix", "--again", code=8)
+    assert str(row["done"]).startswith("no allocation was there that could pay")
+    assert len(json.loads(opened.tell("jobs", "--refused", "-a", "--json"))["data"]) == 1
+    opened.tell(
+        "alloc",
+        "create",
+        "-A",
+        "bio",
+        "-r",
+        "cpu",
+        "--start",
+        "now-30days",
+        "--end",
+        "now+1days",
+        "--amount",
+        "1",
+        "--reason",
+        "x",
+    )
+    opened.reconciled("--fix", "--again")
+    assert opened.reconciled() == []
+
+
+def test_a_restarted_run_is_charged_under_its_own_name(opened: Centre) -> None:
+    """Should the agent's own message come after all, it counts nothing twice."""
+    first = opened.job(1, state="REQUEUED", elapsed=0)
+    second = msgspec.structs.replace(opened.job(1), submitted=(first.end or 0) + 1)
+    opened.ran(first, second)
+    opened.reconciled("--fix")
+    (row,) = json.loads(opened.tell("jobs", "-a", "--json"))["data"]
+    assert (row["job_id"], row["restart"]) == (1, 1)
+    facts = {
+        "restart": 1,
+        "submitted": second.submitted,
+        "end": second.end,
+        "elapsed": second.elapsed,
+        "state": "COMPLETED",
+    }
+    opened.report(second, do="complete", qos="normal", **facts)
+    assert opened.available() == 560
+
+
+def test_a_dead_slurmdbd_changes_nothing(opened: Centre) -> None:
+    opened.report(opened.job(1))
+    opened.slurm.forget("sacct")
+    said = opened.said("reconcile", "--fix", code=6)
+    assert "sacct ended with 1" in said.err
+    assert opened.available() == 360
+
+
+def test_what_people_see(opened: Centre) -> None:
+    opened.ran(opened.job(1), opened.job(2))
+    lines = opened.tell("reconcile", code=8).splitlines()
+    assert lines[0].startswith("Compared 2 finished runs of cluster lab in ")
+    assert lines[1:4] == [
+        "          0  agree to the minute",
+        "          0  ran for no time and cost nothing",
+        "          2  ended in Slurm, unknown to the bank   would charge 1.33 SU",
+    ]
+    assert opened.said("reconcile", "--progress", "plain", code=8).err.startswith(
+        "sacct 50%\nsacct 100%\n"
+    )
+
+
+def test_wrong_words_are_told(opened: Centre) -> None:
+    assert "--again does nothing by itself" in opened.said("reconcile", "--again", code=2).err
+    assert (
+        "the period ends before it begins"
+        in opened.said("reconcile", "-S", "now", "-E", "now-1day", code=2).err
+    )
+    assert (
+        "belongs to cluster lab, not darwin" in opened.said("reconcile", "-M", "darwin", code=2).err
+    )

@@ -1,0 +1,74 @@
+"""Ends that the bank refuses when `fairbank reconcile` tells them: which field, and what of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.slurm.commands.site import MY_UID, Centre
+
+pytestmark = pytest.mark.slow
+
+SAID = f"owner_uid is {MY_UID}, but its run is one of user {MY_UID + 5}"
+
+
+def test_an_end_of_another_user_than_its_hold_is_told_with_the_field(opened: Centre) -> None:
+    job = opened.job(1)
+    opened.report(job, owner_uid=MY_UID + 5)
+    opened.ran(job)
+    (row,) = opened.reconciled("--fix", code=8)
+    refusal = row["refusal"]
+    assert isinstance(refusal, dict)
+    assert (refusal["reason"], refusal["field"]) == ("TOLD_OTHERWISE", "owner_uid")
+    assert refusal["detail"] == f"the run was told of otherwise before: {SAID}."
+    assert str(refusal["remedy"]).startswith(
+        "send the report with user, account and partition as its start had them"
+    )
+    assert SAID in str(row["done"])
+
+
+def test_people_see_the_field_and_not_the_reason_alone(opened: Centre) -> None:
+    job = opened.job(1)
+    opened.report(job, owner_uid=MY_UID + 5)
+    opened.ran(job)
+    for words in (("--fix",), ()):  # what was refused in the first is still told in the second
+        (_, line, *_) = opened.tell(
+            "reconcile", *words, "-o", "JOBID,DONE%60", code=8
+        ).splitlines()[-2:]
+        assert line.split(None, 1) == ["1", SAID]
+
+
+def test_what_nobody_asked_the_bank_about_has_no_refusal(opened: Centre) -> None:
+    opened.ran(opened.job(1))
+    (row,) = opened.reconciled(code=8)
+    assert (row["done"], row["refusal"]) == ("no", None)
+    (row,) = opened.reconciled("--fix")
+    assert (row["done"], row["refusal"]) == ("yes", None)
+
+
+def test_what_is_tried_again_has_the_reason_of_now_and_not_that_of_the_last_time(
+    opened: Centre,
+) -> None:
+    opened.ran(opened.job(1, account="bio"))
+    (row,) = opened.reconciled("--fix", code=8)
+    assert isinstance(row["refusal"], dict)
+    (row,) = opened.reconciled("--fix", "--again", code=8)
+    assert (row["kind"], row["refusal"]) == ("REFUSED", None)
+    assert str(row["done"]).startswith(
+        "no allocation was there that could pay; fairbank alloc create"
+    )
+    (_, line, *_) = opened.tell(
+        "reconcile", "--fix", "--again", "-o", "JOBID,DONE%60", code=8
+    ).splitlines()[-2:]
+    assert line.split(None, 1)[1].startswith("no allocation was there that could pay")
+
+
+def test_a_charge_that_nobody_could_pay_keeps_its_reason_in_the_next_night(opened: Centre) -> None:
+    opened.ran(opened.job(1, account="bio"))
+    opened.reconciled("--fix", code=8)
+    (row,) = opened.reconciled(code=8)
+    assert isinstance(row["refusal"], dict)
+    assert (row["kind"], row["done"], row["refusal"]["reason"]) == (
+        "REFUSED",
+        "no",
+        "NO_ALLOCATION",
+    )

@@ -1,0 +1,33 @@
+"""`fairbank shadow`, against a bank that runs and a Slurm that says what was recorded."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.slurm.commands.site import Centre
+
+pytestmark = pytest.mark.slow
+
+
+def test_shadow_posts_nothing(opened: Centre) -> None:
+    opened.ran(opened.job(1), opened.job(2, account="bio"), opened.job(3, limit_seconds=None))
+    (bio, chem) = json.loads(opened.tell("shadow", "--json"))["data"]
+    assert (bio["account"], bio["refused"]) == ("bio", 1)
+    assert (chem["jobs"], chem["charged"], chem["refused"], chem["left"]) == (2, 40, 1, 560)
+    refused = json.loads(opened.tell("shadow", "--refused", "--json"))["data"]
+    assert {each["job_id"]: each["reason"] for each in refused} == {
+        2: "NO_ALLOCATION",
+        3: "NO_LIMIT",
+    }
+    assert opened.available() == 600
+    notes = [
+        line
+        for line in opened.said("shadow", code=0).err.splitlines()
+        if "would have been refused" in line
+    ]
+    assert sorted(notes) == [
+        "1 would have been refused: it has no finite time limit",
+        "1 would have been refused: the project has no allocation of this resource",
+    ]

@@ -1,0 +1,142 @@
+"""Slurm's commands are run in UTC, under a time limit, and whatever goes wrong is told with the
+remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from fairbank.core.errors import Malformed, Unreachable
+from fairbank.slurm.commands import SlurmCommands
+from tests.slurm.compare.jobs import a_job, row_of
+from tests.support.recorded_slurm import GOLDEN, Recorded
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Recorded:
+    return Recorded.of_the_lab(tmp_path / "slurm")
+
+
+def slurm_of(
+    recorded: Recorded, patience_seconds: float = 30, uid: int | None = None, **environment: str
+) -> SlurmCommands:
+    return SlurmCommands(
+        {**os.environ, **environment, **recorded.environment}, patience_seconds, uid=uid
+    )
+
+
+def test_columns_are_asked_of_2205(recorded: Recorded) -> None:
+    slurm = slurm_of(recorded)
+    assert len(slurm.jobs(1_795_270_000, 1_795_280_000).rows) == 37
+    assert len(slurm.queue().rows) == 38
+    asked = recorded.asked
+    assert asked[0] == "sinfo --version"
+    assert asked[1].startswith(
+        "sacct --allusers --allocations --duplicates --starttime=2026-11-21T14:06:40"
+        " --endtime=2026-11-21T16:53:20 --noheader --parsable2"
+    )
+    assert not [line for line in asked if "--json" in line]
+
+
+def test_json_is_asked_of_newer_ones(recorded: Recorded) -> None:
+    recorded.say("sinfo", "slurm 24.11.5\n")
+    for name in ("sacct", "squeue"):
+        recorded.say(f"{name}.json", (GOLDEN / "slurm-24.11" / f"{name}-all.json").read_text())
+    slurm = slurm_of(recorded)
+    assert len(slurm.jobs(0, 1).rows) == 37
+    assert len(slurm.queue().rows) == 38
+    assert [line for line in recorded.asked if "--json" in line] == [
+        (
+            "sacct --allusers --allocations --duplicates --starttime=1970-01-01T00:00:00"
+            " --endtime=1970-01-01T00:00:01 --json"
+        ),
+        "squeue --all --states=all --json",
+    ]
+
+
+def test_a_slurm_without_json_is_asked_for_columns(recorded: Recorded, tmp_path: Path) -> None:
+    recorded.say("sinfo", "slurm 24.11.5\n")
+    program = tmp_path / "slurm" / "programs" / "sacct"
+    unable = """[ "${*#*--json}" = "$*" ] || { echo "sacct: error: JSON support is not built" >&2; exit 1; }"""
+    program.write_text(program.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{unable}\n"))
+    assert len(slurm_of(recorded).jobs(0, 1).rows) == 37
+
+
+def test_owners_are_known_by_name_where_only_that_is_told(recorded: Recorded) -> None:
+    recorded.say("sinfo", "slurm 24.11.5\n")
+    text = (GOLDEN / "slurm-24.11" / "sacct-all.json").read_text()
+    recorded.say("sacct.json", text.replace('"user": "bob"', f'"user": "{ME}"'))
+    owners = {job.user: job.owner for job in slurm_of(recorded).jobs(0, 1).rows}
+    assert owners[ME] == os.geteuid()
+    assert owners["alice"] is None or isinstance(owners["alice"], int)
+
+
+def test_formats_of_whoever_asks_do_not_matter(recorded: Recorded, tmp_path: Path) -> None:
+    program = tmp_path / "slurm" / "programs" / "sinfo"
+    program.write_text('#!/bin/sh\necho "[$SACCT_FORMAT$SLURM_TIME_FORMAT$(date +%Z)]"\n')
+    with pytest.raises(
+        Malformed, match=r"\[UTC\]"
+    ):  # which is no version, and tells what the command was given
+        _ = slurm_of(
+            recorded, SACCT_FORMAT="jobid", SLURM_TIME_FORMAT="relative", TZ="America/New_York"
+        ).version
+
+
+def test_a_command_that_hangs(recorded: Recorded) -> None:
+    recorded.say("hangs", "")
+    with pytest.raises(Unreachable, match=r"sinfo did not answer within 0\.2 s"):
+        _ = slurm_of(recorded, 0.2).version
+
+
+def test_a_command_that_fails(recorded: Recorded) -> None:
+    recorded.forget("squeue")
+    with pytest.raises(
+        Unreachable, match="squeue ended with 1: squeue: error: nothing is recorded"
+    ):
+        slurm_of(recorded).queue()
+
+
+def test_no_slurm_at_all(tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match="cannot run sinfo: No such file") as told:
+        _ = SlurmCommands({"PATH": str(tmp_path)}).version
+    assert told.value.remedy is not None
+    assert "PATH" in told.value.remedy
+
+
+def test_another_cluster_than_expected(recorded: Recorded) -> None:
+    assert slurm_of(recorded).check("lab") == "lab"
+    with pytest.raises(Malformed, match="belongs to cluster lab, not darwin"):
+        slurm_of(recorded).check("darwin")
+
+
+@pytest.mark.parametrize("who", ["root(0)", "slurm(64030)", "(null)", f"me({os.geteuid()})"])
+def test_who_sees_everybodys_jobs(recorded: Recorded, who: str) -> None:
+    recorded.say("scontrol-show-config", f"SlurmUser               = {who}\n")
+    assert slurm_of(recorded).sees_everything == (os.geteuid() == 0 or str(os.geteuid()) in who)
+    assert [uid for uid in (0, 61_009, 64_030) if slurm_of(recorded, uid=uid).sees_everything] == (
+        [0, 64_030] if "slurm" in who else [0]
+    )
+
+
+def test_changes_that_change_nothing_are_no_failure(recorded: Recorded) -> None:
+    recorded.say("refuses", " Nothing modified\n")
+    slurm_of(recorded).manage(("modify", "account"))
+    recorded.say("refuses", " Access/permission denied\n")
+    with pytest.raises(Unreachable, match="Access/permission denied"):
+        slurm_of(recorded).manage(("modify", "account"))
+
+
+def test_what_is_no_text_is_told_by_its_line(recorded: Recorded, tmp_path: Path) -> None:
+    row = row_of(a_job(1)).encode()
+    (tmp_path / "slurm" / "answers" / "sacct").write_bytes(row.replace(b"chem", b"ch\xffm") + row)
+    found = slurm_of(recorded).jobs(0, 1)
+    assert (len(found.rows), [(each.line, each.field) for each in found.unreadable]) == (
+        1,
+        [(1, "Account")],
+    )

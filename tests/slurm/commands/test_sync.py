@@ -1,0 +1,116 @@
+"""`fairbank slurm sync`, against a bank that runs and a Slurm that says what was recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairbank.cli.framework.exit_codes import WRONG_USAGE
+from tests.slurm.commands.site import MY_UID, Centre
+
+pytestmark = pytest.mark.slow
+
+
+def site(centre: Centre, text: str = "") -> Path:
+    path = centre.bank.folder / "slurm.toml"
+    path.write_text(
+        f'policy = "{centre.bank.folder}/policy"\npublic_policy ='
+        f' "{centre.bank.folder}/public"\n{text}'
+    )
+    return path
+
+
+def test_the_policy_file_is_written_from_the_bank(opened: Centre) -> None:
+    rules = site(
+        opened,
+        'price = "refuse"\nexempt = [7]\n[projects.bio]\npartition = "gpu-t4"\nreservation ='
+        ' "course"\n',
+    )
+    assert "would write" in opened.tell("slurm", "sync", "--site", str(rules), "--dry-run")
+    policy, public = opened.bank.folder / "policy", opened.bank.folder / "public"
+    assert not policy.exists()
+    assert (
+        opened.tell("slurm", "sync", "--site", str(rules))
+        == f"written: {policy}, 2 projects of cluster lab\nwritten: {public}, 2 projects of cluster"
+        " lab\n"
+    )
+    lines = policy.read_text().splitlines()
+    assert {
+        "cluster\tlab",
+        "price\trefuse",
+        "exempt\t7",
+        "gpu\tgpu\ta100",
+        "gpu\tgpu-t4\tt4",
+        "balances\tincluded",
+    } <= set(lines)
+    assert f"project\tchem\t50001\tchem\t\t\t\t {MY_UID} " in lines
+    assert "project\tbio\t50002\tbio\t\tgpu-t4\tcourse\t " in lines
+    assert "balance\tchem\tcpu\t600" in lines
+    assert "balances\tomitted" in public.read_text()
+    assert "balance\tchem" not in public.read_text()
+    assert policy.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_policy_keeps_its_rights_and_the_old_one_stays_when_slurm_is_odd(opened: Centre) -> None:
+    rules, policy = site(opened), opened.bank.folder / "policy"
+    opened.tell("slurm", "sync", "--site", str(rules))
+    policy.chmod(0o640)
+    opened.tell("slurm", "sync", "--site", str(rules))
+    assert policy.stat().st_mode & 0o777 == 0o640
+    before = policy.read_text()
+    opened.slurm.say("scontrol-show-node", "NodeName=c01 RealMemory=1 Partitions=cpu\n")
+    said = opened.said("slurm", "sync", "--site", str(rules), code=2)
+    assert "scontrol show node, line 1, CPUTot: is not there" in " ".join(said.err.split())
+    assert policy.read_text() == before
+    assert [path.name for path in opened.bank.folder.glob(".policy*")] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("prise = 1", "prise is no setting"),
+        ("price = 'never'", "invalid enum value 'never'"),
+        ("[projects.nobody]\nqos = 'x'", "no project has the account 'nobody'"),
+        ("a = [", "is not TOML"),
+    ],
+)
+def test_wrong_rules_are_told_with_their_place(opened: Centre, text: str, told: str) -> None:
+    said = opened.said("slurm", "sync", "--site", str(site(opened, text)), code=2)
+    assert told.lower() in " ".join(said.err.split()).lower()
+
+
+@pytest.mark.parametrize("word", ["--fence", "--remove", "--no-policy"])
+def test_what_is_about_accounts_is_refused_without_them(opened: Centre, word: str) -> None:
+    said = opened.said("slurm", "sync", word, code=WRONG_USAGE)
+    assert f"field: {word}" in said.err
+    assert "--accounts" in said.err
+    assert not [line for line in opened.slurm.asked if line.startswith("sacctmgr")]
+
+
+def test_accounts_and_fences_follow_the_projects(opened: Centre) -> None:
+    opened.tell("project", "create", "lab7", "--gid", "50007", "--parent", "chem")
+    planned = opened.tell(
+        "slurm", "sync", "--no-policy", "--accounts", "--fence", "--dry-run"
+    ).splitlines()
+    assert [line.partition("   #")[0] for line in planned] == [
+        "sacctmgr -i add account lab7 cluster=lab description=lab7 organization=lab7 parent=chem",
+        "sacctmgr -i modify account where name=chem cluster=lab set GrpTRESMins=billing=640",
+        "sacctmgr -i modify account where name=bio cluster=lab set GrpTRESMins=billing=0",
+        "sacctmgr -i modify account where name=lab7 cluster=lab set GrpTRESMins=billing=0",
+    ]
+    assert not [line for line in opened.slurm.asked if "--immediate" in line]
+    assert opened.tell("slurm", "sync", "--no-policy", "--accounts", "--fence").endswith(
+        "made: 4 changes\n"
+    )
+    assert [line for line in opened.slurm.asked if "--immediate" in line] == [
+        f"sacctmgr --immediate {line.removeprefix('sacctmgr -i ').partition('   #')[0]}"
+        for line in planned
+    ]
+
+
+def test_no_fence_is_set_where_sshare_cannot_all_be_read(opened: Centre) -> None:
+    opened.slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||lots|\n")
+    said = opened.said("slurm", "sync", "--no-policy", "--accounts", "--fence", code=2)
+    assert "sshare, line 3, RawUsage" in " ".join(said.err.split())
+    assert not [line for line in opened.slurm.asked if "--immediate" in line]

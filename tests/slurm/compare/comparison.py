@@ -1,0 +1,37 @@
+"""Accounting and the books side by side, for the tests of what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairbank.slurm.compare.bank_records import BankRun
+from fairbank.slurm.compare.classification import (
+    FindingCategory,
+    ReconcileComparison,
+    ReconcileFinding,
+    Sides,
+    compare,
+)
+from fairbank.slurm.parsers.values import AccountingJob, Queued
+from tests.slurm.compare.jobs import CLUSTER, NOW
+
+HOUR = 3_600
+
+
+def compared(
+    jobs: Sequence[AccountingJob] = (),
+    runs: Sequence[BankRun] = (),
+    queue: Sequence[Queued] = (),
+    **more: object,
+) -> ReconcileComparison:
+    facts = {"since": NOW - 10**6, "until": NOW, "now": NOW, "grace_seconds": HOUR, **more}
+    return compare(Sides(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))  # type: ignore[arg-type]
+
+
+def kinds(comparison: ReconcileComparison) -> list[FindingCategory]:
+    return [each.kind for each in comparison.findings]
+
+
+def only(comparison: ReconcileComparison) -> ReconcileFinding:
+    (found,) = comparison.findings
+    return found

@@ -1,0 +1,121 @@
+"""Jobs and booked runs for tests, written in few words."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.cluster.partition import Partition
+from fairbank.core.time import iso
+from fairbank.core.tres import parse_weights
+from fairbank.slurm.compare.bank_records import (
+    BankRun,
+    BookedAllocation,
+    BookedCluster,
+    BookedProject,
+)
+from fairbank.slurm.parsers.values import AccountingJob
+from tests.support.recorded_slurm import line
+
+NOW = 1_795_300_000
+CLUSTER = BookedCluster(
+    "lab",
+    {
+        "cpu": Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")),
+        "gpu": Partition("gpu", "gpu", parse_weights("CPU=1.0,GRES/gpu=12.0")),
+    },
+)
+
+LENIENT = msgspec.structs.replace(CLUSTER, free_states=frozenset({"TIMEOUT"}))
+"""The same at a bank where only running into one's limit is free."""
+
+
+def a_job(
+    number: int,
+    *,
+    submitted: int = NOW - 50_000,
+    elapsed: int = 600,
+    state: str = "COMPLETED",
+    tres: str = "cpu=4,mem=4000M,node=1",
+    account: str = "chem",
+    partition: str = "cpu",
+    limit_seconds: int | None = 3_600,
+    user: str = "alice",
+    owner: int | None = 60_601,
+) -> AccountingJob:
+    """It started in the second in which it was submitted. RUNNING jobs have no end, PENDING ones no
+    start.
+    """
+    start = None if state == "PENDING" else submitted
+    end = None if start is None or state == "RUNNING" else submitted + elapsed
+    return AccountingJob(
+        job_id=number, submitted=submitted, start=start, end=end, elapsed=elapsed, state=state,
+        user=user, owner=owner, account=account,
+        partition=partition, qos="normal", limit_seconds=limit_seconds, tres=tres,
+    )  # fmt: skip
+
+
+def row_of(job: AccountingJob, name: str | None = None) -> str:
+    """The job as sacct writes it in our columns; with a JobName as the third where one is given."""
+    start, end = ("Unknown" if at is None else iso(at)[:-1] for at in (job.start, job.end))
+    billed = f"billing=4,{job.tres}"
+    named = [] if name is None else [name]
+    alloc = billed if job.start is not None and job.tres else ""
+    limit = "UNLIMITED" if job.limit_seconds is None else job.limit_seconds // 60
+    whose = (job.owner, job.user, job.account, job.partition, job.qos or "")
+    return line(
+        job.job_id,
+        iso(job.submitted)[:-1],
+        *named,
+        start,
+        end,
+        job.elapsed,
+        job.state,
+        *whose,
+        limit,
+        alloc,
+        job.tres and billed,
+    )
+
+
+def booked(
+    job: AccountingJob,
+    *,
+    charged: int = 40,
+    state: str = "charged",
+    number: int | None = None,
+    **more: object,
+) -> BankRun:
+    """The run of this job in the books."""
+    facts: dict[str, object] = {
+        "id": number or job.job_id, "job_id": job.job_id, "submitted": job.submitted, "restart": 0,
+        "allocation": 1,
+        "account": job.account, "owner": job.owner or 0, "partition": job.partition, "state": state,
+        "held": 240 if state == "held" else 0, "charged": charged if state == "charged" else 0,
+        "refunded": 0, "written_off": 0,
+        "start": job.start or job.submitted, "ended": job.end, "outcome": job.state,
+        "elapsed": job.elapsed,
+    }  # fmt: skip
+    if state == "held":
+        facts |= dict.fromkeys(("ended", "outcome", "elapsed"))
+    return BankRun(**{**facts, **more})  # type: ignore[arg-type]
+
+
+def a_project(
+    number: int,
+    account: str,
+    *,
+    parent: int | None = None,
+    members: dict[int, str] | None = None,
+    removed: bool = False,
+) -> BookedProject:
+    names = {"group": account, "account": account, "gid": 50_000 + number}
+    return BookedProject(id=number, parent=parent, members=members or {}, removed=removed, **names)  # type: ignore[arg-type]
+
+
+def an_allocation(number: int, project: int, available: int, **more: object) -> BookedAllocation:
+    facts: dict[str, object] = {
+        "id": number, "project": project, "resource": "cpu", "start": NOW - 10**6,
+        "end": NOW + 10**6, "state": "active", "shared": False,
+        "held": 0, "available": available,
+    }  # fmt: skip
+    return BookedAllocation(**{**facts, **more})  # type: ignore[arg-type]

@@ -1,0 +1,88 @@
+"""The bank's rows as values: read whole, and what is no such row is told with the field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairbank.core.errors import Malformed
+from fairbank.rest.schemas.job import JobRow
+from fairbank.slurm.compare.bank_records import (
+    BankRun,
+    booked_allocation,
+    booked_project,
+    booked_run,
+)
+
+RUN = msgspec.to_builtins(
+    JobRow(
+        id=7, cluster="lab", job_id=41, submitted="2026-11-20T10:00:00Z", restart=0, project=3,
+        account="chem", allocation=5,
+        owner_uid=60_601, partition="cpu", state="held", status="executing", held=240, charged=0,
+        refunded=0, written_off=0,
+        start="2026-11-20T10:00:05Z", until="2026-11-20T11:00:05Z", ended=None, outcome=None,
+        elapsed=None, set_by=9,
+        name=None, qos=None, nodes=None, cpus=None, tres=None, time_limit=3_600, exit_code=None,
+        exit_signal=None, cpu_seconds=None,
+    )
+)  # fmt: skip
+
+
+def test_a_run_as_the_server_writes_it() -> None:
+    assert booked_run(RUN) == BankRun(
+        id=7, job_id=41, submitted=1_795_168_800, restart=0, allocation=5, account="chem",
+        owner=60_601, partition="cpu", state="held",
+        held=240, charged=0, refunded=0, written_off=0, start=1_795_168_805, ended=None,
+        outcome=None, elapsed=None,
+        limit_seconds=3_600,
+    )  # fmt: skip
+    over = booked_run(
+        {
+            **RUN,
+            "state": "charged",
+            "ended": "2026-11-20T10:10:05Z",
+            "outcome": "COMPLETED",
+            "elapsed": 600,
+        }
+    )
+    assert (over.ended, over.outcome, over.elapsed) == (1_795_169_405, "COMPLETED", 600)
+
+
+def test_a_project_with_its_members_and_an_allocation() -> None:
+    row = {"id": 3, "gname": "chemistry", "gid": 50_003, "account": "chem", "parent": None}
+    project = booked_project(row, [{"uid": 60_601, "role": "pi"}])
+    assert (project.group, project.parent, project.members) == ("chemistry", None, {60_601: "pi"})
+    allocation = booked_allocation(
+        {
+            "id": 5,
+            "project": 3,
+            "resource": "cpu",
+            "start": "2026-01-01",
+            "end": "2027-01-01T00:00:00Z",
+            "state": "active",
+            "shared": True,
+        }
+        | {"deposited": 600, "charged": 60, "held": 240, "available": 300, "category": "default"}
+    )
+    assert (allocation.end - allocation.start, allocation.available, allocation.shared) == (
+        365 * 86_400,
+        300,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({**RUN, "charged": "60"}, "charged"),
+        ({**RUN, "submitted": None}, "submitted"),
+        ({**RUN, "submitted": "yesterday"}, "submitted"),
+        ({key: value for key, value in RUN.items() if key != "owner_uid"}, "owner_uid"),
+    ],
+)
+def test_what_is_no_run_names_the_field(row: dict[str, Any], said: str) -> None:
+    with pytest.raises(Malformed) as told:
+        booked_run(row)
+    assert said in f"{told.value.field} {told.value.message}"

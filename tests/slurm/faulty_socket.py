@@ -1,0 +1,218 @@
+"""Somebody between two who talk over Unix sockets: says things twice, late, in another order, not
+at all, or hangs up in the middle.
+
+FrameMischief stands between the plug-in and the agent, RequestMischief between the agent and the
+bank.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from enum import Enum
+from pathlib import Path
+
+from fairbank.agent.protocol.codec import HEADER
+
+LATE_SECONDS = 1.0
+CUT_ONE_OF = 5
+HEAD_MAX = 64 * 1024
+
+
+class Mood(Enum):
+    """What is done to messages."""
+
+    CALM = "passed on"
+    DOUBLE = "said twice"
+    LATE = "delayed"
+    SHUFFLE = "in another order"
+    CUT = "cut off"
+    MUTE = "swallowed"
+
+
+class Mischief(ABC):
+    """Listens at `path` and speaks to who listens at `beyond`, from `start` to `stop`. `mood` may
+    change at any time; `done` counts.
+    """
+
+    def __init__(self, path: Path, beyond: Path, rng: random.Random) -> None:
+        self.path, self.beyond, self.rng = path, beyond, rng
+        self._mood, self._changed = Mood.CALM, asyncio.Event()
+        self.done: Counter[str] = Counter()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def mood(self) -> Mood:
+        return self._mood
+
+    @mood.setter
+    def mood(self, mood: Mood) -> None:
+        self._mood = mood
+        self._loop.call_soon_threadsafe(self._changed.set)
+
+    def start(self) -> None:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+
+    def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_unix_server(self._accept, str(self.path), limit=HEAD_MAX)
+        self.path.chmod(0o666)
+
+    async def _end(self) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await self._between(reader, writer)
+        except (OSError, EOFError, asyncio.CancelledError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+    async def _between(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_unix_connection(str(self.beyond), limit=HEAD_MAX)
+        try:
+            await self._talk(reader, writer, there, back)
+        finally:
+            back.transport.abort()
+
+    @abstractmethod
+    async def _talk(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        there: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
+    ) -> None:
+        """Pass on what is said until one of the two hangs up, or we do. Raises OSError,
+        EOFError.
+        """
+
+    def _count(self) -> None:
+        self.done[self.mood.value] += 1
+
+    def _cuts(self) -> bool:
+        return self.mood is Mood.CUT and self.rng.randrange(CUT_ONE_OF) == 0
+
+
+class FrameMischief(Mischief):
+    """Frames of decision 0012, either way. The greeting alone is left in peace: who is not greeted
+    hangs up.
+    """
+
+    async def _talk(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        there: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
+    ) -> None:
+        ways = [
+            asyncio.ensure_future(self._pass(reader, back)),
+            asyncio.ensure_future(self._pass(there, writer)),
+        ]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            head = await reader.readexactly(HEADER)
+            frame = head + await reader.readexactly(int.from_bytes(head, "big"))
+            if frame[HEADER:].startswith(b"hello"):
+                writer.write(frame)
+                continue
+            self._count()
+            if self._cuts():
+                writer.write(frame[: len(frame) // 2])
+                return
+            if self.mood is Mood.LATE:
+                await asyncio.sleep(self.rng.uniform(0, LATE_SECONDS / 5))
+            if self.mood is Mood.SHUFFLE:
+                self._loop.call_later(self.rng.uniform(0, LATE_SECONDS), _write, writer, frame)
+            else:
+                writer.write(frame * (2 if self.mood is Mood.DOUBLE else 1))
+
+
+def _write(writer: asyncio.StreamWriter, frame: bytes) -> None:
+    if not writer.transport.is_closing():
+        writer.write(frame)
+
+
+class RequestMischief(Mischief):
+    """HTTP requests and their answers. What is cut off was sometimes heard, and sometimes not."""
+
+    async def _talk(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        there: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
+    ) -> None:
+        while True:
+            request = await _message(reader)
+            self._count()
+            if self._cuts():
+                return
+            if self.mood is Mood.MUTE:
+                await self._swallow()
+                return
+            if self.mood in (Mood.LATE, Mood.SHUFFLE):
+                await asyncio.sleep(self.rng.uniform(0, LATE_SECONDS))
+            twice = (
+                asyncio.ensure_future(self._say_aside(request))
+                if self.mood is Mood.DOUBLE
+                else None
+            )
+            back.write(request)
+            answer = await _message(there)
+            if twice is not None:
+                await twice
+            if self._cuts():
+                return
+            writer.write(answer)
+
+    async def _swallow(self) -> None:
+        """Say nothing, and keep the line open, for as long as the mood lasts."""
+        while self.mood is Mood.MUTE:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _say_aside(self, request: bytes) -> None:
+        """The same once more, at the same time, by another connection; nobody hears the answer."""
+        with contextlib.suppress(OSError, EOFError):
+            reader, writer = await asyncio.open_unix_connection(str(self.beyond), limit=HEAD_MAX)
+            try:
+                writer.write(request)
+                await _message(reader)
+            finally:
+                writer.transport.abort()
+
+
+async def _message(reader: asyncio.StreamReader) -> bytes:
+    """A request or an answer with its body."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:] if b":" in line)
+    return head + await reader.readexactly(int(fields.get(b"content-length", b"0")))

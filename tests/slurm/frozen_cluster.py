@@ -1,0 +1,277 @@
+"""A real Slurm whose controller has counted usage once and will not again for long: what it started
+from, and what it says.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC
+from typing import NamedTuple
+
+import numpy as np
+
+from fairbank.priority.fairshare.columns import Long, Longs
+from fairbank.priority.fairshare.decay import last_reset, parse_reset
+from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
+from fairbank.slurm.parsers.pending_jobs import read_pending
+from fairbank.slurm.parsers.priority import TRACKED, read_settings
+from fairbank.slurm.parsers.sacctmgr import PRIORITIES, QUALITIES, read_priorities, read_qualities
+from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_places
+from tests.slurm.lab import answers
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.daemons import SLURMCTLD
+from tests.support.conditions import wait_until
+
+ASSOCIATIONS = (
+    "ID",
+    "Account",
+    "User",
+    "Partition",
+    "ParentName",
+    "Share",
+    "Priority",
+    "GrpTRESMins",
+)
+
+OF_QOS = ("ID", "Name", "UsageFactor", "Flags")
+
+Row = Mapping[str, str]
+ByNumber = Mapping[int, np.longdouble]
+
+
+class Own(NamedTuple):
+    """What each association used itself, and what each QOS did, in the order of `Said`."""
+
+    associations: Longs
+    qualities: Longs
+
+
+class Start(NamedTuple):
+    """What slurmctld starts from: the usage of each association that is a user's and of each QOS,
+    by their numbers, when it counted last, and when usage was reset last.
+    """
+
+    associations: ByNumber
+    qualities: ByNumber
+    counted_at: int
+    reset_at: int
+
+
+class Said(NamedTuple):
+    """What Slurm tells of itself, sshare and sprio aside; and when its tick was."""
+
+    counted_at: int
+    config: str
+    associations: list[dict[str, str]]
+    partitions: list[dict[str, str]]
+    jobs: list[dict[str, str]]
+    """Those that wait."""
+    running: list[dict[str, str]]
+    qualities: list[dict[str, str]]
+    grounds: PriorityInputs
+    """What priorities are made of, as Fairbank reads it."""
+
+
+def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
+    """Have sacctmgr do all of this at once."""
+    cluster.run(
+        "root",
+        "sacctmgr",
+        "--immediate",
+        "--quiet",
+        stdin="\n".join([*words, "quit\n"]),
+        seconds=90,
+    ).done()
+
+
+def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] = ()) -> Start:
+    """Stop slurmctld, read what it wrote down, start it with these settings and with what sacctmgr
+    is told meanwhile, so that neither concerns what ran before, and wait for its first tick; for
+    DEPTH_OBLIVIOUS also for the next one after somebody has looked at every row.
+    """
+    cluster.stop(SLURMCTLD)
+    state = cluster.place.state
+    associations, qualities = (
+        _usage((state / file).read_bytes()) for file in ("assoc_usage", "qos_usage")
+    )
+    start = Start(associations, qualities, *_ticks(cluster))
+    tell_accounting(cluster, words)
+    wait_until(
+        lambda: time.time() >= start.counted_at + 1,
+        "the second of the last tick to be over, so that the next is told from it",
+    )
+    cluster.start_controller(changes)
+    _wait_for_tick(cluster, start.counted_at)
+    if "DEPTH_OBLIVIOUS" in changes["PriorityFlags"]:
+        first = _counted_at(cluster)
+        cluster.root("sshare", "--all")
+        _wait_for_tick(cluster, first)
+    return start
+
+
+def _wait_for_tick(cluster: Cluster, last: int) -> None:
+    wait_until(lambda: _counted_at(cluster) > last, "slurmctld to count usage", seconds=90)
+
+
+def said(cluster: Cluster, flags: str) -> Said:
+    """What it says now, with the PriorityFlags as slurm.conf has them: 22.05 tells NO_NORMAL_ALL
+    for any one of the four.
+    """
+    config = re.sub(
+        r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config")
+    )
+    jobs = [_one_tres(job) for job in _each(cluster, "job")]
+    return Said(
+        counted_at=_counted_at(cluster),
+        config=config,
+        associations=_associations(cluster),
+        partitions=_each(cluster, "partition"),
+        jobs=[job for job in jobs if job["JobState"] == "PENDING"],
+        running=[job for job in jobs if job["JobState"] == "RUNNING"],
+        qualities=_listed(cluster, "qos", OF_QOS),
+        grounds=_grounds(cluster, read_config(config)),
+    )
+
+
+def _one_tres(job: dict[str, str]) -> dict[str, str]:
+    """What a job has, or asks for while it waits: newer ones tell both."""
+    return (
+        {"TRES": job["ReqTRES" if job["JobState"] == "PENDING" else "AllocTRES"]} | job
+        if "ReqTRES" in job
+        else job
+    )
+
+
+def _associations(cluster: Cluster) -> list[dict[str, str]]:
+    """In the order of Slurm's own list, which decides where levels tie: that of a left number, and
+    since 23.11 that of the names from the root down, by their bytes.
+    """
+    if cluster.release < (23, 11):
+        return sorted(
+            _listed(cluster, "associations", (*ASSOCIATIONS, "LFT")),
+            key=lambda row: int(row["LFT"]),
+        )
+    return sorted(
+        _listed(cluster, "associations", (*ASSOCIATIONS, "Lineage")),
+        key=lambda row: row["Lineage"].encode(),
+    )
+
+
+def _grounds(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
+    shown = {
+        what: cluster.root("scontrol", "--oneliner", "show", what)
+        for what in ("job", "partition", "node")
+    }
+    listed = [
+        _told(cluster, what, columns)
+        for what, columns in (("qos", QUALITIES), ("associations", PRIORITIES))
+    ]
+    jobs, places, nodes = (
+        read_pending(shown["job"]),
+        read_places(shown["partition"]),
+        read_nodes(shown["node"]),
+    )
+    qualities, priorities = read_qualities(listed[0]), read_priorities(listed[1])
+    lost = (
+        *jobs.unreadable,
+        *places.unreadable,
+        *nodes.unreadable,
+        *qualities.unreadable,
+        *priorities.unreadable,
+    )
+    assert lost == ()
+    return PriorityInputs(
+        read_settings(config).factors,
+        config[TRACKED],
+        jobs.rows,
+        places.rows,
+        nodes.rows,
+        qualities.rows,
+        priorities.rows,
+    )
+
+
+def _listed(cluster: Cluster, what: str, columns: Sequence[str]) -> list[dict[str, str]]:
+    return [
+        dict(zip(columns, line.split("|"), strict=True))
+        for line in _told(cluster, what, columns).splitlines()
+    ]
+
+
+def _told(cluster: Cluster, what: str, columns: Sequence[str]) -> str:
+    return cluster.root(
+        "sacctmgr", "--noheader", "--parsable2", "list", what, f"format={','.join(columns).lower()}"
+    )
+
+
+def _each(cluster: Cluster, what: str) -> list[dict[str, str]]:
+    return [
+        answers.fields(line)
+        for line in cluster.root("scontrol", "--oneliner", "show", what).splitlines()
+        if "=" in line
+    ]
+
+
+def _counted_at(cluster: Cluster) -> int:
+    return _ticks(cluster)[0]
+
+
+def _ticks(cluster: Cluster) -> tuple[int, int]:
+    """The last tick and the last reset, as slurmctld has written them down."""
+    file = cluster.place.state / "priority_last_decay_ran"
+    last, reset = struct.unpack(">QQ", file.read_bytes()[-16:]) if file.exists() else (0, 0)
+    return int(last), int(reset)
+
+
+def _usage(state: bytes) -> ByNumber:
+    """Of the file in which slurmctld keeps usage: long doubles, as text with six decimals."""
+    found: dict[int, np.longdouble] = {}
+    at = 10  # behind the version and the time
+    while at < len(state):
+        number, length = struct.unpack_from(">II", state, at)
+        found[number] = Long(state[at + 8 : at + 8 + length - 1].decode())
+        at += 8 + length
+        (length,) = struct.unpack_from(">I", state, at)
+        at += 4 + length + 4  # of each TRES, and the wall time
+    return found
+
+
+def own_usage(there: Said, start: Start) -> Own:
+    """What was used before the tick."""
+    return Own(
+        in_order(there.associations, start.associations), in_order(there.qualities, start.qualities)
+    )
+
+
+def in_order(rows: Sequence[Row], by_number: ByNumber) -> Longs:
+    """A figure for each row; 0 where there is none."""
+    return np.array([by_number.get(int(row["ID"]), Long(0)) for row in rows], Long)
+
+
+def left_usage(there: Said, start: Start) -> Own:
+    """What is left of that when the tick comes: nothing where usage is reset by then."""
+    own, period = (
+        own_usage(there, start),
+        parse_reset(read_config(there.config)["PriorityUsageResetPeriod"]),
+    )
+    since = start.reset_at or there.counted_at
+    return (
+        Own(*map(np.zeros_like, own))
+        if last_reset(period, since, there.counted_at, UTC) > since
+        else own
+    )
+
+
+def instant(text: str) -> int:
+    """Slurm's time, in the zone of the lab; 0 where there is none."""
+    return 0 if text in ("Unknown", "N/A") else int(np.datetime64(text, "s").astype(np.int64))
+
+
+def minutes(text: str) -> int:
+    """Of Slurm's time limit."""
+    days, _, clock = text.rpartition("-")
+    hours, rest, _ = clock.split(":")
+    return int(days or 0) * 1_440 + int(hours) * 60 + int(rest)

@@ -1,0 +1,274 @@
+"""What sshare and sprio of a real Slurm print of one moment, in every form that they have: recorded
+for the tests of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from fairbank.slurm.parsers import shares, sprio
+from fairbank.slurm.parsers.delimited import PIPE
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.recorder import anonymous
+from tests.support.conditions import wait_until
+
+# seconds in which slurmctld has surely counted usage once more: its PriorityCalcPeriod is a minute
+# here
+TICK = 90
+LONG = "sleep 3600"
+
+# In slurm.conf, for what is made by scontrol alone does not outlive a slurmctld of 24.11.
+PARTITION = {
+    "PartitionName": (
+        "a_partition_of_a_long_name Nodes=c[01-02] PriorityJobFactor=10 MaxTime=60 State=UP"
+    )
+}
+FAIR_TREE = PARTITION | {
+    "PriorityWeightAssoc": "500",
+    "PriorityWeightTRES": "CPU=1000,Mem=2000,GRES/gpu=3000",
+}
+CLASSIC = PARTITION | {
+    "PriorityFlags": "MAX_TRES,NO_FAIR_TREE",
+    "PriorityWeightAge": "0",
+    "PriorityWeightJobSize": "0",
+}
+
+# Accounts in four levels, one of them with its parent's shares and one with none; users by account
+# and by partition; long names.
+PEOPLE: tuple[str, ...] = (
+    "add qos dear usagefactor=100000000",
+    "add account physics fairshare=60",
+    "add account optics parent=physics fairshare=parent",
+    "add account lasers parent=optics fairshare=30",
+    "add account quantum_and_statistical_optics parent=lasers fairshare=7",
+    "add account biology fairshare=0",
+    "add user alice account=physics fairshare=1",
+    "add user alice account=physics partition=cpu fairshare=3",
+    "add user bob account=quantum_and_statistical_optics fairshare=2",
+    "add user carol account=lasers fairshare=parent",
+    "add user somebody_with_a_long_name account=optics fairshare=4",
+    "add user dave account=biology",
+    "modify account physics biology set qos=normal,high,dear defaultqos=normal",
+    "modify account wg_bio set grptresmins=cpu=100000,mem=2000000000,gres/gpu=600",
+    "modify account lasers set grptresmins=billing=5000",
+    "modify user where name=alice account=wg_astro set priority=40",
+    "modify user where name=carol account=wg_bio set priority=100",
+)
+
+WIDTHS = {"i": 15, "r": 40, "c": 8, "u": 40, "T": 80, "t": 80}
+ALL_OF_PRIORITIES = PIPE.join(f"%{WIDTHS.get(letter, 20)}{letter}" for letter in sprio.LETTERS)
+
+# Who asks, and what. All of them are asked between two ticks.
+SHARES: Mapping[str, tuple[str, ...]] = {
+    "everything": ("root", "sshare", "-n", "-a", "-m", "-P", "-o", ",".join(shares.COLUMNS)),
+    "of-root": ("root", "sshare"),
+    "of-alice": ("alice", "sshare"),
+    "users-of-alice": ("alice", "sshare", "-U"),
+    "all": ("root", "sshare", "-a"),
+    "long": ("root", "sshare", "-l"),
+    "long-all": ("root", "sshare", "-l", "-a"),
+    "partitions": ("root", "sshare", "-a", "-m"),
+    "long-partitions": ("root", "sshare", "-l", "-a", "-m"),
+    "accounts": ("root", "sshare", "-A", "wg_bio,physics"),
+    "accounts-all": ("root", "sshare", "-a", "-A", "wg_bio,physics"),
+    "account-long-name": ("root", "sshare", "-a", "-A", "quantum_and_statistical_optics"),
+    "users": ("root", "sshare", "-u", "bob,carol"),
+    "users-only": ("root", "sshare", "-U", "-u", "bob,carol"),
+    "users-and-account": ("root", "sshare", "-u", "bob", "-A", "wg_bio"),
+    "all-users-only": ("root", "sshare", "-U", "-a"),
+    "no-header": ("root", "sshare", "-n", "-a"),
+    "no-header-h": ("root", "sshare", "-h", "-a", "-l"),
+    "parsable": ("root", "sshare", "-p", "-a"),
+    "parsable2": ("root", "sshare", "-P", "-a", "-l"),
+    "parsable2-no-header": ("root", "sshare", "-P", "-n", "-a"),
+    "format-widths": (
+        "root",
+        "sshare",
+        "-a",
+        "-o",
+        "account%30,user%-12,rawshares,normshares%15,levelfs%6,fairshare%5,effectvusage%8",
+    ),
+    "format-prefixes": ("root", "sshare", "-a", "-o", "acc,us,rawu%5,eff%-13,normu,g,i,c"),
+    "format-left": (
+        "root",
+        "sshare",
+        "-a",
+        "-o",
+        "rawshares%-10,rawusage%-20,levelfs%-12,fairshare%3,user%4,account%5",
+    ),
+    "format-tres": (
+        "root",
+        "sshare",
+        "-a",
+        "-o",
+        "account,user,grptresmins%60,grptresraw%100,tresrunmins%12",
+    ),
+    "format-parsable": (
+        "root",
+        "sshare",
+        "-a",
+        "-p",
+        "-o",
+        "account%5,rawusage%2,levelfs%3,tresrunmins%4",
+    ),
+    "long-format": ("root", "sshare", "-a", "-l", "-o", "account,user"),
+    "unknown-field": ("root", "sshare", "-o", "account,nonsense"),
+    "unknown-account": ("root", "sshare", "-A", "nonsense"),
+    "unknown-user": ("root", "sshare", "-u", "nonsense"),
+}
+PRIORITIES: Mapping[str, tuple[str, ...]] = {
+    "everything": ("root", "sprio", "-h", "-o", ALL_OF_PRIORITIES),
+    "default": ("root", "sprio"),
+    "long": ("root", "sprio", "-l"),
+    "norm": ("root", "sprio", "-n"),
+    "norm-long": ("root", "sprio", "-n", "-l"),
+    "weights": ("root", "sprio", "-w"),
+    "weights-long": ("root", "sprio", "-w", "-l"),
+    "weights-norm": ("root", "sprio", "-w", "-n"),
+    "weights-format": (
+        "root",
+        "sprio",
+        "-w",
+        "-o",
+        "%15i|%9r|%8u|%10Y|%10y|%10a|%10A|%11N|%40T|%40t|%10S",
+    ),
+    "by-priority": ("root", "sprio", "-S", "-Y"),
+    "by-user": ("root", "sprio", "-l", "-S", "u,r,-y"),
+    "by-fair-share": ("root", "sprio", "-S", "-f,i"),
+    "by-partition": ("root", "sprio", "-S", "r,-i"),
+    "by-size": ("root", "sprio", "-S", "+j,-Y"),
+    "by-tres": ("root", "sprio", "-S", "t"),
+    "by-nice": ("root", "sprio", "-l", "-S", "N,S"),
+    "jobs": ("root", "sprio", "-j", "JOBS"),
+    "user": ("root", "sprio", "-u", "alice"),
+    "users": ("root", "sprio", "-u", "alice,bob"),
+    "partition": ("root", "sprio", "-p", "gpu"),
+    "partitions": ("root", "sprio", "-p", "gpu,a_partition_of_a_long_name", "-l"),
+    "no-header": ("root", "sprio", "-h"),
+    "format": ("root", "sprio", "-o", "%i %.5u %10Y %.6F %T"),
+    "format-text": ("root", "sprio", "-o", "job %8i of %.8u: %.10Y [%5r] %3A%%"),
+    "format-left": ("root", "sprio", "-o", "%12i|%12y|%12a|%12S|%12N|%12J|%3u|%.3u"),
+    "no-jobs": ("root", "sprio", "-j", "99999"),
+}
+
+
+def record(cluster: Cluster, folder: Path) -> None:
+    """Play, ask, and write one file an answer into `shares` and `priorities` of the folder, of Fair
+    Tree and of the classic rule.
+    """
+    jobs = founded(cluster)
+    _ask(cluster, folder / "fair-tree", jobs)
+    cluster.reconfigure(CLASSIC)
+    _ask(cluster, folder / "classic", jobs)
+
+
+def founded(cluster: Cluster) -> str:
+    """Accounts and people, ranked by Fair Tree, and what `play` plays with them."""
+    for words in PEOPLE:
+        cluster.root("sacctmgr", "--immediate", *words.split())
+    cluster.reconfigure(FAIR_TREE)
+    cluster.wait_for_nodes("idle", seconds=TICK)
+    return play(cluster)
+
+
+def play(cluster: Cluster) -> str:
+    """Users with some usage and one with very much; a full cluster; jobs of every kind that wait.
+    The numbers of two of these.
+    """
+    used = [
+        cluster.submit("alice", "--account=wg_astro", "--cpus-per-task=8", script="sleep 20"),
+        cluster.submit(
+            "alice", "--account=physics", "--partition=cpu", "--cpus-per-task=3", script="sleep 15"
+        ),
+        cluster.submit(
+            "bob", "--account=quantum_and_statistical_optics", "--cpus-per-task=5", script="sleep 9"
+        ),
+        cluster.submit("carol", "--account=lasers", "--cpus-per-task=2", script="sleep 4"),
+        cluster.submit(
+            "dave",
+            "--account=biology",
+            "--qos=dear",
+            "--cpus-per-task=60",
+            "--mem=1G",
+            script="sleep 12",
+        ),
+        cluster.submit("dave", "--account=wg_chem", script="sleep 2"),
+    ]
+    for job in used:
+        cluster.wait_for(job, "COMPLETED", seconds=TICK)
+    for partition, nodes in (("cpu", 6), ("gpu", 2), ("gpu-t4", 2)):
+        cluster.wait_for(
+            cluster.submit(
+                "bob", f"--partition={partition}", f"--nodes={nodes}", "--exclusive", script=LONG
+            ),
+            "RUNNING",
+        )
+    return _waiting(cluster)
+
+
+def _waiting(cluster: Cluster) -> str:
+    cluster.submit("alice", "--account=wg_astro", "--cpus-per-task=8", "--nice=100", script=LONG)
+    several = cluster.submit("bob", "--partition=cpu,gpu", "--ntasks=40", "--mem=3G", script=LONG)
+    cluster.submit(
+        "carol", "--partition=gpu", "--gres=gpu:4", "--qos=high", "--nodes=2", script=LONG
+    )
+    cluster.submit("dave", "--array=1-5", "--account=wg_chem", script=LONG)
+    short = cluster.submit(
+        "bob",
+        "--account=quantum_and_statistical_optics",
+        "--partition=a_partition_of_a_long_name",
+        script=LONG,
+    )
+    site = cluster.submit("alice", "--account=physics", "--partition=cpu", script=LONG)
+    cluster.root("scontrol", "update", f"jobid={site}", "sitefactor=-5000")
+    given = cluster.submit("carol", "--account=lasers", script=LONG)
+    cluster.root("scontrol", "update", f"jobid={given}", "priority=123456")
+    low = cluster.submit("dave", "--account=biology", "--qos=normal", script=LONG)
+    cluster.root("scontrol", "update", f"jobid={low}", "nice=2000000000")
+    favoured = cluster.submit("dave", "--account=biology", "--exclusive", "--nodes=6", script=LONG)
+    cluster.root("scontrol", "update", f"jobid={favoured}", "nice=-123456")
+    cluster.root("scontrol", "hold", str(cluster.submit("carol", script=LONG)))
+    cluster.submit("carol", "--begin=now+1hour", script=LONG)
+    return f"{several},{short}"
+
+
+def _ask(cluster: Cluster, folder: Path, jobs: str) -> None:
+    """Every question, right after a tick; and the first ones again, to see that none came in
+    between.
+    """
+    while True:
+        before = _said(cluster, SHARES["everything"], jobs)
+        wait_until(partial(_has_counted, cluster, before), "slurmctld to count", seconds=TICK)
+        said = {f"sshare-{name}.txt": _said(cluster, asked, jobs) for name, asked in SHARES.items()}
+        said |= {
+            f"sprio-{name}.txt": _said(cluster, asked, jobs) for name, asked in PRIORITIES.items()
+        }
+        again = {
+            "sshare-everything.txt": SHARES["everything"],
+            "sprio-everything.txt": PRIORITIES["everything"],
+        }
+        if all(said[name] == _said(cluster, asked, jobs) for name, asked in again.items()):
+            break
+    said["config.txt"] = cluster.root("scontrol", "show", "config")
+    said["jobs.txt"] = cluster.root("scontrol", "--oneliner", "show", "job")
+    said["partitions.txt"] = cluster.root("scontrol", "--oneliner", "show", "partition")
+    said["QUESTIONS"] = "".join(
+        f"{program}-{name}: {who}: {words!r}\n"
+        for program, questions in (("sshare", SHARES), ("sprio", PRIORITIES))
+        for name, (who, *words) in questions.items()
+    ).replace("'JOBS'", f"'{jobs}'")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in said.items():
+        (folder / name).write_text(anonymous(text, cluster.place))
+
+
+def _has_counted(cluster: Cluster, before: str) -> bool:
+    return _said(cluster, SHARES["everything"], "") != before
+
+
+def _said(cluster: Cluster, asked: tuple[str, ...], jobs: str) -> str:
+    who, *words = asked
+    ran = cluster.run(who, *[jobs if word == "JOBS" else word for word in words])
+    return ran.out + ran.err

@@ -1,0 +1,135 @@
+"""A command in the root of another release, as on a machine of its own: nothing that it starts,
+writes or binds is the host's.
+
+Mounts, processes, names and network are the room's. The root lies under a layer in memory, so that
+each command finds it as it was made, and what is left running or written ends with it. The checkout
+is the host's, with a .venv and a .cache of the release.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.slurm.lab.packages import Unobtainable
+from tests.slurm.lab.release import Release
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+HOST = "head"  # what the room calls itself
+# nobody's, and on loopback too: glibc offers no address to listen on to whom has 127.0.0.1 alone
+ADDRESS = "192.0.2.1/32"
+KEPT = (
+    "FAIRBANK_",
+    "WRITE_GOLDEN",
+    "TERM",
+)  # beginnings of the names of variables that the room gets to see
+FETCHED_WITH = ("PIP_", "UV_", "SSL_", "http_proxy", "https_proxy", "no_proxy")
+OF_THE_NETWORK = (
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/ssl/certs",
+)  # how the host finds and trusts whom it fetches from
+
+APART = ("unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child")
+# $1: the checkout. The release's folder is where we are. Then the words of the command.
+ENTER = f"""
+set -eu
+checkout=$1 room=scratch/room
+shift
+mkdir -p scratch
+mount -t tmpfs -o mode=755 scratch scratch
+mkdir scratch/upper scratch/work "$room"
+mount -t overlay -o lowerdir=root,upperdir=scratch/upper,workdir=scratch/work overlay "$room"
+mount -t proc proc "$room/proc"
+mount --bind /dev "$room/dev"
+mount -t devpts -o newinstance,ptmxmode=666 devpts "$room/dev/pts"
+mount -t tmpfs -o mode=1777 shm "$room/dev/shm"
+mount -t tmpfs -o mode=755 run "$room/run"
+mkdir -p "$room$checkout"
+mount --bind "$checkout" "$room$checkout"
+mount --bind venv "$room$checkout/.venv"
+mount --bind cache "$room$checkout/.cache"
+hostname {HOST}
+echo '127.0.0.1 localhost {HOST}' >"$room/etc/hosts"
+if [ "$FETCHING" ]; then
+    for each in {" ".join(OF_THE_NETWORK)}; do mount --bind "$each" "$room$each"; done
+else
+    mount -t sysfs -o ro sysfs "$room/sys"
+    chroot "$room" ip link set lo up
+    chroot "$room" ip address add {ADDRESS} dev lo
+fi
+exec chroot "$room" sh -c 'cd "$0" && "$@"; exit $?' "$checkout" "$@"
+"""
+
+
+def furnish(release: Release) -> None:
+    """Fetch what the tests need: Python's packages, and the source of this release's Slurm for the
+    plug-ins. Raises Unobtainable.
+    """
+    _try(release)
+    (CHECKOUT / ".venv").mkdir(exist_ok=True)
+    if _enter(release, ("make", ".venv/.dev"), fetching=True):
+        raise Unobtainable(
+            f"the Python of Debian {release.name} did not get its packages, see above"
+        )
+    _enter(
+        release, ("make", "plugins"), fetching=True
+    )  # tests that need them say by themselves when they could not be built
+
+
+def run(release: Release, command: Sequence[str]) -> int:
+    """The exit code of the command, run from the checkout's folder, with a loopback and no other
+    network.
+    """
+    return _enter(release, command, fetching=False)
+
+
+def _enter(release: Release, command: Sequence[str], *, fetching: bool) -> int:
+    return subprocess.run(
+        _words(command, fetching), cwd=release.root.parent, env=_environment(fetching), check=False
+    ).returncode
+
+
+def _try(release: Release) -> None:
+    """Raises Unobtainable where root may not do this, as in most containers."""
+    where, environment = release.root.parent, _environment(False)
+    tried = subprocess.run(
+        _words(("true",), False),
+        cwd=where,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if tried.returncode:
+        raise Unobtainable(
+            f"this machine lets root make no room for Debian {release.name}:"
+            f" {tried.stderr.strip()[-500:]}"
+        )
+
+
+def _words(command: Sequence[str], fetching: bool) -> list[str]:
+    return [
+        *APART,
+        *([] if fetching else ["--net"]),
+        "sh",
+        "-c",
+        ENTER,
+        "sh",
+        str(CHECKOUT),
+        *command,
+    ]
+
+
+def _environment(fetching: bool) -> Mapping[str, str]:
+    seen = KEPT + FETCHED_WITH if fetching else KEPT
+    own = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/root",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+    }
+    given = {name: value for name, value in os.environ.items() if name.startswith(seen)}
+    return own | given | {"FETCHING": "yes" if fetching else ""}

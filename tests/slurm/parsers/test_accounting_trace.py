@@ -1,0 +1,300 @@
+"""What sacct printed, as a trace: whatever columns there are, in any order, with everything that
+Slurm and its users put there.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from fairbank.core.errors import Malformed
+from fairbank.simulator.traces.fast_reader import FastTrace
+from fairbank.simulator.traces.swf import NumberedLines
+from fairbank.slurm.parsers import trace
+from fairbank.slurm.parsers.trace import is_accounting, skim_accounting
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
+HEADS = "JobIDRaw|Submit|Start|End|ElapsedRaw|State|User|Account|Partition|TimelimitRaw|AllocTRES|ReqTRES"
+TIMES = "2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:01:10"
+GOOD = f"7|{TIMES}|60|COMPLETED|alice|astro|cpu|30|billing=4,cpu=4,mem=4G,node=1|cpu=2,mem=4G"
+EIGHT = 1_795_248_000  # 2026-11-21T08:00:00Z
+
+
+def skimmed(*told: str, heads: str = HEADS) -> FastTrace:
+    return skim_accounting(NumberedLines(BytesIO("\n".join([heads, *told, ""]).encode())))
+
+
+def changed(**cells: str) -> str:
+    """The good line with other cells."""
+    found = dict(zip(HEADS.split("|"), GOOD.split("|"), strict=True)) | cells
+    return "|".join(found.values())
+
+
+def test_a_job_has_what_it_was_given() -> None:
+    """Its number, when it came, how long it ran, CPUs, limit; then user, account and partition by
+    the numbers that they get here.
+    """
+    found = skimmed(GOOD)
+    assert list(found.jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
+    assert found.people is not None
+    assert (found.people.users.name(1), found.people.groups.name(1)) == ("alice", "astro")
+    assert (found.notes.left, found.notes.read) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("heads", "line"),
+    [
+        (
+            "Submit|State|JobID|Elapsed|NCPUS|Timelimit|User|Account|Partition",
+            "2026-11-21T08:00:00|COMPLETED|7|00:01:00|4|00:30:00|alice|astro|cpu",
+        ),
+        (
+            "User|JobName|JobID|JobIDRaw|Submit|Start|End|State|Timelimit|AllocCPUS|Group|QOS|Partition",
+            "alice|wrap|5_2|7|1795248000|2026-11-21T08:00:10|2026-11-21T08:01:10|TIMEOUT|0-00:30:00|4|astro|high|cpu",
+        ),
+        (f"{HEADS}|", f"{GOOD}|"),
+        (HEADS.replace("|", "\x1f"), GOOD.replace("|", "\x1f")),
+        (HEADS.replace("|", "~~"), GOOD.replace("|", "~~")),
+    ],
+    ids=[
+        "few columns",
+        "other columns",
+        "parsable",
+        "a delimiter that nobody types",
+        "a long delimiter",
+    ],
+)
+def test_the_heads_say_which_columns_there_are(heads: str, line: str) -> None:
+    assert list(skimmed(line, heads=heads).jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "run", "sizes"),
+    [
+        ({"ElapsedRaw": "0"}, 0, (4, 4, 1800)),
+        ({"State": "CANCELLED by 1000", "ElapsedRaw": "0", "AllocTRES": ""}, -1, (-1, 2, 1800)),
+        ({"State": "CANCELLED by 1000", "ElapsedRaw": "0"}, 0, (4, 4, 1800)),
+        (
+            {
+                "State": "PENDING",
+                "Start": "Unknown",
+                "End": "Unknown",
+                "ElapsedRaw": "0",
+                "AllocTRES": "",
+            },
+            -1,
+            (-1, 2, 1800),
+        ),
+        ({"State": "RUNNING", "End": "Unknown"}, -1, (4, 4, 1800)),
+        (
+            {"State": "CANCELLED", "Start": "None", "ElapsedRaw": "0", "AllocTRES": ""},
+            -1,
+            (-1, 2, 1800),
+        ),
+        ({"State": "REQUEUED"}, 60, (4, 4, 1800)),
+        ({"TimelimitRaw": "UNLIMITED"}, 60, (4, 4, -1)),
+        ({"TimelimitRaw": "Partition_Limit"}, 60, (4, 4, -1)),
+        ({"TimelimitRaw": ""}, 60, (4, 4, -1)),
+        ({"AllocTRES": "", "ReqTRES": ""}, 60, (-1, -1, 1800)),
+        ({"AllocTRES": "billing=1,node=1"}, 60, (-1, 2, 1800)),
+        ({"JobIDRaw": "7", "User": "", "Account": "", "Partition": ""}, 60, (4, 4, 1800)),
+    ],
+)
+def test_what_slurm_does_not_know_is_unknown(
+    cells: dict[str, str], run: int, sizes: tuple[int, int, int]
+) -> None:
+    [job] = skimmed(changed(**cells)).jobs
+    assert (job[2], job[3:6]) == (run, sizes)
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        ({"ElapsedRaw": "-60"}, "ElapsedRaw cannot be read"),
+        ({"ElapsedRaw": "1e3"}, "ElapsedRaw cannot be read"),
+        ({"ElapsedRaw": "99999999999"}, "ElapsedRaw cannot be read"),
+        ({"Submit": "Unknown"}, "Submit cannot be read"),
+        ({"Submit": "yesterday"}, "Submit cannot be read"),
+        ({"JobIDRaw": "seven"}, "JobIDRaw cannot be read"),
+        ({"JobIDRaw": "99999999999"}, "JobIDRaw cannot be read"),
+        ({"State": "done"}, "State cannot be read"),
+        ({"AllocTRES": "cpu=many"}, "AllocTRES cannot be read"),
+        ({"AllocTRES": "cpu=0.5"}, "AllocTRES cannot be read"),
+        ({"TimelimitRaw": "-5"}, "TimelimitRaw cannot be read"),
+        ({"End": "2026-11-21T08:00:05"}, "ended before it started"),
+        ({"Start": "2026-11-21T07:59:59"}, "started before it was submitted"),
+        ({"ElapsedRaw": "61"}, "ran longer than from its start to its end"),
+        ({"User": "al|ice"}, "another number of cells than heads"),
+    ],
+)
+def test_what_cannot_be_is_left_out_with_its_line(cells: dict[str, str], why: str) -> None:
+    found = skimmed(GOOD, changed(**cells), changed(JobIDRaw="8"))
+    assert [job[0] for job in found.jobs] == [7, 8]
+    assert found.notes.left == {why: [3]}
+
+
+def test_a_name_with_a_line_end_is_two_broken_lines() -> None:
+    found = skimmed(changed(User="al\nice"), changed(JobIDRaw="8"))
+    assert [job[0] for job in found.jobs] == [8]
+    assert found.notes.left == {"another number of cells than heads": [2, 3]}
+
+
+def test_the_pause_of_a_suspended_job_is_no_part_of_its_run() -> None:
+    """It ran for 20 of the 60 s; Slurm leaves the pause out of Elapsed."""
+    found = skimmed(f"{changed(ElapsedRaw='20')}|00:00:40", heads=f"{HEADS}|Suspended")
+    assert [job[2] for job in found.jobs] == [20]
+    assert found.notes.read == {"suspended for a while: simulated without the pause": 1}
+
+
+def test_steps_are_parts_of_jobs() -> None:
+    batch = changed(JobIDRaw="7.batch", User="", Partition="", TimelimitRaw="", ReqTRES="")
+    found = skimmed(GOOD, batch, changed(JobIDRaw="7.0"))
+    assert [job[0] for job in found.jobs] == [7]
+    assert found.notes.read == {"steps of jobs: passed over": 2}
+
+
+def test_each_restart_is_an_execution_of_its_own() -> None:
+    again = changed(
+        Submit="2026-11-21T08:01:10",
+        Start="2026-11-21T08:02:00",
+        End="2026-11-21T08:02:05",
+        ElapsedRaw="5",
+    )
+    found = skimmed(changed(State="NODE_FAIL"), again)
+    assert [(job[0], job[1], job[2]) for job in found.jobs] == [(7, EIGHT, 60), (7, EIGHT + 70, 5)]
+
+
+def test_files_of_two_months_may_overlap() -> None:
+    """What ran over midnight is in both, once as running; what ended that day is in both alike. The
+    second file has its heads.
+    """
+    late = changed(
+        JobIDRaw="9",
+        Submit="2026-11-21T09:00:00",
+        Start="2026-11-21T09:00:00",
+        End="2026-11-21T09:01:00",
+    )
+    running = late.replace("COMPLETED", "RUNNING").replace("2026-11-21T09:01:00", "Unknown")
+    found = skimmed(GOOD, running, HEADS, GOOD, late)
+    assert [(job[0], job[2]) for job in found.jobs] == [(7, 60), (9, -1), (9, 60)]
+    assert found.notes.left == {"the same execution once more": [5]}
+
+
+def test_jobs_come_in_the_order_of_submission() -> None:
+    """Slurm numbers tasks of arrays as they start, so that they stand behind jobs that came later.
+    Within a second the file counts.
+    """
+    told = [
+        changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{second}")
+        for number, second in [(1, 5), (2, 0), (3, 5), (4, 2)]
+    ]
+    assert [job[0] for job in skimmed(*told).jobs] == [2, 4, 1, 3]
+
+
+def test_whoever_comes_too_late_is_told_with_his_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace, "WINDOW", 2)
+    told = [
+        changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{9 - number}")
+        for number in range(1, 6)
+    ]
+    with pytest.raises(
+        Malformed, match="line 5: submitted before a job that stands more than 2 lines ahead"
+    ) as said:
+        list(skimmed(*told).jobs)
+    assert "sort -s -t '|' -k 2,2" in (said.value.remedy or "")
+
+
+def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace, "WINDOW", 64)
+
+    def endless() -> Iterator[tuple[int, bytes]]:
+        yield 1, HEADS.encode()
+        for number in range(2, 12_000):
+            yield (
+                number,
+                changed(
+                    JobIDRaw=str(number), Submit=f"@{EIGHT + number}", Start="", End=""
+                ).encode(),
+            )
+
+    tracemalloc.start()
+    count = sum(1 for _ in skim_accounting(endless()).jobs)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 11_998
+    assert peak < 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("heads", "told"),
+    [
+        (HEADS.replace("Submit|", ""), "no column tells when it was submitted"),
+        (
+            HEADS.replace("JobIDRaw|", ""),
+            r"no column tells the id of the job \(JobIDRaw, or JobID\)",
+        ),
+        (HEADS.replace("|State", ""), "no column tells how it ended"),
+        (
+            "JobID|Submit|State|Start|AllocTRES",
+            r"no column tells how long it ran \(ElapsedRaw, or Elapsed, or Start and End\)",
+        ),
+        ("JobID|Submit|State|Elapsed", "no column tells how many CPUs it had"),
+        (f"{HEADS}|State", "a column is there twice"),
+        (GOOD, "expected the heads of columns"),
+        ("JobID           JobName  Partition", "expected the heads of columns"),
+    ],
+)
+def test_heads_that_do_not_tell_enough_are_refused(heads: str, told: str) -> None:
+    with pytest.raises(Malformed, match=f"line 1: .*{told}") as said:
+        skimmed(GOOD, heads=heads)
+    assert "--parsable2" in (said.value.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("line", "accounting"),
+    [
+        (HEADS, True),
+        (GOOD, True),
+        ("Submit,JobID,State", True),
+        ("JobID           JobName  Partition", True),
+        ("; Version: 2.2", False),
+        ("; Note: a|b JobID", False),
+        ("1 0 -1 10 4 -1 -1 4 20 -1 1 7 7 -1 1 1 -1 -1", False),
+        ("", False),
+    ],
+)
+def test_formats_are_told_apart_by_how_they_begin(line: str, accounting: bool) -> None:
+    assert is_accounting(line.encode()) is accounting
+
+
+def test_what_a_real_slurm_printed() -> None:
+    """Names and comments with pipes and line ends, a part of a heterogeneous job, arrays, requeued,
+    node failure, suspended, waiting.
+    """
+    with (GOLDEN / "sacct-duplicates.txt").open("rb") as file:
+        found = skim_accounting(NumberedLines(file))
+        jobs = list(found.jobs)
+    assert [job[0] for job in jobs if job[2] == -1] == [19, 31, 32, 34, 35, 36, 38]
+    assert [(job[0], job[2]) for job in jobs if job[0] in (19, 20, 21)] == [
+        (19, 0),
+        (20, 32),
+        (21, 32),
+        (19, -1),
+        (21, 0),
+    ]
+    assert found.notes.left == {"another number of cells than heads": [3, 25, 26, 27, 28, 29]}
+    assert found.notes.read == {"suspended for a while: simulated without the pause": 1}
+
+
+def test_steps_of_a_real_slurm_change_nothing() -> None:
+    def jobs(name: str) -> list[tuple[int, ...]]:
+        with (GOLDEN / name).open("rb") as file:
+            return list(skim_accounting(NumberedLines(file)).jobs)
+
+    alone = {job[0]: job for job in jobs("sacct.txt")}
+    with_steps = {job[0]: job for job in jobs("sacct-steps.txt")}
+    assert {number: job for number, job in with_steps.items() if number in alone} == alone

@@ -1,0 +1,88 @@
+"""What slurm.conf is asked for while slurmctld is away, and how its settings are read."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from fairbank.slurm import doctor
+from fairbank.slurm.compare import health, plugin_files
+from fairbank.slurm.conf_file import TOLD
+from fairbank.slurm.parsers import scontrol
+from fairbank.slurm.parsers.scontrol import listed, parameters
+from tests.slurm.compare.recorded_health import CONFIG
+
+
+def _settings_named_in(module: ModuleType) -> set[str]:
+    """The texts of a module that are, whole, the name of a setting as slurmctld tells them."""
+    nodes = ast.walk(ast.parse(inspect.getsource(module)))
+    return {
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    } & CONFIG.keys()
+
+
+def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
+    """Neither less, which would be judged as if it were not set, nor more, which nobody reads."""
+    readers = (doctor, health, plugin_files, scontrol)
+    assert set(TOLD) == {name for module in readers for name in _settings_named_in(module)}
+
+
+@pytest.mark.parametrize(
+    ("value", "words", "named"),
+    [
+        ("", [], {}),
+        (" lua , all_partitions,,", ["lua", "all_partitions"], {"lua": "", "all_partitions": ""}),
+        (
+            "fairbank_poll_interval=1, fairbank_socket = /x=y",
+            ["fairbank_poll_interval=1", "fairbank_socket = /x=y"],
+            None,
+        ),
+    ],
+)
+def test_settings_that_are_lists(
+    value: str, words: list[str], named: dict[str, str] | None
+) -> None:
+    assert listed(value) == words
+    assert parameters(value) == (
+        named if named is not None else {"fairbank_poll_interval": "1", "fairbank_socket": "/x=y"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "socket"),
+    [
+        ({}, None),
+        ({"AuthInfo": "cred_expire=120,Socket=/run/m.socket"}, "/run/m.socket"),
+        ({"AuthInfo": "ttl=10"}, None),
+    ],
+)
+def test_where_munged_listens(said: dict[str, str], socket: str | None) -> None:
+    assert doctor.munge_socket(said) == socket
+
+
+def test_what_the_plugins_take_unless_told_is_what_the_doctor_takes(checkout: Path) -> None:
+    """The doctor judges a slurm.conf that says nothing of them by what stands in C."""
+
+    def default(file: str, form: str) -> str:
+        (found,) = re.findall(form, (checkout / "plugins" / file).read_text())
+        return str(found)
+
+    prep = r"client_settings_t settings = \{\s+\.socket = \"([^\"]+)\""
+    assert default("prep/prep_fairbank.c", prep) == health.SOCKET
+    assert (
+        float(
+            default(
+                "prep/prep_fairbank.c", r"client_settings_t settings = \{[^}]*\s\.patience = (\d+)"
+            )
+        )
+        == health.PATIENCE_SECONDS
+    )
+    table = r"\(reload_settings_t\) \{\s+\.path = \"([^\"]+)\""
+    assert default("site_factor/site_factor_fairbank.c", table) == plugin_files.TABLE

@@ -1,0 +1,206 @@
+"""What slurmctld tells of a job's dependencies, and what those do that it waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
+from fairbank.scheduling.explain.dependencies import JobStates
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.slurm.parsers.dependencies import read_dependencies
+from fairbank.slurm.parsers.ended_jobs import EndedJob, read_ended
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.queue_snapshot.dependencies import awaiting
+from tests.slurm.queue_snapshot.test_snapshot import NOW, job, running
+
+LINE = (
+    "JobId={number} {array}JobName=x UserId=bob(60602) GroupId=users(100) MCS_label=N/A Priority=5"
+    " Nice=0 Account=wg_bio QOS=normal JobState={state} Reason=None Dependency=(null) "
+)
+
+
+def on(kind: str, number: int | None = None, **more: Any) -> Dependency:
+    return Dependency(kind=kind, job=number, **more)
+
+
+# --- the words ---
+
+
+@pytest.mark.parametrize(
+    ("text", "each"),
+    [
+        ("", []),
+        ("afterok:31(unfulfilled)", [on("afterok", 31)]),
+        ("afterok:31(failed)", [on("afterok", 31, state=DependencyState.NEVER)]),
+        ("afterok:31(fulfilled)", [on("afterok", 31, state=DependencyState.YES)]),
+        ("after:31+10(unfulfilled)", [on("after", 31, minutes=10)]),
+        ("afterany:15_*(unfulfilled)", [on("afterany", 15, all_tasks=True)]),
+        ("afternotok:15_0(unfulfilled)", [on("afternotok", 15, task=0)]),
+        ("after:15_*+5(unfulfilled)", [on("after", 15, all_tasks=True, minutes=5)]),
+        ("singleton(unfulfilled)", [on("singleton")]),
+        ("singleton", [on("singleton")]),
+        (
+            "afterburstbuffer:3(unfulfilled),expand:4(failed)",
+            [on("afterburstbuffer", 3), on("expand", 4, state=DependencyState.NEVER)],
+        ),
+        (
+            "aftercorr:15_*(unfulfilled),singleton(unfulfilled)",
+            [on("aftercorr", 15, all_tasks=True), on("singleton")],
+        ),
+        ("afterok:1:2_3,7", [on("afterok", 1), on("afterok", 2, task=3), on("afterany", 7)]),
+        ("afterlunch:1(unfulfilled)", [on("afterlunch", 1)]),
+    ],
+)
+def test_dependencies_are_read(text: str, each: list[Dependency]) -> None:
+    assert read_dependencies(text) == Dependencies(text, tuple(each))
+
+
+def test_one_of_several_is_enough() -> None:
+    found = read_dependencies("afterok:1(failed)?singleton(unfulfilled)")
+    assert found == Dependencies(
+        found.text, (on("afterok", 1, state=DependencyState.NEVER), on("singleton")), any_of=True
+    )
+    assert (found.is_met, found.is_unmeetable) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "afterok", "afterok:", "afterok:x", "afterok:1(perhaps)", "afterok:1(unfulfilled",
+        "afterok:1,after:2?after:3", ",", "?", ":1",
+        "after:1+", "afterok:1_", "afterok:12345678901", "AFTEROK:1", "singleton(",
+        "afterok:\N{ARABIC-INDIC DIGIT ONE}", "{}:1",
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_stands_as_it_is(text: str) -> None:
+    found = read_dependencies(text)
+    assert found == Dependencies(text)
+    assert (found.is_met, found.is_unmeetable, found.open) == (False, False, ())
+
+
+YES, NOT_YET, NEVER = (on("afterok", 1, state=met) for met in DependencyState)
+
+
+@pytest.mark.parametrize(
+    ("each", "any_of", "met", "never"),
+    [
+        ((), False, True, False),
+        ((YES, YES), False, True, False),
+        ((YES, NOT_YET), False, False, False),
+        ((YES, NEVER), False, False, True),
+        ((NOT_YET, NEVER), False, False, True),
+        ((YES, NEVER), True, True, False),
+        ((NOT_YET, NEVER), True, False, False),
+        ((NEVER, NEVER), True, False, True),
+    ],
+)
+def test_whether_they_are_met_or_never_can_be(
+    each: tuple[Dependency, ...], any_of: bool, met: bool, never: bool
+) -> None:
+    found = Dependencies("some" if each else "", each, any_of)
+    assert (found.is_met, found.is_unmeetable) == (met, never)
+
+
+def test_jobs_that_are_over_are_found_as_long_as_slurmctld_knows_them() -> None:
+    lines = [
+        LINE.format(number=1, array="", state="COMPLETED"),
+        LINE.format(number=2, array="", state="RUNNING"),
+        LINE.format(
+            number=3, array="ArrayJobId=3 ArrayTaskId=5-9%2 ArrayTaskThrottle=2 ", state="CANCELLED"
+        ),
+        LINE.format(number=4, array="ArrayJobId=3 ArrayTaskId=1 ", state="FAILED"),
+        LINE.format(number=5, array="", state="TIMEOUT"),
+        "JobId=1 nonsense",
+    ]
+    assert read_ended("\n".join(lines), {1, 2, 3}) == (
+        EndedJob(1, None, None, "COMPLETED"),
+        EndedJob(3, 3, None, "CANCELLED"),
+        EndedJob(4, 3, 1, "FAILED"),
+    )
+    assert read_ended("\n".join(lines), set()) == ()
+
+
+# --- whom they are about ---
+
+
+def seen(
+    depends: Dependency,
+    *others: SlurmJob,
+    ended: tuple[EndedJob, ...] = (),
+    task: int = -1,
+    **own: Any,
+) -> tuple[Dependency, JobStates]:
+    """Of job 50, which waits for this."""
+    me = job(50, depends=Dependencies("some", (depends,)), **own)
+    found = awaiting(
+        PendingJob(number=50, task=task), {each.job_id: each for each in (me, *others)}, ended
+    )
+    return found.on.items[0], found.seen[0]
+
+
+R7, W8 = running(7, "n1"), job(8, reason="Priority")
+ARRAY = (
+    running(20, "n1", array=20, task=0),
+    running(21, "n2", array=20, task=1, ends=NOW + 900),
+    job(22, array=20, tasks=(2, 3, 4)),
+)
+
+
+def test_one_job() -> None:
+    assert seen(on("afterok", 7), R7, W8)[1] == JobStates(
+        running=("7",), began=NOW - 60, ends=NOW + 600
+    )
+    assert seen(on("afterok", 8), R7, W8)[1] == JobStates(waiting=("8",), reason="Priority")
+    assert seen(on("afterok", 9), R7, W8)[1] == JobStates()
+    over = (EndedJob(9, None, None, "FAILED"), EndedJob(10, None, None, "COMPLETED"))
+    assert seen(on("afterok", 9), R7, ended=over)[1] == JobStates(ended=("FAILED",))
+
+
+def test_a_job_without_a_limit_has_no_end() -> None:
+    assert seen(on("afterok", 7), running(7, "n1", ends=None))[1].ends is None
+
+
+def test_an_array_and_one_of_its_tasks() -> None:
+    whole = JobStates(
+        running=("20_0", "20_1"),
+        began=NOW - 60,
+        ends=NOW + 900,
+        waiting=("20_2", "20_3", "20_4"),
+        reason="None",
+        ended=("FAILED",),
+    )
+    over = (EndedJob(30, 20, 5, "FAILED"), EndedJob(31, 19, 5, "COMPLETED"))
+    assert seen(on("afterok", 20, all_tasks=True), *ARRAY, ended=over)[1] == whole
+    assert seen(on("afterok", 20, task=1), *ARRAY)[1].running == ("20_1",)
+    assert seen(on("afterok", 20, task=3), *ARRAY)[1].waiting == ("20_3",)
+    assert seen(on("afterok", 20, task=5), *ARRAY, ended=over)[1] == JobStates(ended=("FAILED",))
+
+
+def test_aftercorr_is_about_the_task_of_the_same_number_where_there_is_one() -> None:
+    corr = on("aftercorr", 20, all_tasks=True)
+    depends, found = seen(corr, *ARRAY, task=3, array=50, tasks=(3, 9))
+    assert (depends, found.waiting) == (on("aftercorr", 20, task=3), ("20_3",))
+    depends, found = seen(corr, *ARRAY, task=9, array=50, tasks=(3, 9))
+    assert (depends, len(found.waiting)) == (corr, 3)
+    assert seen(corr, task=3, ended=(EndedJob(30, 20, 3, "FAILED"),))[0] == on(
+        "aftercorr", 20, task=3
+    )
+    assert seen(corr, *ARRAY)[0] == corr
+
+
+def test_singleton_is_about_jobs_of_its_name_and_user_that_run_or_came_before() -> None:
+    others = (
+        running(60, "n1", name="mine"),
+        job(40, name="mine", reason="Resources"),
+        job(61, name="mine"),
+        job(41, name="mine", user="bob"),
+        job(42, name="other"),
+    )
+    found = seen(on("singleton"), *others, name="mine", ended=(EndedJob(1, None, None, "FAILED"),))[
+        1
+    ]
+    assert found == JobStates(
+        running=("60",), began=NOW - 60, ends=NOW + 600, waiting=("40",), reason="Resources"
+    )

@@ -1,0 +1,337 @@
+"""What sshare and sprio of a real Slurm 22.05 say is read as that; what is damaged is told by line
+and field, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fairbank.core.slurm_numbers import NICE_MAX, ON_PARENT
+from fairbank.slurm.parsers import pending_jobs, shares, sprio
+from fairbank.slurm.parsers.sacctmgr import read_priorities
+from fairbank.slurm.parsers.scontrol import read_places
+from tests.support.fairshare_recordings import printed
+
+ROOT = "root|lab||||0.000000|1000||1.000000||||cpu=0|1|cpu=0"
+
+
+def account(name: str, depth: int, number: int = 2) -> str:
+    return f"{' ' * depth}{name}|lab|||40|0.400000|600|0.600000|0.600000||0.666667||cpu=10|{number}|cpu=0"
+
+
+def user(name: str, of: str, depth: int, number: int = 3) -> str:
+    return f"{' ' * (depth + 1)}{of}|lab|{name}||parent|0.400000|0|0.000000|0.000000|0.600000|||cpu=0|{number}|cpu=0"
+
+
+def read(*lines: str) -> tuple[list[tuple[str, str, str]], list[tuple[int, str]]]:
+    """Who was read, below what; and the lines and fields that were not."""
+    answer = shares.read_shares("".join(f"{line}\n" for line in lines))
+    return [(row.parent, row.account, row.user) for row in answer.rows], [
+        (lost.line, lost.field) for lost in answer.unreadable
+    ]
+
+
+def test_fair_share_of_2205() -> None:
+    answer = shares.read_shares(printed("fair-tree", "sshare-everything"))
+    assert answer.unreadable == ()
+    assert len(answer.rows) == 21
+    by_name = {(row.account, row.user, row.partition): row for row in answer.rows}
+    root = by_name["root", "", ""]
+    assert (root.shares, root.norm_usage, root.effective, root.factor, root.level, root.usage) == (
+        None,
+        None,
+        1.0,
+        None,
+        None,
+        71994077964,
+    )
+    quantum = by_name["quantum_and_statistical_optics", "", ""]
+    assert (quantum.parent, quantum.shares, quantum.level, quantum.cluster) == (
+        "lasers",
+        7,
+        1.177779,
+        "lab",
+    )
+    assert by_name["optics", "", ""].parent == "physics"
+    assert by_name["optics", "", ""].shares == shares.PARENT
+    alice = by_name["physics", "alice", "cpu"]
+    assert (
+        alice.shares,
+        alice.usage,
+        alice.effective,
+        alice.factor,
+        alice.level,
+        alice.number,
+    ) == (3, 44, 0.459182, 0.5, 0.171931, 17)
+    assert by_name["physics", "alice", ""].level == math.inf
+    assert by_name["wg_bio", "", ""].limits == "cpu=100000,mem=2000000000,gres/gpu=600"
+    assert by_name["wg_bio", "", ""].used.startswith("cpu=361,mem=361051,")
+    assert by_name["wg_bio", "", ""].running.endswith("gres/gpu=470")
+
+
+def test_accounts_have_a_factor_of_their_own_under_the_classic_rule() -> None:
+    rows = {
+        row.account: row
+        for row in shares.read_shares(printed("classic", "sshare-everything")).rows
+        if not row.user
+    }
+    assert (rows["root"].factor, rows["root"].norm_shares, rows["wg_bio"].factor) == (
+        0.5,
+        1.0,
+        0.999999,
+    )
+
+
+def test_factors_of_2205() -> None:
+    answer = sprio.read_factors(printed("fair-tree", "sprio-everything"))
+    assert answer.unreadable == ()
+    by_job = {(row.job, row.partition): row for row in answer.rows}
+    fold = by_job[12, "gpu"]
+    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.given) == (
+        "carol",
+        29726,
+        0,
+        0,
+        None,
+        False,
+    )
+    assert fold.weighted == {"a": 0, "b": 500, "f": 25000, "j": 102, "p": 100, "q": 1000}
+    assert (fold.normal["f"], fold.normal["j"]) == (0.25, 0.1016447)
+    assert fold.tres == {"cpu": 21.0, "mem": 4.0, "gres/gpu": 3000.0}
+    assert fold.tres_normal == {"cpu": 0.02, "mem": 0.0, "gres/gpu": 1.0}
+    assert int(fold.total) == 29726
+    assert {partition for job, partition in by_job if job == 11} == {"cpu", "gpu"}
+    assert (by_job[15, "cpu"].site, by_job[18, "cpu"].nice, by_job[17, "cpu"].priority) == (
+        -5000,
+        -123456,
+        1,
+    )
+    given = by_job[16, "cpu"]
+    assert (given.given, given.priority, given.total, given.tres) == (True, 123456, 123456.0, {})
+    assert [row.job for row in answer.rows if row.given] == [16]
+
+
+@pytest.mark.parametrize(
+    ("whole", "part"),
+    [
+        (4_000_000_000, "0.93132257483278"),
+        (4_000_000_000, "0.93132257483300"),
+        (1, "0.00000000023283"),
+    ],
+)
+def test_the_sum_is_never_another_priority_than_slurm_says(whole: int, part: str) -> None:
+    cells = printed("fair-tree", "sprio-everything").splitlines()[0].split("|")
+    cells[4:6] = [str(whole), part]
+    (row,) = sprio.read_factors("|".join(cells)).rows
+    assert int(row.total) == row.priority == whole
+
+
+def test_below_each_other() -> None:
+    lines = [
+        ROOT,
+        account("chem", 1),
+        user("dave", "chem", 1),
+        account("qmc", 2),
+        user("dave", "qmc", 2),
+        account("bio", 1),
+    ]
+    assert read(*lines) == (
+        [
+            ("", "root", ""),
+            ("root", "chem", ""),
+            ("", "chem", "dave"),
+            ("chem", "qmc", ""),
+            ("", "qmc", "dave"),
+            ("root", "bio", ""),
+        ],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "field"),
+    [
+        (("40", "many"), "RawShares"),
+        (("40", f"{ON_PARENT}"), "RawShares"),
+        (("0.400000", "nan"), "NormShares"),
+        (("|600|", "|-600|"), "RawUsage"),
+        (("|600|", "||"), "RawUsage"),
+        (("0.666667", "0,666667"), "LevelFS"),
+        (("chem", "a b"), "Account"),
+        (("|2|", "|x|"), "ID"),
+        (("|2|cpu=0", ""), "GrpTRESRaw"),
+    ],
+)
+def test_what_stands_below_a_damaged_account_belongs_to_nobody_else(
+    damage: tuple[str, str], field: str
+) -> None:
+    bad = account("chem", 1).replace(*damage)
+    rows, lost = read(
+        ROOT,
+        account("bio", 1),
+        user("eve", "bio", 1),
+        bad,
+        user("dave", "chem", 1),
+        account("qmc", 2),
+        user("dave", "qmc", 2),
+    )
+    assert rows == [("", "root", ""), ("root", "bio", ""), ("", "bio", "eve")]
+    assert lost[0] == (4, field)
+    assert [line for line, _ in lost] == [4, 5, 6, 7]
+
+
+def test_a_user_below_somebody_elses_account_is_told() -> None:
+    rows, lost = read(ROOT, account("chem", 1), user("dave", "bio", 1))
+    assert (len(rows), lost) == (2, [(3, "Account")])
+
+
+@pytest.mark.parametrize(
+    ("damage", "field"),
+    [
+        ((0, "12x"), "JOBID"),
+        ((1, "a b"), "PARTITION"),
+        ((3, "a|b"), "t"),
+        ((4, "-1"), "PRIORITY"),
+        ((4, "4294967296"), "PRIORITY"),
+        ((5, "nan"), "PRIORITY"),
+        ((6, "1.5"), "SITE"),
+        ((6, "99999999999"), "SITE"),
+        ((8, "x"), "A"),
+        ((7, "1e5"), "A"),
+        ((19, ""), "NICE"),
+        ((20, "cpu"), "TRES"),
+        ((20, "nonsense=1"), "TRES"),
+    ],
+)
+def test_a_damaged_line_of_sprio_is_left_out_and_told(damage: tuple[int, str], field: str) -> None:
+    good, other, *_ = printed("fair-tree", "sprio-everything").splitlines()
+    cells = good.split("|")
+    cells[damage[0]] = damage[1]
+    answer = sprio.read_factors("\n".join([good, "|".join(cells), other]))
+    assert [(row.job, row.line) for row in answer.rows] == [(10, 1), (11, 3)]
+    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(2, field)]
+
+
+def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each_qos() -> None:
+    lines = printed("fair-tree", "sprio-everything").splitlines()[1:3]
+    answer = sprio.read_factors("\n".join([*lines, lines[0].replace("16961", "16962")]))
+    assert [row.partition for row in answer.rows] == ["cpu", "gpu"], (
+        "which is right of two that differ nobody could say: the first stays"
+    )
+    assert list(map(str, answer.unreadable)) == [
+        "sprio, line 3, JOBID: job 11 is there twice in partition cpu"
+    ]
+    named = [f"{lines[0]}|chem|normal", f"{lines[0]}|chem|high", f"{lines[0]}|chem|normal"]
+    answer = sprio.read_factors("\n".join(named), sprio.LETTERS + sprio.NAMES)
+    assert sorted(row.qos_name for row in answer.rows) == ["high", "normal"]
+    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(3, "JOBID")]
+
+
+def test_jobs_that_wait_of_2205() -> None:
+    answer = pending_jobs.read_pending(printed("fair-tree", "jobs"))
+    assert answer.unreadable == ()
+    by_number = {job.job_id: job for job in answer.rows}
+    assert sorted(by_number) == list(range(10, 21))
+    several = by_number[11]
+    assert (several.user, several.account, several.qos, several.partitions) == (
+        "bob",
+        "wg_bio",
+        ("normal",),
+        ("cpu", "gpu"),
+    )
+    assert (several.priority, several.nice, several.nodes, several.cpus, several.limit_minutes) == (
+        16961,
+        0,
+        1,
+        40,
+        30,
+    )
+    assert several.tres == "cpu=40,mem=3G,node=1"
+    assert several.submitted == several.eligible == several.accrued == 1795305199
+    array = by_number[13]
+    assert (array.tasks, array.accrued) == ("1-5", 1795305200)
+    assert (by_number[12].nodes, by_number[18].nodes, by_number[18].nice, by_number[17].nice) == (
+        2,
+        6,
+        -123456,
+        2_000_000_000,
+    )
+    held, later = by_number[19], by_number[20]
+    assert (held.priority, held.accrued) == (0, None)
+    assert later.accrued is None
+    assert later.eligible is not None
+    assert later.eligible > later.submitted
+
+
+@pytest.mark.parametrize("where", ["JobName=sbatch", "WorkDir=/lab/home/alice"])
+def test_who_names_a_job_like_a_line_of_slurm_is_not_believed(where: str) -> None:
+    honest = next(
+        line for line in printed("fair-tree", "jobs").splitlines() if line.startswith("JobId=10 ")
+    )
+    lie = (
+        " UserId=root(0) GroupId=root(0) MCS_label=N/A Priority=4294967295 Nice=0 Account=root"
+        " QOS=high JobState=PENDING Reason=None"
+    )
+    answer = pending_jobs.read_pending(honest.replace(where, where + lie))
+    assert answer.rows == ()
+    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, "UserId")]
+    half = pending_jobs.read_pending(
+        honest.replace(where, f"{where} Partition=gpu Nice=-5 ArrayTaskId=1-9 JobName=x NumCPUs=1")
+    )
+    (job,) = half.rows
+    assert (job.partitions, job.nice, job.tasks, job.cpus) == (("cpu",), 100, "", 8)
+
+
+@pytest.mark.parametrize(
+    ("damage", "field"),
+    [
+        (("JobId=10 ", "JobId=x "), "JobId"),
+        (("NumNodes=1", "NumNodes=some"), "NumNodes"),
+        (("NumCPUs=8", "NumCPUs=x"), "NumCPUs"),
+        (("TimeLimit=00:30:00", "TimeLimit=soon"), "TimeLimit"),
+        (("SubmitTime=2026", "SubmitTime=x"), "SubmitTime"),
+        (("AccrueTime=2026-11-21T23:53:19 ", ""), "AccrueTime"),
+        (("Partition=cpu", "Partition=a|b"), "Partition"),
+        (("TRES=cpu=8", "TRES=cpu=many"), "TRES"),
+        (("Nice=100", "Nice=99999999999"), "Nice"),
+        (("Nice=100", f"Nice={NICE_MAX + 1}"), "Nice"),
+        (("Priority=33631", "Priority=4294967296"), "Priority"),
+        (("UserId=alice(60601)", "UserId=alice"), "UserId"),
+    ],
+)
+def test_a_damaged_job_is_left_out_and_told(damage: tuple[str, str], field: str) -> None:
+    lines = [
+        line
+        for line in printed("fair-tree", "jobs").splitlines()
+        if line.startswith(("JobId=10 ", "JobId=11 "))
+    ]
+    answer = pending_jobs.read_pending("\n".join([lines[0].replace(*damage), lines[1]]))
+    assert [job.job_id for job in answer.rows] == [11]
+    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, field)]
+
+
+def test_no_job_at_all() -> None:
+    assert pending_jobs.read_pending("No jobs in the system\n").rows == ()
+
+
+def test_associations_have_a_priority_where_they_were_given_one() -> None:
+    answer = read_priorities("root|||\n chem|dave||40\nchem|dave|gpu|7\nbio|eve||many\n")
+    assert [(row.account, row.user, row.partition, row.priority) for row in answer.rows] == [
+        ("root", "", "", 0),
+        ("chem", "dave", "", 40),
+        ("chem", "dave", "gpu", 7),
+    ]
+    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(4, "Priority")]
+
+
+def test_partitions_have_a_factor_and_tres() -> None:
+    by_name = {place.name: place for place in read_places(printed("fair-tree", "partitions")).rows}
+    assert {name: place.factor for name, place in by_name.items()} == {
+        "cpu": 1,
+        "gpu": 1,
+        "gpu-t4": 1,
+        "a_partition_of_a_long_name": 10,
+    }
+    assert by_name["gpu"].tres == "cpu=96,mem=1000G,node=2,gres/gpu=8"

@@ -1,0 +1,221 @@
+"""What we print in sshare's and sprio's forms is read again as what it was: rows of any shape."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.core.slurm_numbers import ON_PARENT, PRIORITY_MAX
+from fairbank.priority.multifactor.settings import MultifactorSettings
+from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
+from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, sort_rows
+from fairbank.report.sprio import lines as lines_of_ranks
+from fairbank.report.sshare import LineFormat, ShareRow, default_fields, lines, parse_fields
+from fairbank.slurm.fairshare_view.consistency import agreeing
+from fairbank.slurm.fairshare_view.jobs import priority_row
+from fairbank.slurm.fairshare_view.shares import share_row, share_rows
+from fairbank.slurm.parsers import shares, sprio
+from fairbank.slurm.parsers.version import OLDEST, Version
+from tests.support.fairshare_recordings import printed
+from tests.support.share_order import in_order as in_slurms_order
+
+PARTS = st.floats(0, 1).map(lambda part: round(part, 6))
+LEVELS = st.one_of(
+    st.none(), st.just(math.inf), st.floats(0, 1e12).map(lambda level: round(level, 6))
+)
+NAMES = st.text("abcxyz_.-0129", min_size=1, max_size=24).map(lambda text: f"a{text}")
+SHARES = st.one_of(st.integers(0, ON_PARENT - 1), st.just(ON_PARENT))
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[ShareRow]:
+    """Accounts below each other, and users of theirs; in any order."""
+    accounts = draw(st.lists(NAMES, unique=True, max_size=8))
+    rows = [ShareRow("root", usage=draw(st.integers(0, 2**50)), effective=1.0, number=1)]
+    for number, name in enumerate(accounts):
+        parent = draw(st.sampled_from(["root", *accounts[:number]]))
+        rows.append(_row(draw, ShareRow(name, parent=parent, level=draw(LEVELS))))
+        for user in draw(st.lists(NAMES, unique=True, max_size=3)):
+            partition = draw(st.sampled_from(["", "gpu"]))
+            rows.append(
+                _row(draw, ShareRow(name, user, partition, factor=draw(PARTS), level=draw(LEVELS)))
+            )
+    return draw(st.permutations(rows))
+
+
+def _row(draw: st.DrawFn, row: ShareRow) -> ShareRow:
+    return row._replace(
+        shares=draw(SHARES),
+        norm_shares=draw(PARTS),
+        usage=draw(st.integers(0, 2**50)),
+        norm_usage=draw(PARTS),
+        effective=draw(PARTS),
+        limits=draw(st.sampled_from(["", "cpu=1000,gres/gpu=60"])),
+        used="cpu=1,mem=2",
+        running="cpu=0",
+        cluster="lab",
+        number=draw(st.integers(1, 2**31)),
+    )
+
+
+@given(trees())
+def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
+    ordered = in_slurms_order(rows)
+    assert sorted(map(repr, ordered)) == sorted(map(repr, rows))
+    text = "".join(
+        f"{line}\n"
+        for line in lines(
+            ordered, parse_fields(",".join(shares.COLUMNS)), LineFormat.BETWEEN, header=False
+        )
+    )
+    answer = shares.read_shares(text)
+    assert answer.unreadable == ()
+    assert [share_row(row) for row in answer.rows] == ordered
+
+
+def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None:
+    told = shares.read_shares(printed("fair-tree", "sshare-everything")).rows
+    seen = [row for row in told if row.user != "bob"]
+    of_dave = [
+        {row.account: row.factor for row in share_rows(some, fair_tree=True) if row.user == "dave"}
+        for some in (told, seen)
+    ]
+    assert of_dave == [
+        {"biology": 1 / 12, "wg_chem": 11 / 12},
+        {"biology": 0.083333, "wg_chem": 0.916667},
+    ]
+
+
+@given(trees())
+def test_every_line_of_the_usual_form_is_as_wide_as_its_head(rows: list[ShareRow]) -> None:
+    head, dashes, *made = lines(in_slurms_order(rows), default_fields(long=True, partitions=True))
+    assert len(dashes) == len(head)
+    for line in made:
+        assert len(line) - len(head) in range(-1, 6), (
+            "whole numbers of up to 16 digits make a line wider, nothing else does"
+        )
+
+
+FACTORS = st.floats(0, 1)
+WEIGHTS = st.one_of(st.floats(0.001, 1000), st.integers(1, 10**9).map(float))
+SIGNED = st.integers(-(2**31) + 3, 2**31 - 3)
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> tuple[list[PriorityRow], WeightRow]:
+    weight = st.one_of(st.integers(0, 1000), st.integers(0, 2**32 - 1))
+    age, association, fair_share, size, place, qos = (draw(weight) for _ in range(6))
+    weights = WeightRow(
+        age,
+        association,
+        fair_share,
+        size,
+        place,
+        qos,
+        {"cpu": draw(WEIGHTS), "mem": draw(WEIGHTS)},
+        "of both",
+    )
+    rows = []
+    for job in draw(st.lists(st.integers(1, 2**31), unique=True, max_size=6)):
+        tres = {name: value for name, one in weights.tres.items() if (value := draw(FACTORS) * one)}
+        row = PriorityRow(
+            job, draw(NAMES), draw(NAMES), site=draw(SIGNED), nice=draw(SIGNED), tres=tres
+        )
+        row = row._replace(
+            age=draw(FACTORS) * age,
+            association=draw(FACTORS) * association,
+            fair_share=draw(FACTORS) * fair_share,
+        )
+        rows.append(
+            row._replace(
+                job_size=draw(FACTORS) * size,
+                partition=draw(FACTORS) * place,
+                qos=draw(FACTORS) * qos,
+            )
+        )
+    return rows, weights
+
+
+@given(queues(), st.sampled_from([OLDEST, sprio.NAMED_SINCE]))
+def test_priorities_printed_and_read_again(
+    queue: tuple[list[PriorityRow], WeightRow], version: Version
+) -> None:
+    rows, weights = queue
+    rows = [
+        row for row in rows if row.priority < PRIORITY_MAX
+    ]  # what is more, slurmctld cuts before sprio sees it
+    if version >= sprio.NAMED_SINCE:
+        rows = [row._replace(account="chem", qos_name="high") for row in rows]
+    form = sprio.format_of(version)
+    text = "".join(
+        f"{line}\n" for line in lines_of_ranks(rows, weights, parse_format(form), header=False)
+    )
+    age, association, fair_share, size, place, qos, tres, _ = weights
+    weighed = Weighed(
+        age=age,
+        association=association,
+        fairshare=fair_share,
+        job_size=size,
+        partition=place,
+        qos=qos,
+        tres=tres,
+    )
+    answer = sprio.read_factors(text, sprio.letters_of(version))
+    assert agreeing(answer, MultifactorSettings(weights=weighed)) == answer
+    assert answer.unreadable == ()
+    again = [priority_row(row, weights) for row in answer.rows]
+    assert [int(row.priority) for row in again] == [int(row.priority) for row in rows]
+    for form in ("%i %r %u %o %n %c %S %N %Y", "%A %B %F %J %P %Q %T", "%a %b %f %j %p %q %t"):
+        assert lines_of_ranks(again, weights, parse_format(form)) == lines_of_ranks(
+            rows, weights, parse_format(form)
+        )
+
+
+@given(queues(), st.sampled_from("iruYSABFJPQNT"))
+def test_sorting_loses_nobody(queue: tuple[list[PriorityRow], WeightRow], letter: str) -> None:
+    rows, weights = queue
+    assert sorted(row.job for row in sort_rows(rows, weights, f"-{letter},i")) == sorted(
+        row.job for row in rows
+    )
+
+
+@given(
+    st.one_of(FACTORS, st.integers(0, 2**11).map(lambda part: part / 2**11)),
+    st.one_of(st.integers(1, 2**12), st.integers(1, 2**32 - 1)),
+)
+def test_what_is_rounded_twice_is_known_again_in_both_ways(factor: float, weight: int) -> None:
+    exact = factor * weight
+    for digits in (2, 7):
+        found = sprio.unrounded(
+            float(f"{exact:.0f}"), float(f"{exact / weight:.{digits}f}"), weight, digits
+        )
+        assert (f"{found:.0f}", f"{found / weight:.{digits}f}") == (
+            f"{exact:.0f}",
+            f"{exact / weight:.{digits}f}",
+        )
+
+
+def test_a_young_age_is_what_sprio_shows() -> None:
+    """505 of 604,800 seconds at a weight of 100,000 are 83.499, and of the normalised
+    column 83.5.
+    """
+    assert f"{sprio.unrounded(83, 0.000835, 100_000, 7):.0f}" == "83"
+
+
+def test_where_weights_are_others_by_now_the_weighted_column_counts() -> None:
+    assert f"{sprio.unrounded(84, 0.5, 1_000, 7):.0f}" == "84"
+    assert f"{sprio.unrounded(84, math.inf, 1_000, 7):.0f}" == "84"
+    assert sprio.unrounded(84, 0.5, 0, 7) == 84.0
+
+
+def test_a_tres_that_adds_next_to_nothing_stays_listed() -> None:
+    first, *_ = printed("fair-tree", "sprio-everything").splitlines()
+    cells = [cell.strip() for cell in first.split("|")]
+    cells[-2:] = ["cpu=21,mem=0", "cpu=0.02,mem=0.00"]
+    (row,) = sprio.read_factors("|".join(cells)).rows
+    again = priority_row(row, WeightRow(tres={"cpu": 1000.0, "mem": 2000.0}))
+    assert lines_of_ranks(
+        [again], WeightRow(tres={"cpu": 1000.0, "mem": 2000.0}), parse_format("%T %t"), header=False
+    ) == ["cpu=21,mem=0 cpu=0.02,mem=0.00"]

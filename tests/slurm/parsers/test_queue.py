@@ -1,0 +1,331 @@
+"""What slurmctld tells of nodes, partitions, reservations, jobs, limits and licences is read as the
+scheduler needs it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.cluster.node import Gpus, NodeState
+from fairbank.cluster.partition_rules import OverSubscribe, PreemptMode
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.slurm.parsers import jobs, limits, machine
+from fairbank.slurm.parsers.jobs import FOREVER, Given, SlurmJob
+
+NODE = (
+    "NodeName=g01 Arch=x86_64 CoresPerSocket=24  CPUAlloc=0 CPUEfctv=44 CPUTot=48"
+    " AvailableFeatures=big,ib ActiveFeatures=big,ib Gres=gpu:a100:4(S:0-1),gpu:2,nvme:1"
+    " RealMemory=512000 MemSpecLimit=2000 State=IDLE+DRAIN ThreadsPerCore=2 TmpDisk=900 Weight=10"
+    " Partitions=gpu Reason=State=IDLE Weight=1 [root@2026-11-22T17:20:49]"
+)
+PARTITION = (
+    "PartitionName=gpu AllowGroups=ALL QoS=long MaxNodes=4 MaxTime=7-00:00:00 MinNodes=2"
+    " Nodes=g[01-02],h1 PriorityTier=3 OverSubscribe=FORCE:2 PreemptMode=REQUEUE State=UP"
+    " DefMemPerNode=4000"
+)
+RESERVATION = (
+    "ReservationName=course StartTime=2026-11-22T18:20:35 EndTime=2026-11-22T19:20:35"
+    " Duration=01:00:00 Nodes=c[05-06] NodeCnt=2 Flags=FLEX,SPEC_NODES,ANY_NODES Users=alice,-bob"
+    " Accounts=(null) State=INACTIVE"
+)
+WAITS = (
+    "JobId=7 ArrayJobId=7 ArrayTaskId=1-3,8%2 ArrayTaskThrottle=2 JobName=a job UserId=dave(60604)"
+    " GroupId=users(100) MCS_label=N/A Priority=101050 Nice=0 Account=wg_chem QOS=normal"
+    " JobState=PENDING Reason=Priority Dependency=(null) TimeLimit=00:10:00 TimeMin=N/A"
+    " SubmitTime=2026-11-22T17:20:35 EligibleTime=2026-11-22T17:20:37 AccrueTime=Unknown"
+    " StartTime=2026-11-22T17:50:00 EndTime=Unknown Partition=cpu,gpu ReqNodeList=(null)"
+    " ExcNodeList=c[01-02] NodeList= NumNodes=4-6 NumCPUs=5 NumTasks=5 CPUs/Task=3"
+    " TRES=cpu=15,mem=15G,node=2,billing=7 NtasksPerN:B:S:C=2:0:*:* CoreSpec=* MinCPUsNode=6"
+    " MinMemoryCPU=2.50G MinTmpDiskNode=1G Features=a|b OverSubscribe=NO Contiguous=1"
+    " Licenses=matlab:2,x Command=(null) TresPerNode=gres:gpu:a100:2,gres:gpu:1"
+)
+RUNS = (
+    "JobId=9 JobName=x UserId=bob(60602) GroupId=users(100) MCS_label=N/A Priority=5 Nice=0"
+    " Account=wg_bio QOS=normal JobState=RUNNING Reason=None Dependency=(null) TimeLimit=UNLIMITED"
+    " TimeMin=N/A SubmitTime=2026-11-22T17:20:35 EligibleTime=2026-11-22T17:20:35"
+    " StartTime=2026-11-22T17:20:37 EndTime=2026-11-22T17:30:37 Partition=cpu NumNodes=3 NumCPUs=13"
+    " TRES=cpu=13,mem=6G,node=3 CoreSpec=* JOB_GRES=(null)   Nodes=c02 CPU_IDs=0-8,12 Mem=2048"
+    " GRES=gpu:a100:2(IDX:0,3)   Nodes=c[03-04] CPU_IDs=0-2 Mem=1024 GRES= MinCPUsNode=3"
+    " Command=Nodes=c09 CPU_IDs=0-63 Mem=1 GRES="
+)
+
+
+def node(**other: str) -> str:
+    return with_words(NODE, other)
+
+
+def with_words(line: str, other: dict[str, str]) -> str:
+    words = line.split(" ")
+    return " ".join(
+        f"{name}={other.pop(name)}" if (name := word.partition("=")[0]) in other else word
+        for word in words
+    )
+
+
+def waits(**other: str) -> str:
+    return with_words(WAITS, other)
+
+
+def only(line: str) -> SlurmJob:
+    found = jobs.read_jobs(line)
+    assert found.unreadable == ()
+    return found.rows[0]
+
+
+def test_a_node() -> None:
+    found = machine.read_hosts(NODE)
+    assert found.unreadable == ()
+    (g01,) = found.rows
+    assert (g01.name, g01.cpus, g01.threads, g01.memory, g01.tmp, g01.weight) == (
+        "g01",
+        44,
+        2,
+        510_000,
+        900,
+        10,
+    )
+    assert g01.gpus == (Gpus("", 2), Gpus("a100", 4))
+    assert g01.features == {"big", "ib"}
+    assert g01.state is NodeState.DRAINED
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ("MIXED", NodeState.UP),
+        ("ALLOCATED+PLANNED", NodeState.UP),
+        ("IDLE+COMPLETING", NodeState.UP),
+        ("DOWN+DRAIN", NodeState.DOWN),
+        ("DOWN*", NodeState.NOT_RESPONDING),
+        ("IDLE+NOT_RESPONDING", NodeState.NOT_RESPONDING),
+        ("IDLE+CLOUD+POWERED_DOWN", NodeState.POWERED_DOWN),
+        ("IDLE~", NodeState.POWERED_DOWN),
+        ("MIXED+POWERING_UP", NodeState.POWERING_UP),
+        ("IDLE+POWERING_DOWN", NodeState.DOWN),
+        ("FUTURE", NodeState.FUTURE),
+    ],
+)
+def test_states_of_a_node(said: str, state: NodeState) -> None:
+    assert machine.read_hosts(node(State=said)).rows[0].state is state
+
+
+@pytest.mark.parametrize(
+    ("field", "text"), [("CPUTot", "many"), ("RealMemory", "-1"), ("Weight", "5000000000")]
+)
+def test_a_node_that_cannot_be_read_is_told(field: str, text: str) -> None:
+    found = machine.read_hosts(f"{NODE}\n{node(**{field: text})}")
+    assert len(found.rows) == 1
+    assert [each.line for each in found.unreadable] == [2]
+    assert field.lower() in found.unreadable[0].field.lower()
+
+
+def test_a_partition() -> None:
+    (gpu,) = machine.read_partitions(PARTITION).rows
+    assert (gpu.name, gpu.nodes, gpu.up, gpu.tier) == ("gpu", ("g01", "g02", "h1"), True, 3)
+    assert (gpu.max_seconds, gpu.min_nodes, gpu.max_nodes) == (7 * 86_400, 2, 4)
+    assert (gpu.sharing, gpu.rows, gpu.preempted) == (OverSubscribe.FORCE, 2, PreemptMode.REQUEUE)
+    assert (gpu.memory_per_cpu, gpu.memory_per_node) == (None, 4_000)
+    assert machine.read_qos_of_partitions(PARTITION) == {"gpu": "long"}
+
+
+@pytest.mark.parametrize(
+    ("state", "up"), [("UP", True), ("DRAIN", True), ("DOWN", False), ("INACTIVE", False)]
+)
+def test_whether_a_partition_starts_jobs(state: str, up: bool) -> None:
+    assert machine.read_partitions(with_words(PARTITION, {"State": state})).rows[0].up is up
+
+
+def test_a_reservation() -> None:
+    (course,) = machine.read_reservations(RESERVATION).rows
+    assert (course.name, course.nodes, int(course.end) - int(course.begin)) == (
+        "course",
+        ("c05", "c06"),
+        3_600,
+    )
+    assert (course.users, course.accounts) == (frozenset({"alice"}), frozenset())
+    assert (course.flexible, course.any_nodes, course.maintenance) == (True, True, False)
+
+
+@pytest.mark.parametrize(
+    "text", ["No reservations in the system\n", with_words(RESERVATION, {"Nodes": "(null)"})]
+)
+def test_nothing_of_nodes_is_reserved(text: str) -> None:
+    found = machine.read_reservations(text)
+    assert (found.rows, found.unreadable) == ((), ())
+
+
+def test_a_job_that_waits() -> None:
+    told = only(WAITS)
+    assert (told.job_id, told.name, told.array, told.task, told.tasks, told.throttle) == (
+        7,
+        "a job",
+        7,
+        None,
+        (1, 2, 3, 8),
+        2,
+    )
+    assert (told.partitions, told.limit, told.time_min, told.reason) == (
+        ("cpu", "gpu"),
+        600,
+        None,
+        "Priority",
+    )
+    assert told.expected is not None
+    assert (told.eligible or 0) - told.submitted == 2
+    assert told.expected - told.submitted == 29 * 60 + 25
+    assert told.licences == {"matlab": 2, "x": 1}
+    wanted = told.wanted
+    assert (wanted.nodes, wanted.max_nodes, wanted.tasks, wanted.tasks_per_node) == (2, 6, 5, 2)
+    assert (
+        wanted.cpus_per_task,
+        wanted.cpus_per_node,
+        wanted.memory_per_cpu,
+        wanted.memory_per_node,
+    ) == (3, 6, 2_560, None)
+    assert (wanted.tmp, wanted.constraint, wanted.contiguous, wanted.exclusive) == (
+        1_024,
+        "a|b",
+        True,
+        True,
+    )
+    assert (wanted.required, wanted.excluded) == ((), ("c01", "c02"))
+    assert wanted.gpus == (Gpus("", 1), Gpus("a100", 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("UNLIMITED", FOREVER), ("Partition_Limit", None), ("1-00:00:30", 86_430)]
+)
+def test_limits_of_time(text: str, seconds: int | None) -> None:
+    assert only(waits(TimeLimit=text)).limit == seconds
+
+
+def test_a_job_that_runs() -> None:
+    told = only(RUNS)
+    assert told.given == (
+        Given(("c02",), 10, 2_048, (Gpus("a100", 2),)),
+        Given(("c03", "c04"), 3, 1_024),
+    )
+    assert (told.started or 0) - told.submitted == 2
+    assert (told.ends or 0) - (told.started or 0) == 600
+    assert not told.waits
+
+
+def test_jobs_that_are_over_are_left_out() -> None:
+    assert jobs.read_jobs(RUNS.replace("JobState=RUNNING", "JobState=FAILED")).rows == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        (waits(ArrayTaskId="1-3,..."), "ArrayTaskId"),
+        (waits(TresPerNode="gres:nvme:1"), "TresPerNode"),
+        (f"{waits(TresPerNode='')} TresPerJob=gres:gpu:5", "TresPerJob"),
+        (waits(NumNodes="some", TRES=""), "NumNodes"),
+        (waits(TimeLimit="soon"), "TimeLimit"),
+    ],
+)
+def test_what_is_asked_in_a_way_that_is_not_known_is_told(line: str, field: str) -> None:
+    found = jobs.read_jobs(line)
+    assert found.rows == ()
+    assert [each.field for each in found.unreadable] == [field]
+
+
+def test_gpus_of_a_job_on_one_node_are_those_of_its_node() -> None:
+    line = (
+        f"{waits(TresPerNode='', NumNodes='1-1', TRES='node=1', NumTasks='1')}"
+        " TresPerJob=gres:gpu:3"
+    )
+    assert only(line.replace("NtasksPerN:B:S:C=2", "NtasksPerN:B:S:C=0")).wanted.gpus == (
+        Gpus("", 3),
+    )
+
+
+ASSOCIATION = (
+    "ClusterName=lab Account=wg_bio UserName=carol(60603) Partition= Priority=0 ID=9 ParentAccount="
+    " Lft=7 DefAssoc=Yes GrpJobs=10(3) GrpWall=600(12.50) GrpTRES=cpu=40(30),mem=N(9)"
+    " GrpTRESMins=cpu=1000(39),gres/gpu=N(7) GrpTRESRunMins=cpu=N(464) MaxJobs=5(3) MaxWallPJ=20"
+    " MaxTRESPJ=cpu=32 MaxTRESPN= MaxTRESMinsPJ=cpu=60"
+)
+
+
+def test_an_association() -> None:
+    (carol,) = limits.read_bounds(f"Association Records\n{ASSOCIATION}\n").rows
+    assert (carol.name, carol.user, carol.partition, carol.parent) == (
+        "wg_bio",
+        "carol",
+        "",
+        "wg_bio",
+    )
+    assert carol.limits.jobs == {LimitKind.GRP_JOBS: 10, LimitKind.MAX_JOBS: 5}
+    assert carol.limits.wall == {LimitKind.GRP_WALL: 600, LimitKind.MAX_WALL: 20}
+    assert carol.limits.tres == {
+        LimitKind.GRP_TRES: {"cpu": 40},
+        LimitKind.GRP_TRES_MINS: {"cpu": 1_000},
+        LimitKind.MAX_TRES: {"cpu": 32},
+        LimitKind.MAX_TRES_MINS: {"cpu": 60},
+    }
+    assert (carol.seconds, carol.wall_seconds) == ({"cpu": 2_340.0, "gres/gpu": 420.0}, 750.0)
+
+
+def test_a_limit_that_is_none_is_told() -> None:
+    found = limits.read_bounds(ASSOCIATION.replace("GrpJobs=10(3)", "GrpJobs=ten"))
+    assert [(each.field, found.rows) for each in found.unreadable] == [("GrpJobs", ())]
+
+
+def test_what_stands_behind_the_limits_of_a_qos_is_not_its_own() -> None:
+    line = (
+        "QOS=high(2) GrpWall=N(3.00) GrpTRES=cpu=N(1) GrpTRESMins=cpu=N(2) Account Limits="
+        " wg_bio={GrpTRESMins=cpu=N(9)} User Limits="
+    )
+    (high,) = limits.read_usage_of_qualities(line).rows
+    assert (high.name, high.seconds, high.wall_seconds) == ("high", {"cpu": 120.0}, 180.0)
+
+
+def test_a_qos_as_the_database_has_it() -> None:
+    cells = dict.fromkeys(limits.QUALITIES, "") | {
+        "Name": "high",
+        "Flags": "OverPartQOS,DenyOnLimit",
+        "UsageFactor": "2.000000",
+        "Priority": "100",
+        "Preempt": "low,normal",
+        "PreemptMode": "requeue",
+        "PreemptExemptTime": "00:05:00",
+        "GrpTRES": "cpu=64,mem=2G",
+        "MaxJobsPU": "4",
+        "MaxWall": "1-00:00:00",
+    }
+    (high,) = limits.read_limits_of_qualities("|".join(cells.values())).rows
+    assert (high.name, high.flags, high.usage_factor) == (
+        "high",
+        frozenset({"OverPartQOS", "DenyOnLimit"}),
+        2.0,
+    )
+    assert (high.priority, high.preempts, high.mode, high.exempt_seconds) == (
+        100,
+        frozenset({"low", "normal"}),
+        "REQUEUE",
+        300,
+    )
+    assert high.limits.tres == {LimitKind.GRP_TRES: {"cpu": 64, "mem": 2_048}}
+    assert high.limits.jobs == {LimitKind.MAX_JOBS_PER_USER: 4}
+    assert high.limits.wall == {LimitKind.MAX_WALL: 1_440}
+
+
+def test_a_qos_that_was_asked_for_without_its_priority_is_not_guessed_at() -> None:
+    found = limits.read_limits_of_qualities("high||1.000000|||cluster|||||||||||||||\n")
+    assert found.rows == ()
+    assert [(each.line, each.why.partition(":")[0]) for each in found.unreadable] == [
+        (1, "21 cells instead of 22")
+    ]
+
+
+def test_licences() -> None:
+    text = (
+        "LicenseName=matlab Total=20 Used=3 Free=17 Reserved=2 Remote=no\nLicenseName=x Total=1"
+        " Used=1 Free=0 Reserved=0 Remote=no\n"
+    )
+    assert [(each.name, each.total, each.free) for each in machine.read_licences(text).rows] == [
+        ("matlab", 20, 15),
+        ("x", 1, 0),
+    ]
+    assert machine.read_licences("No licenses configured in Slurm.\n").rows == ()

@@ -1,0 +1,282 @@
+"""Recorded answers of Slurm are read as what they say; what is damaged is told by line and field,
+and spoils nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairbank.core.errors import Malformed
+from fairbank.slurm.compare.classification import restart_of
+from fairbank.slurm.parsers import job_ends, json_2311, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
+from fairbank.slurm.parsers.version import Version, acquaintance, read_version
+from tests.slurm.lab.recorder import SACCT
+from tests.support.recorded_slurm import line
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def said(version: str, name: str) -> str:
+    return (GOLDEN / f"slurm-{version}" / name).read_text()
+
+
+def by_run(answer: ParsedRows[AccountingJob]) -> dict[tuple[int, int], AccountingJob]:
+    return {(job.job_id, job.submitted): job for job in answer.rows}
+
+
+# --- 22.05, recorded ---
+
+
+def test_accounting_of_2205() -> None:
+    found = sacct.read_jobs(said("22.05", "sacct-runs.txt"))
+    assert found.unreadable == ()
+    assert len(found.rows) == 37
+    overdue, fit, align, render = found.rows[:4]
+    assert (
+        overdue.job_id,
+        overdue.state,
+        overdue.elapsed,
+        overdue.limit_seconds,
+        overdue.owner,
+    ) == (1, "TIMEOUT", 87, 60, 60604)
+    assert (overdue.submitted, overdue.start, overdue.end) == (1795278540, 1795278542, 1795278629)
+    assert (fit.tres, fit.qos, fit.partition, fit.account) == (
+        "cpu=4,mem=4000M,node=1",
+        "normal",
+        "cpu",
+        "wg_astro",
+    )
+    assert align.tres == "cpu=16,gres/gpu=2,mem=64G,node=1"
+    assert render.tres == "cpu=192,mem=187.50G,node=3"
+    states = [job.state for job in found.rows]
+    assert {
+        "REQUEUED",
+        "NODE_FAIL",
+        "CANCELLED",
+        "RUNNING",
+        "PENDING",
+        "FAILED",
+        "TIMEOUT",
+        "COMPLETED",
+    } == set(states)
+    assert all(job.ended == (job.state not in ("RUNNING", "PENDING")) for job in found.rows)
+    assert all(job.whole for job in found.rows)
+    waiting = next(job for job in found.rows if job.state == "PENDING")
+    assert (waiting.start, waiting.end, waiting.tres) == (None, None, "cpu=6,mem=6000M,node=6")
+
+
+@pytest.mark.parametrize(
+    ("total", "seconds"),
+    [
+        ("00:00:00", None),
+        ("", None),
+        ("00:00.001", 1),
+        ("59:59", 3_599),
+        ("23:00:01", 82_801),
+        ("12-01:02:03", 1_040_523),
+    ],
+)
+def test_processor_time(total: str, seconds: int | None) -> None:
+    found = job_ends.read_spent(
+        line(7, "2026-11-21T10:00:00", "1:9", total)
+        + line("7.extern", "2026-11-21T10:00:00", "0:0", "00:01")
+    )
+    assert found.unreadable == ()
+    assert [(each.exit_code, each.cpu_seconds) for each in found.rows] == [((1, 9), seconds)]
+
+
+@pytest.mark.parametrize(
+    ("code", "total", "field"),
+    [("1", "00:01", "ExitCode"), ("256:0", "00:01", "ExitCode"), ("0:0", "1", "TotalCPU")],
+)
+def test_strange_ends_are_told(code: str, total: str, field: str) -> None:
+    found = job_ends.read_spent(line(7, "2026-11-21T10:00:00", code, total))
+    assert ([each.field for each in found.unreadable], found.rows) == ([field], ())
+
+
+def test_half_a_record_was_never_told_the_number_of_its_user() -> None:
+    whole = ("0", "root", "chem", "cpu", "normal", 60, "cpu=1", "cpu=1")
+    half = ("0", "alice", "chem", "", "", "", "", "")
+    times = ("2026-11-21T10:00:00", "2026-11-21T10:00:01", "2026-11-21T10:00:04", 3, "CANCELLED")
+    found = sacct.read_jobs(
+        "".join(line(number, *times, *rest) for number, rest in enumerate((whole, half), start=1))
+    )
+    assert [(job.user, job.owner, job.whole) for job in found.rows] == [
+        ("root", 0, True),
+        ("alice", None, False),
+    ]
+
+
+def test_both_executions_of_a_requeued_job() -> None:
+    again = [
+        job for job in sacct.read_jobs(said("22.05", "sacct-runs.txt")).rows if job.job_id == 19
+    ]
+    assert [job.state for job in again] == ["REQUEUED", "RUNNING"]
+    assert again[0].end is not None
+    assert 0 <= again[1].submitted - again[0].end <= 1
+    assert [restart_of(job, again) for job in again] == [0, 1]
+
+
+def test_strange_names_cost_their_own_lines_only() -> None:
+    """With JobName among the columns, as others may have recorded it: four halves of two jobs are
+    told, the others are read.
+    """
+    found = sacct.read_jobs(said("22.05", "sacct-separated.txt"), SACCT)
+    assert [(each.line, each.field) for each in found.unreadable] == [
+        (25, "JobName"),
+        (26, "DBIndex"),
+        (27, "JobName"),
+        (28, "DBIndex"),
+    ]
+    assert all("cells instead of 28" in each.why for each in found.unreadable)
+    assert len(found.rows) == 35
+    assert {23, 26, 27, 28, 29, 30} <= {job.job_id for job in found.rows}
+    assert {24, 25}.isdisjoint(job.job_id for job in found.rows)
+
+
+def test_pipes_as_delimiters_break_names_with_pipes() -> None:
+    found = sacct.read_jobs(said("22.05", "sacct-duplicates.txt").partition("\n")[2], SACCT, "|")
+    assert 23 not in {job.job_id for job in found.rows}
+    assert (
+        str(found.unreadable[0]) == "sacct, line 2, Cluster: 29 cells instead of 28:"
+        " '2|2|fit|alice|users|wg_astro|cpu|normal|'"
+    )
+
+
+def test_the_queue_of_2205() -> None:
+    columns = squeue.read_queue(said("22.05", "squeue-runs.txt"))
+    assert columns.unreadable == ()
+    assert len(columns.rows) == 38
+
+
+def test_accounts_people_shares_and_qualities() -> None:
+    found = sacctmgr.read_associations(said("22.05", "associations-plain.txt"))
+    assert found.unreadable == ()
+    told = [(each.account, each.user, each.parent, each.shares) for each in found.rows]
+    assert ("wg_astro", "", "root", "50") in told
+    assert ("wg_bio", "carol", "", "20") in told
+    assert ("wg_chem", "dave", "", "parent") in told
+    qualities = sacctmgr.read_qualities(said("22.05", "qos-plain.txt"))
+    assert [(each.name, each.priority, each.factor) for each in qualities.rows] == [
+        ("normal", 0, "1.000000"), ("high", 100, "1.000000"), ("low", 1, "1.000000"),
+    ]  # fmt: skip
+    assert sacctmgr.read_coordinators(said("22.05", "coordinators.txt")).rows[1].coordinators == ()
+    assert sacctmgr.read_coordinators("wg_bio|carol,bob\n").rows[0].coordinators == ("carol", "bob")
+
+
+def test_partitions_and_nodes() -> None:
+    places = scontrol.read_places(said("22.05", "partitions-oneliner.txt"))
+    assert places.unreadable == ()
+    assert [
+        (each.name, each.weights, each.default_minutes, each.memory_per_cpu) for each in places.rows
+    ] == [
+        ("cpu", "CPU=1.0,Mem=0.5G", 30, 1000),
+        ("gpu", "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0", 30, 1000),
+        ("gpu-t4", "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0", 30, 1000),
+    ]
+    nodes = scontrol.read_nodes(said("22.05", "nodes-oneliner.txt"))
+    assert nodes.unreadable == ()
+    assert [(each.name, each.cpus, each.memory, each.gpus) for each in nodes.rows if each.gpus] == [
+        ("g01", 48, 512000, ("a100",)), ("g02", 48, 512000, ("a100",)), ("g03", 64, 131072, ("t4",
+        )), ("g04", 64, 131072, ("t4",)),
+    ]  # fmt: skip
+    assert scontrol.read_config(said("22.05", "config.txt"))["ClusterName"] == "lab"
+
+
+def test_usage_counts_billing_minutes() -> None:
+    text = (
+        "root||1039|cpu=0\nwg_bio||734|cpu=464,mem=1,billing=697,gres/gpu=58\n"
+        " wg_bio|bob|719|billing=697\n"
+    )
+    found = sshare.read_usage(text)
+    assert [(each.account, each.seconds, each.running) for each in found.rows] == [
+        ("root", 1039, 0),
+        ("wg_bio", 734, 697),
+    ]
+
+
+# --- since 23.11: tests/slurm/parsers/test_recorded_releases.py has what was recorded ---
+
+
+def test_whatever_becomes_an_object_in_later_releases_is_still_read() -> None:
+    told = json.loads(said("24.11", "sacct-all.json"))
+    for row in told["jobs"]:
+        times = {name: row["time"][name] for name in ("submission", "start", "end", "elapsed")}
+        row["time"] |= {
+            name: {"set": number > 0, "infinite": False, "number": number}
+            for name, number in times.items()
+        }
+        row["state"]["current"] = row["state"]["current"][-1]
+    before = json_2311.read_jobs(said("24.11", "sacct-all.json").encode())
+    assert json_2311.read_jobs(json.dumps(told).encode()).rows == before.rows
+
+
+def test_a_job_that_lacks_something_costs_itself_only() -> None:
+    jobs, queue = (
+        json.loads(said("24.11", "sacct-all.json")),
+        json.loads(said("24.11", "squeue-all.json")),
+    )
+    jobs["jobs"][2]["time"]["submission"], queue["jobs"][3]["submit_time"]["set"] = 0, False
+    jobs["jobs"][4]["state"]["current"], jobs["jobs"][5]["tres"]["allocated"][0]["count"] = [], -3
+    found = json_2311.read_jobs(json.dumps(jobs).encode())
+    assert [(each.line, each.field) for each in found.unreadable] == [
+        (3, "time.submission"),
+        (5, "state"),
+        (6, "tres"),
+    ]
+    assert len(found.rows) == len(jobs["jobs"]) - 3
+    assert [
+        (each.line, each.field)
+        for each in json_2311.read_queue(json.dumps(queue).encode()).unreadable
+    ] == [(4, "submit_time")]
+
+
+def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
+    told = json.loads(said("24.11", "sacct-all.json"))
+    told["jobs"][0]["time"]["limit"] |= {"set": False, "number": 0}
+    told["jobs"][1]["time"]["limit"] |= {"infinite": True}
+    assert [
+        job.limit_seconds for job in json_2311.read_jobs(json.dumps(told).encode()).rows[:3]
+    ] == [None, None, 1800]
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
+def test_what_is_no_json_of_slurms_is_told(text: bytes) -> None:
+    for read in (json_2311.read_jobs, json_2311.read_queue):
+        with pytest.raises(Malformed, match="--json"):
+            read(text)
+
+
+# --- versions ---
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("slurm-wlm 22.05.8\n", (22, 5, 8)),
+        ("slurm 24.05.3", (24, 5, 3)),
+        ("slurm 23.11.10-2", (23, 11, 10)),
+        ("slurm 25.05.0-0rc1", (25, 5, 0)),
+    ],
+)
+def test_versions(text: str, version: tuple[int, int, int]) -> None:
+    assert read_version(text) == Version(*version)
+
+
+@pytest.mark.parametrize("text", ["", "slurm", "slurm 20.11.9", "bash 5.2", "slurm 22.05"])
+def test_unknown_versions_are_refused(text: str) -> None:
+    with pytest.raises(Malformed):
+        read_version(text)
+
+
+def test_a_version_that_nobody_recorded_is_not_called_known() -> None:
+    assert acquaintance(read_version("slurm-wlm 22.05.8")) == "its answers are known"
+    assert acquaintance(read_version("slurm-wlm 24.11.5")) == "its answers are known"
+    for other in ("23.02.1", "99.11.0"):
+        assert acquaintance(read_version(f"slurm {other}")).startswith(
+            "its answers were never recorded, only those of 22.05 and 24.11"
+        )

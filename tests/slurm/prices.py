@@ -1,0 +1,52 @@
+"""A bank that prices the partitions of the lab as its Slurm bills them, and what that makes of
+requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.support.server import FairbankServer, made
+
+WEIGHTS = {
+    "cpu": ("cpu", "CPU=1.0,Mem=0.5G"),
+    "gpu": ("gpu", "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0"),
+    "gpu-t4": ("gpu", "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"),
+}
+
+PRICES = "".join(
+    f'[clusters.lab.partitions."{name}"]\nresource = "{resource}"\nweights = "{weights}"\n'
+    for name, (resource, weights) in WEIGHTS.items()
+)
+
+
+# The greatest weighted resource counts, not the sum; sacct and this table have it as a whole
+# number, rounded down.
+BILLING = (
+    ("cpu", "-c1 --mem=64G", 32),  # HADM: one core with half of the memory ...
+    ("cpu", "-c32 --mem=1G", 32),  # ... costs what half of the cores cost
+    ("cpu", "-c4 --mem=2G", 4),
+    ("cpu", "-N2 -n2 --mem=16G", 16),  # of the job's totals: 2 nodes with 16 GiB each
+    ("cpu", "--exclusive -n1", 64),
+    ("gpu", "-c16 --mem=64G --gres=gpu:2", 24),
+    ("gpu", "-c1 --gres=gpu:1", 12),
+    ("gpu", "-N2 -n2 --gres=gpu:4", 96),
+    ("gpu-t4", "-c16 --mem=1G --gres=gpu:1", 1),  # HADM: a GPU is worth 16 cores ...
+    ("gpu-t4", "-c32 --mem=1G --gres=gpu:1", 2),
+    ("gpu-t4", "-c1 --mem=96G --gres=gpu:1", 3),  # ... and 32 GiB
+    ("gpu-t4", "-c1 --mem=1G", 0),  # a sixteenth
+)
+
+
+@contextmanager
+def priced(prices: str = PRICES, policy: str = "") -> Iterator[FairbankServer]:
+    """A running bank with these prices and no others, and these lines in its policy."""
+    with made() as bank:
+        before, table, after = (
+            bank.config.read_text().partition("[clusters.local]")[0].partition("[policy]\n")
+        )
+        assert table, "the settings have a table of policy"
+        bank.config.write_text(f"{before}{table}{policy}{after}{prices}")
+        bank.start()
+        yield bank

@@ -1,0 +1,64 @@
+"""What accounting says of the jobs of the last weeks becomes the history that likely starts are
+drawn from.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairbank.core.time import parse_instant
+from fairbank.slurm.queue_snapshot.run_times import history_of, read_past
+
+RECORDED = (
+    Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue" / "history.txt"
+).read_text()
+NOW = int(parse_instant("2026-11-22T18:01:17Z"))
+
+
+def line(
+    number: int, begin: str, end: str, elapsed: int, state: str, limit: str, user: str = "ann"
+) -> str:
+    return (
+        f"{number}|2026-11-21T00:00:00|{begin}|{end}|{elapsed}|{state}|{user}|{limit}|cpu=1,node=1"
+    )
+
+
+ONE = line(1, "2026-11-21T01:00:00", "2026-11-21T01:30:00", 1_800, "COMPLETED", "60")
+TWO = line(2, "2026-11-21T01:00:00", "2026-11-21T01:15:00", 900, "FAILED", "60")
+
+
+def test_a_recorded_answer_is_read_whole() -> None:
+    found = read_past(RECORDED, NOW)
+    assert found.unreadable == ()
+    assert {job.user for job in found.rows} == {"alice", "bob", "carol", "dave"}
+    assert history_of(found.rows).of("dave")[-1] == 1.0, "the job that ran into its limit"
+
+
+def test_they_come_in_the_order_in_which_they_ended() -> None:
+    found = read_past(f"{ONE}\n{TWO}\n", NOW)
+    assert [job.job for job in found.rows] == [2, 1]
+    assert history_of(found.rows).of("ann") == [0.25, 0.5]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        line(3, "2026-11-21T01:00:00", "Unknown", 60, "RUNNING", "60"),
+        line(3, "Unknown", "Unknown", 0, "PENDING", "60"),
+        line(3, "2026-11-22T18:00:00", "2026-11-22T18:30:00", 1_800, "COMPLETED", "60"),
+        line(3, "2026-11-21T01:00:00", "2026-11-21T01:30:00", 1_800, "COMPLETED", "UNLIMITED"),
+        line(3, "2026-11-21T01:00:00", "2026-11-21T01:30:00", 1_800, "COMPLETED", "60", user=""),
+    ],
+    ids=["runs", "waits", "ended later", "no limit", "nobody's"],
+)
+def test_those_that_tell_nothing_are_left_out(other: str) -> None:
+    found = read_past(f"{ONE}\n{other}\n", NOW)
+    assert [job.job for job in found.rows] == [1]
+    assert found.unreadable == ()
+
+
+def test_what_cannot_be_read_is_told() -> None:
+    found = read_past(f"{ONE}\n1|2\n", NOW)
+    assert len(found.rows) == len(found.unreadable) == 1

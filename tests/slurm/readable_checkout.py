@@ -1,0 +1,55 @@
+"""Fairbank for everybody: the people of the lab may not be let into the checkout, nor into its
+environment.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import numpy
+import pytest
+
+import fairbank
+from tests.slurm.lab.cluster import Cluster
+
+PYTHON = "/usr/bin/python3"
+"""Debian's, which every user may run; the checkout's own may be in somebody's home."""
+SPROJECT = (
+    "import sys; sys.argv[0] = 'sproject'; from fairbank.cli.main import sproject;"
+    " sys.exit(sproject())"
+)
+
+
+def demand_python() -> None:
+    """Skip where Debian's Python is another than ours, for which msgspec of this environment was
+    not made.
+    """
+    said = subprocess.run(
+        [PYTHON, "-c", "import sys; print(*sys.version_info[:2])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    if said.split() != [str(part) for part in sys.version_info[:2]]:
+        pytest.skip(f"msgspec of this environment is not for {PYTHON}")
+
+
+def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
+    """Put a copy of the client into the cluster's folder, with NumPy for commands that reckon
+    (`numbers`). What its users must have in their environment.
+    """
+    lib = cluster.place.folder / "lib"
+    for package in (fairbank, msgspec, *([numpy] if numbers else [])):
+        folder = Path(package.__file__ or "").parent
+        for part in (
+            folder,
+            folder.with_name(f"{folder.name}.libs"),
+        ):  # a wheel brings its libraries in a folder beside it
+            if part.exists():
+                shutil.copytree(part, lib / part.name, dirs_exist_ok=True)
+    return {"PYTHONPATH": str(lib), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,0 +1,136 @@
+"""A life of jobs of all kinds beside a bank: each held once and resolved once, charged what
+accounting tells, or refused in words.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.accounting_audit import FREE, executions, instant, of_jobs, reckon, words_of
+from tests.slurm.bank_cluster import SU, Office, of_its_own
+from tests.slurm.conftest import Tell
+from tests.slurm.crowd import NEVER_RUNS, Crowd
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.prep_cluster import build
+from tests.support.conditions import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
+
+COUNTS = [
+    pytest.param(60, id="short"),
+    pytest.param(1_000, marks=pytest.mark.campaign, id="a thousand"),
+]
+POOR = 30 * SU
+
+
+@pytest.fixture
+def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]:
+    with of_its_own(cluster, build(checkout, tmp_path)) as office:
+        yield office
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_every_job_of_a_life_is_charged_once_what_accounting_tells(
+    office: Office, count: int, tell: Tell
+) -> None:
+    slurm, crowd = office.slurm, Crowd(office.slurm, random.Random(count))
+    some = max(1, count // 60)
+    since = float(int(time.time()) + 1)
+    wait_until(lambda: time.time() > since, "what was before to be over")
+    allocation = office.leave("wg_chem", POOR)
+
+    def limit_is_held(job: int, minutes: int) -> None:
+        wait_until(
+            lambda: [each["held"] for each in office.runs(job)] == [minutes],
+            f"{minutes} minutes to be held for job {job}",
+        )
+
+    timeouts = crowd.timeouts(some)
+    with ThreadPoolExecutor(4) as pool:
+        mass = pool.submit(crowd.mass, count - 12 * some)
+        failed = pool.submit(crowd.failed_nodes, some)
+        limits = pool.submit(crowd.changed_limits, some, limit_is_held)
+        others = [
+            pool.submit(crowd.requeued, some),
+            pool.submit(crowd.cancelled, some * 2),
+            pool.submit(crowd.suspended, some),
+        ]
+        poor = crowd.of_the_poor(some * 4)
+        mass.result()
+        for each in (limits, failed, *others):
+            each.result()
+    held = crowd.wait_until_over()
+    assert {int(each) for each in held} <= set(poor)
+    assert held, "a project of 30 SU cannot start all of its jobs of 20 SU at once"
+    for job in held:
+        assert "AdminComment=Fairbank: wg_chem: there is too little left: " in slurm.root(
+            "scontrol", "show", "job", job
+        )
+    slurm.root("scancel", *held)
+    took = time.time() - since
+    wait_for_accounting(office, since)
+    office.agent.wait_until_empty()
+
+    found, jobs = reckon(office, since), crowd.jobs()
+    tell(f"{jobs.total()} jobs in {took:.0f} s: {dict(jobs)}; {len(held)} of the poor refused")
+    tell(f"books against accounting: {found.told()}")
+    assert found.wrong == [], "\n".join(each.words for each in found.wrong[:20])
+    rows = executions(office, since)
+    assert jobs.total() == count
+    ran, wanted = (
+        that_ran(office, rows),
+        [each for each in crowd.taken if each.kind != NEVER_RUNS and str(each.job) not in held],
+    )
+    assert [each for each in wanted if ran[each.job] != each.size] == []
+    assert found.counts["executions"] >= ran.total()
+    states = {
+        state: [row for row in rows if row["State"].split()[0] == state]
+        for state in (FREE, "TIMEOUT", "REQUEUED")
+    }
+    assert len(of_jobs(states[FREE], failed.result())) >= 2 * some
+    assert all(
+        run["charged"] == 0
+        for row in states[FREE]
+        for run in office.runs(int(row["JobIDRaw"]))
+        if same(run, row)
+    )
+    assert len(of_jobs(states["TIMEOUT"], timeouts)) == some
+    assert len(states["REQUEUED"]) >= some
+    charged, still_held = office.sums(allocation)
+    assert (charged <= POOR, still_held) == (True, 0)
+    reconciled = office.reconciled("--starttime", words_of(since))
+    tell("$ fairbank reconcile\n" + reconciled.stdout)
+    assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
+    assert office.bank.command("audit", "verify").returncode == 0
+
+
+def that_ran(office: Office, rows: list[dict[str, str]]) -> Counter[int]:
+    """How many jobs ran of what was submitted under each number, by accounting and by the books;
+    tasks of an array are jobs.
+    """
+    booked = {run["job_id"] for run in office.rows("/job", cluster="lab")}
+    names = {
+        row["JobID"] for row in rows if instant(row["Start"]) and int(row["JobIDRaw"]) in booked
+    }
+    return Counter(int(name.partition("_")[0]) for name in names)
+
+
+def same(run: dict[str, object], row: dict[str, str]) -> bool:
+    return abs(instant(str(run["start"]).rstrip("Z")) - instant(row["Start"])) <= 1
+
+
+def wait_for_accounting(office: Office, since: float) -> None:
+    """Until slurmdbd has heard the ends of all."""
+
+    def whole() -> bool:
+        rows = executions(office, since)
+        return bool(rows) and all(row["End"] != "Unknown" and row["Partition"] for row in rows)
+
+    wait_until(whole, "accounting to have every end", seconds=120)

@@ -1,0 +1,244 @@
+"""The life of a cluster: killed in parts and mended, changed, emptied, and gone without a trace."""
+
+from __future__ import annotations
+
+import grp
+import itertools
+import pwd
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.conftest import Tell
+from tests.slurm.lab.cluster import AlreadyThere, Cluster, names
+from tests.slurm.lab.configuration import NODE_TIMEOUT
+from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, answers
+from tests.slurm.lab.people import PEOPLE, Person, Team, arrive, leave
+from tests.slurm.lab.shell import UNTIL_TOLD
+from tests.support.conditions import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+LONG = "sleep 600"
+FAILING_SECONDS = NODE_TIMEOUT * 4 + 30
+PASSING = Team("fb_passing", 60_699, 1)
+EVE = Person("fb_eve", 60_698, ((PASSING.name, "1"),))
+
+
+def lab(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`python -m tests.slurm.lab ...`, as people type it."""
+    command = [sys.executable, "-m", "tests.slurm.lab", *words]
+    return subprocess.run(
+        command, cwd=checkout, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
+def test_all_nodes_are_idle_and_all_daemons_run(slurm: Cluster) -> None:
+    assert set(slurm.nodes().values()) == {"idle"}
+    assert len(slurm.node_names) >= 8
+    assert all(
+        slurm.pid(name) for name in (MUNGED, MARIADBD, SLURMDBD, SLURMCTLD, *slurm.node_names)
+    )
+
+
+def test_a_dead_node_fails_its_jobs_and_comes_back(slurm: Cluster, tell: Tell) -> None:
+    job = slurm.submit("alice", "--no-requeue", "--nodelist=c03", script=LONG)
+    again = slurm.submit("alice", "--requeue", "--nodelist=c03", script=LONG)
+    slurm.wait_for(job, "RUNNING")
+    slurm.wait_for(again, "RUNNING")
+    begun = time.monotonic()
+    slurm.kill("c03")
+    slurm.wait_for(job, "NODE_FAIL", seconds=FAILING_SECONDS)
+    tell(f"from the death of a slurmd to NODE_FAIL: {time.monotonic() - begun:.0f} s")
+    assert slurm.wait_for_sacct(job, "NODE_FAIL")[0]["NodeList"] == "c03"
+    slurm.wait_for(again, "PENDING")
+    assert slurm.job(again)["Restarts"] == "1"
+    slurm.start("c03")
+    slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
+
+
+def test_a_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
+    running = slurm.submit("alice", script=UNTIL_TOLD)
+    waiting = slurm.submit("bob", "--hold")
+    slurm.wait_for(running, "RUNNING")
+    slurm.write_down(waiting)
+    slurm.write_down(running)
+    slurm.kill(SLURMCTLD)
+    slurm.start(SLURMCTLD)
+    slurm.wait_for(running, "RUNNING")
+    slurm.wait_for(waiting, "PENDING")
+    slurm.let_end("alice", running)
+    slurm.root("scontrol", "release", str(waiting))
+    slurm.wait_for(running, "COMPLETED", seconds=60)
+    slurm.wait_for(waiting, "COMPLETED", seconds=60)
+
+
+@pytest.mark.parametrize("killed", [(SLURMDBD,), (MARIADBD,), (SLURMDBD, MARIADBD)], ids="+".join)
+def test_accounting_that_was_away_misses_nothing(slurm: Cluster, killed: tuple[str, ...]) -> None:
+    before = slurm.submit("carol", script=UNTIL_TOLD)
+    slurm.wait_for(before, "RUNNING")
+    slurm.wait_for_sacct(before, "RUNNING")
+    slurm.kill(*killed)
+    meanwhile = [slurm.submit(user) for user in ("alice", "bob", "carol", "dave") for _ in range(3)]
+    slurm.let_end("carol", before)
+    for job in (before, *meanwhile):
+        slurm.wait_for(job, "COMPLETED")
+    slurm.start(*killed)
+    for job in (before, *meanwhile):
+        (row,) = slurm.wait_for_sacct(job, "COMPLETED", seconds=90)
+        told = slurm.job(job)
+        assert (row["Start"], row["End"]) == (told["StartTime"], told["EndTime"])
+
+
+def test_without_munge_nobody_is_let_in_until_it_is_back(slurm: Cluster) -> None:
+    slurm.stop(
+        MUNGED
+    )  # killed, it would leave its socket, and every command would try again for most of a minute
+    assert "Munge encode failed" in slurm.run("alice", "sbatch", "--wrap=true").err
+    slurm.start(MUNGED)
+    slurm.wait_for(slurm.submit("alice"), "COMPLETED")
+    slurm.kill(MUNGED)
+    slurm.start(MUNGED)
+    slurm.wait_for(slurm.submit("alice"), "COMPLETED")
+
+
+def test_other_settings_for_a_while(slurm: Cluster) -> None:
+    said = "come back with a group"
+    (slurm.place.conf / "job_submit.lua").write_text(
+        "function slurm_job_submit(job, partitions, uid)\n"
+        f'  if job.account == nil then slurm.log_user("{said}"); return slurm.ERROR end\n'
+        "  return slurm.SUCCESS\n"
+        "end\n"
+        "function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end\n"
+    )
+    with slurm.configured({"JobSubmitPlugins": "lua"}):
+        assert f"sbatch: error: {said}" in slurm.run("alice", "sbatch", "--wrap=true").err
+        slurm.wait_for(slurm.submit("alice", "--account=wg_astro"), "COMPLETED")
+    slurm.wait_for(slurm.submit("alice"), "COMPLETED")
+
+
+def test_plug_ins_of_the_commands_and_scripts_of_the_controller(slurm: Cluster) -> None:
+    said = "say what it is for"
+    (slurm.place.conf / "cli_filter.lua").write_text(
+        "function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end\n"
+        "function slurm_cli_pre_submit(options, offset)\n"
+        f'  if options["comment"] == nil then slurm.log_error("{said}"); return slurm.ERROR end\n'
+        "  return slurm.SUCCESS\n"
+        "end\n"
+        "function slurm_cli_post_submit(offset, job, step) return slurm.SUCCESS end\n"
+    )
+    prolog = slurm.place.conf / "prolog"
+    prolog.write_text(
+        f'#!/bin/sh\necho "$SLURM_JOB_ID $SLURM_JOB_ACCOUNT" >>{slurm.place.state}/started\n'
+    )
+    prolog.chmod(0o755)
+    with slurm.configured({"CliFilterPlugins": "lua", "PrologSlurmctld": str(prolog)}):
+        assert f"error: lua: {said}" in slurm.run("bob", "srun", "true").err
+        job = slurm.submit("bob", "--comment=given")
+        slurm.wait_for(job, "COMPLETED")
+        assert (slurm.place.state / "started").read_text() == f"{job} wg_bio\n"
+
+
+def test_emptying_leaves_no_job(slurm: Cluster, tell: Tell) -> None:
+    running = slurm.submit("alice", "--array=1-20", script=f"trap '' TERM; {LONG} & wait")
+    slurm.submit("bob", "--array=1-2000", "--nodes=6", "--exclusive")
+    slurm.submit("carol", "--hold")
+    slurm.wait_for(running, "RUNNING")
+    slurm.kill("c02", MUNGED)
+    begun = time.monotonic()
+    slurm.empty()
+    tell(f"emptied of 2,021 jobs: {time.monotonic() - begun:.1f} s")
+    assert slurm.queued() == []
+    assert not [
+        process
+        for process in slurm.processes()
+        if b"sleep" in process.command or b"slurmstepd" in process.command
+    ]
+    wait_until(lambda: slurm.sacct("--state=RUNNING,PENDING") == [], "accounting to end them too")
+    assert slurm.submit("dave") == 1
+
+
+def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(
+    slurm: Cluster, checkout: Path
+) -> None:
+    name = f"{slurm.place.folder.name}-beside"
+    lab(checkout, "up", "--name", name, "--size", "small").check_returncode()
+    second = Cluster.found(name)
+    try:
+        assert set(second.place.ports).isdisjoint(slurm.place.ports)
+        jobs = [each.submit("alice", script=LONG) for each in (slurm, second)]
+        for each, job in zip((slurm, second), jobs, strict=True):
+            each.wait_for(job, "RUNNING")
+        with pytest.raises(AlreadyThere, match=name):
+            Cluster.up(name)
+        shown = lab(checkout, "status").stdout
+        assert all(place in shown for place in (str(second.place.folder), str(slurm.place.folder)))
+        ours = second.processes()
+        assert len(ours) > 5
+    finally:
+        lab(
+            checkout, "guard", "--name", name
+        ).check_returncode()  # its standard input is at an end, as when the tests have died
+    assert name not in names()
+    assert not second.place.folder.exists()
+    assert [process for process in ours if process.running] == []
+    assert not any(answers((second.place.address, port)) for port in second.place.ports)
+    assert slurm.states(jobs[0]) == ["RUNNING"]
+    assert slurm.run(PEOPLE[0].name, "id").code == 0
+
+
+def test_people_who_have_a_process_of_their_own_stay_until_it_is_over(
+    slurm: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arrive([EVE], [PASSING])
+    with subprocess.Popen(["sleep", "600"], user=EVE.uid) as foreign:
+        try:
+            assert leave([EVE], [PASSING], seconds=0) == [EVE.name]
+            assert (
+                capsys.readouterr().err
+                == f"the user fb_eve stays: not of the lab, but theirs: process {foreign.pid}"
+                " (sleep 600)\n"
+            )
+            assert grp.getgrnam(PASSING.name).gr_mem == [EVE.name]
+        finally:
+            foreign.kill()
+            foreign.wait()
+            leave([EVE], [PASSING])
+    assert not is_known(EVE, PASSING)
+
+
+def test_who_leaves_ends_what_the_lab_has_started_for_them_and_waits_for_no_corpse(
+    slurm: Cluster,
+) -> None:
+    arrive([EVE], [PASSING])
+    with subprocess.Popen(
+        ["sleep", "600"], user=EVE.uid, env=slurm.place.environment
+    ) as ours:  # a corpse once killed, until we look
+        assert leave([EVE], [PASSING]) == []
+    assert ours.returncode == -signal.SIGKILL
+    assert not is_known(EVE, PASSING)
+
+
+def test_what_cannot_start_says_why_and_leaves_nothing(slurm: Cluster) -> None:
+    name = f"{slurm.place.folder.name}-broken"
+    with pytest.raises(RuntimeError, match=r"(?s)slurmctld ended at once.*job_submit/nonsense"):
+        Cluster.up(name, size="small", changes={"JobSubmitPlugins": "nonsense"})
+    assert name not in names()
+
+
+def test_any_order_of_dying_and_coming_back(slurm: Cluster) -> None:
+    for pair in itertools.permutations((SLURMDBD, SLURMCTLD, MARIADBD), 2):
+        slurm.kill(*pair)
+        slurm.start(*reversed(pair))
+    slurm.wait_for(slurm.submit("alice"), "COMPLETED", seconds=60)
+
+
+def is_known(person: Person, team: Team) -> bool:
+    """Whether the host has the user, or the group."""
+    return person.name in {entry.pw_name for entry in pwd.getpwall()} or team.name in {
+        entry.gr_name for entry in grp.getgrall()
+    }

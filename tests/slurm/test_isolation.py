@@ -1,0 +1,86 @@
+"""A room has processes, names, network and files of its own, and gives back nothing but the end of
+its command.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.lab import release
+from tests.slurm.lab.packages import Unobtainable
+from tests.slurm.lab.release import Release
+
+MARK = Path("/etc/written-in-a-room")
+
+
+@pytest.fixture
+def made() -> Release:
+    """A release whose root is here; none is made for this."""
+    names = [folder.name for folder in release.CACHE.glob("*") if (folder / "root").exists()]
+    if os.geteuid() != 0 or not names:
+        pytest.skip(
+            "no root of another release is here: `make test-slurm RELEASE=trixie` makes one, as"
+            " root"
+        )
+    return Release(names[0])
+
+
+def within(checkout: Path, name: str, script: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.slurm.lab", "within", name, "sh", "-c", script]
+    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slurm
+def test_a_room_is_apart(checkout: Path, made: Release) -> None:
+    said = within(
+        checkout,
+        made.name,
+        f"pwd; hostname; ls /sys/class/net; echo /proc/[0-9]* | wc -w; echo here > {MARK}; exit 7",
+    )
+    assert said.returncode == 7, said.stderr
+    folder, host, *network, processes = said.stdout.split()
+    assert (folder, host, network) == (str(checkout), "head", ["lo"])
+    assert int(processes) < 6
+    assert not MARK.exists()
+    assert within(checkout, made.name, f"test ! -e {MARK}").returncode == 0, (
+        "what one command wrote is gone with it"
+    )
+    assert str(release.CACHE) not in Path("/proc/self/mounts").read_text()
+
+
+@pytest.mark.slurm
+def test_a_room_reaches_nobody(checkout: Path, made: Release) -> None:
+    script = "import socket; socket.create_connection(('198.51.100.1', 80), 5)"
+    said = within(checkout, made.name, f'python3 -c "{script}"')
+    assert "Network is unreachable" in said.stderr
+
+
+@pytest.mark.parametrize("name", ["../trixie", "trixie main", "", "TRIXIE", "13"])
+def test_what_is_no_release_is_refused(name: str) -> None:
+    with pytest.raises(Unobtainable, match="is no release of Debian; say RELEASE=trixie"):
+        release.found(name)
+
+
+def test_a_release_that_is_not_there_says_how_it_comes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(release, "CACHE", tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(Unobtainable, match="`python -m tests.slurm.lab install trixie` makes one"):
+        release.found("trixie")
+    monkeypatch.setattr(release, "MAKER", "no-such-program")
+    with pytest.raises(
+        Unobtainable,
+        match=(
+            "no-such-program is not installed, which makes a root of Debian trixie; apt-get install"
+        ),
+    ):
+        release.made("trixie")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(Unobtainable, match="only root can make and enter a root of Debian trixie"):
+        release.made("trixie")

@@ -1,0 +1,269 @@
+"""A real Slurm beside a real bank: a morning's jobs imported, reconciled to the minute, and never
+charged twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairbank.core.time import DAY
+from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.bank import BankClient
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.compare.classification import FindingCategory
+from fairbank.slurm.compare.shadow import World, watch
+from fairbank.slurm.history import HistoryImport, HistoryResult
+from fairbank.slurm.importer import Importer
+from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.reconciler import Reconciler, ReconcileResult, read_jobs
+from fairbank.slurm.site import Site
+from fairbank.slurm.sync import Sync
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.prices import priced
+from tests.support.conditions import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+LONG = "sleep 3600"
+
+
+class Beside:
+    """The cluster, a bank that knows its prices, and the uses of the two from `since` on."""
+
+    def __init__(self, slurm: Cluster, bank: BankClient) -> None:
+        self.cluster, self.bank = slurm, bank
+        self.slurm = SlurmCommands(slurm.place.environment)
+        self.since = int(time.time()) + 2
+        wait_until(lambda: time.time() > self.since, "what was before to be over")
+
+    def reconciled(self, *, fix: bool = False) -> ReconcileResult:
+        now = int(time.time()) + 1
+        return Reconciler(
+            SlurmCommands(self.cluster.place.environment), self.bank, grace_seconds=0
+        ).reconcile(self.since, now, fix=fix)
+
+    def import_history(self) -> HistoryResult:
+        now = int(time.time()) + 1
+        return HistoryImport(self.slurm, self.bank, grace_seconds=0, now=now, cover=True).enter(
+            self.since, now
+        )
+
+    def executions(self, job: int) -> list[AccountingJob]:
+        """What accounting has of this test under a job id."""
+        return [row for row in self.slurm.history_of([job]).rows if row.submitted >= self.since]
+
+    def wait_for_accounting(self, job: int, state: str, executions: int = 1) -> None:
+        """Return when accounting has that many executions of the job, the last of them in this
+        state. (The lab's own way to wait asks for names, and cannot read all of ours.)
+        """
+
+        def there() -> bool:
+            rows = sorted(self.executions(job), key=lambda row: row.submitted)
+            return (
+                len(rows) == executions
+                and all(row.whole for row in rows)
+                and rows[-1].state == state
+            )
+
+        wait_until(there, f"accounting to have job {job} as {state}")
+
+    def kinds(self) -> list[FindingCategory]:
+        return sorted(
+            (each.finding.kind for each in self.reconciled().outcomes), key=lambda kind: kind.name
+        )
+
+
+@pytest.fixture
+def beside(slurm: Cluster) -> Iterator[Beside]:
+    with priced() as server:
+        yield Beside(slurm, BankClient(Client(parse_address(f"unix:{server.socket}"))))
+
+
+def test_people_and_prices_are_taken_from_slurm(beside: Beside) -> None:
+    importer = Importer(beside.slurm, beside.bank)
+    found = importer.people()
+    assert (found.unreadable, found.plan.notes, found.differences) == ((), (), ())
+    projects = {each.account: each for each in beside.bank.projects()}
+    assert {name: sorted(each.members) for name, each in projects.items()} == {
+        "wg_astro": [60_601, 60_602], "wg_bio": [60_602, 60_603], "wg_chem": [60_604],
+    }  # fmt: skip
+    assert Importer(beside.slurm, beside.bank).people().plan.steps == ()
+
+
+def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
+    cluster = beside.cluster
+    Importer(beside.slurm, beside.bank).people()
+    names = ["a|b", "two\nlines", '"x"\x1f1', "1\x1f2026-01-01T00:00:00"]
+    jobs = [
+        cluster.submit("alice", f"--job-name={name}", "-c2", script="sleep 3") for name in names
+    ]
+    jobs.append(cluster.submit("bob", "--partition=gpu", "--gres=gpu:2", script="sleep 3"))
+    again = cluster.submit("carol", "--requeue", script="[ $SLURM_RESTART_COUNT ] || sleep 600")
+    lost = cluster.submit("dave", script=LONG)
+    cluster.wait_for(again, "RUNNING")
+    since = time.time()
+    wait_until(lambda: time.time() > since + 4, "the first execution to last some seconds")
+    cluster.root("scontrol", "requeue", str(again))
+    cluster.wait_for(again, "PENDING")
+    cluster.root(
+        "scontrol", "update", f"jobid={again}", "starttime=now+3"
+    )  # within the same second its credential would count as revoked
+    for job in jobs:
+        cluster.wait_for(job, "COMPLETED")
+        beside.wait_for_accounting(job, "COMPLETED")
+    cluster.wait_for(again, "COMPLETED", seconds=90)
+    beside.wait_for_accounting(again, "COMPLETED", executions=2)
+    cluster.wait_for(lost, "RUNNING")
+
+    before = beside.reconciled()
+    assert before.unreadable == ()
+    assert {each.finding.kind for each in before.outcomes} == {FindingCategory.MISSING}
+    assert {each.finding.job.job_id for each in before.outcomes if each.finding.job} >= {
+        *jobs,
+        again,
+    }
+    assert not beside.import_history().left
+    after = beside.reconciled()
+    assert (after.clean, after.outcomes, after.comparison.matched) == (
+        True,
+        (),
+        len(before.outcomes),
+    )
+    assert sum(each.available for each in beside.bank.allocations()) == 0, (
+        "each allocation was given exactly what its runs cost"
+    )
+    runs = {
+        (run.job_id, run.restart): run
+        for run in beside.bank.runs("lab", beside.since - DAY, beside.since + DAY)
+    }
+    assert (again, 0) in runs
+
+
+def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
+    cluster = beside.cluster
+    Importer(beside.slurm, beside.bank).people()
+    project = next(each for each in beside.bank.projects() if each.account == "wg_chem")
+    terms = {"resource": "cpu", "category": "test", "amount": 6_000, "comment": "a test"}
+    beside.bank.post(
+        "/alloc", {"project": project.id, "start": "2020-01-01", "end": "2040-01-01", **terms}
+    )
+    job = cluster.submit("dave", "--time=10", script=LONG)
+    cluster.wait_for(job, "RUNNING")
+    submitted = next(each.submitted for each in beside.slurm.queue().rows if each.job_id == job)
+    start = int(time.time()) - 5
+    for number in (job, 4_000_000_000):  # that one, and another of which Slurm has never heard
+        hold = {
+            "cluster": "lab",
+            "job_id": number,
+            "submitted": submitted,
+            "owner_uid": 60_604,
+            "account": "wg_chem",
+            "partition": "cpu",
+        }
+        assert beside.bank.report(
+            [{"do": "hold", **hold, "start": start, "time_limit": 600, "tres": "cpu=1"}]
+        ) == [None]
+    assert beside.kinds() == [FindingCategory.ORPHAN]
+    assert beside.reconciled(fix=True).clean
+    assert beside.kinds() == []
+    cluster.root("scancel", str(job))
+    cluster.wait_for_sacct(job, "CANCELLED")
+    assert beside.kinds() == [FindingCategory.OPEN]
+    assert beside.reconciled(fix=True).clean
+    assert beside.kinds() == []
+
+
+def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
+    """After a reset of slurmctld's memory numbers begin at 1 again; accounting keeps both jobs
+    apart by their submission.
+    """
+    cluster = beside.cluster
+    Importer(beside.slurm, beside.bank).people()
+    cluster.empty()
+    first = cluster.submit("alice", script="sleep 2")
+    cluster.wait_for(first, "COMPLETED")
+    beside.wait_for_accounting(first, "COMPLETED")
+    cluster.empty()
+    second = cluster.submit("alice", "-c2", script="sleep 2")
+    assert second == first
+    cluster.wait_for(second, "COMPLETED")
+    wait_until(
+        lambda: len([job for job in beside.executions(first) if job.ended and job.whole]) == 2,
+        "accounting to have both jobs",
+    )
+    assert not beside.import_history().left
+    runs = [
+        run
+        for run in beside.bank.runs("lab", beside.since - DAY, beside.since + DAY)
+        if run.job_id == first
+    ]
+    assert len({run.id for run in runs}) == 2
+    assert len({run.submitted for run in runs}) == 2
+    assert {run.restart for run in runs} == {0}
+    assert beside.kinds() == []
+
+
+def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
+    """Slurm ends running jobs when GrpTRESMins is reached: they are within the fence, also those
+    that the bank never heard of.
+    """
+    cluster = beside.cluster
+    Importer(beside.slurm, beside.bank).people()
+    job = cluster.submit("dave", "--time=10", script=LONG)
+    cluster.wait_for(job, "RUNNING")
+    wait_until(
+        lambda: any(
+            each.account == "wg_chem" and each.running > 0 for each in beside.slurm.usage().rows
+        ),
+        "Slurm to count what runs",
+        seconds=90,
+    )
+    try:
+        made = Sync(beside.slurm, beside.bank).accounts(fence=True)
+        assert len([change for change in made.changes if "GrpTRESMins" in change.words[-1]]) == 3
+        assert cluster.states(job) == ["RUNNING"]
+        refused = cluster.submit("alice", "--time=10", script=LONG)
+        wait_until(
+            lambda: "AssocGrpBillingMinutes" in cluster.job(refused)["Reason"],
+            "Slurm to hold back what nobody can pay",
+        )
+        assert cluster.states(job) == ["RUNNING"]
+    finally:
+        cluster.root(
+            "sacctmgr",
+            "--immediate",
+            "modify",
+            "account",
+            *("wg_astro", "wg_bio", "wg_chem"),
+            "set",
+            "GrpTRESMins=billing=-1",
+        )
+
+
+def test_the_policy_and_the_shadow_of_a_real_machine(beside: Beside, tmp_path: Path) -> None:
+    cluster = beside.cluster
+    Importer(beside.slurm, beside.bank).people()
+    job = cluster.submit("alice", "--job-name=a\nb", script="sleep 2")
+    cluster.wait_for(job, "COMPLETED")
+    beside.wait_for_accounting(job, "COMPLETED")
+    jobs, unreadable = read_jobs(beside.slurm, beside.since, int(time.time()) + 1)
+    assert unreadable == ()
+    world = World(
+        cluster=beside.bank.cluster("lab"),
+        projects=beside.bank.projects(),
+        allocations=beside.bank.allocations(),
+        now=int(time.time()),
+    )
+    seen = watch(jobs, world)
+    assert job in {each.job.job_id for each in seen.refused}, "there is no credit yet"
+    Sync(beside.slurm, beside.bank).policy(Site(policy=str(tmp_path / "policy")))
+    lines = (tmp_path / "policy").read_text().splitlines()
+    assert {"gpu\tgpu\ta100", "gpu\tgpu-t4\tt4", "balance\twg_astro\tcpu\t0"} <= set(lines)
+    assert any(
+        line.startswith("partition\tcpu\tcpu\tmax_tres\t2048\t1000\t30\t64\t131072")
+        for line in lines
+    )

@@ -1,0 +1,87 @@
+"""What sshare and sprio of a real Slurm printed of one moment (tests.slurm.lab.fairshare_recorder),
+and the same as rows of ours.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+from fairbank.report.sprio import PriorityRow, WeightRow
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.fairshare_view.jobs import priority_row, weights_of
+from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
+from fairbank.slurm.fairshare_view.shares import share_rows
+from fairbank.slurm.parsers import priority, shares, sprio
+from fairbank.slurm.parsers.pending_jobs import read_pending
+from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qualities
+from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_places
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "fairshare"
+
+
+def printed(rule: str, name: str) -> str:
+    return (GOLDEN / rule / f"{name}.txt").read_text()
+
+
+def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
+    """Who asked the program what, by the names of the answers."""
+    found = {}
+    for line in (GOLDEN / rule / "QUESTIONS").read_text().splitlines():
+        name, who, words = line.split(": ", 2)
+        if name.startswith(f"{program}-"):
+            found[name.removeprefix(f"{program}-")] = (who, list(ast.literal_eval(words))[1:])
+    return found
+
+
+@cache
+def standings(rule: str) -> list[ShareRow]:
+    """The rows of sshare, all of them, in Slurm's order."""
+    answer = shares.read_shares(printed(rule, "sshare-everything"))
+    assert answer.unreadable == ()
+    return share_rows(answer.rows, fair_tree=rule == "fair-tree")
+
+
+@cache
+def weights_then(rule: str) -> WeightRow:
+    """From the settings of that time."""
+    config = read_config(printed(rule, "config"))
+    return weights_of(priority.read_settings(config).factors.weights, config[priority.TRES])
+
+
+@cache
+def priorities_then(rule: str) -> list[PriorityRow]:
+    """The lines of sprio, sorted by job. Their factors have the seven digits that sprio prints."""
+    answer = sprio.read_factors(printed(rule, "sprio-everything"))
+    assert answer.unreadable == ()
+    return [priority_row(row, weights_then(rule)) for row in answer.rows]
+
+
+def said_more() -> dict[str, str]:
+    """What else Slurm said of that cluster, by the files of a folder: nodes, QOS, and the
+    priorities of associations.
+    """
+    own = {("wg_astro", "alice"): 40, ("wg_bio", "carol"): 100}
+    return {
+        "nodes": (GOLDEN.parent / "nodes-oneliner.txt").read_text(),
+        "qos": "normal|0|1.000000\nhigh|100|1.000000\nlow|1|1.000000\ndear|0|1.000000\n",
+        "associations": "root|||\n"
+        + "".join(f"{account}|{user}||{priority}\n" for (account, user), priority in own.items()),
+    }
+
+
+@cache
+def grounds(rule: str) -> PriorityInputs:
+    """What the priorities of that moment were made of. Job 18 had been tried on six whole nodes."""
+    config, more = read_config(printed(rule, "config")), said_more()
+    return PriorityInputs(
+        priority.read_settings(config).factors,
+        config[priority.TRACKED],
+        read_pending(printed(rule, "jobs")).rows,
+        read_places(printed(rule, "partitions")).rows,
+        read_nodes(more["nodes"]).rows,
+        read_qualities(more["qos"]).rows,
+        read_priorities(more["associations"]).rows,
+        tested={18: 6 * 64},
+    )

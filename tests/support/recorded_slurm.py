@@ -1,0 +1,101 @@
+"""Slurm's commands that say what was recorded: small programs in a folder for PATH; and what they
+were asked, word for word.
+
+`scontrol --oneliner show node` says what is in the file `scontrol-show-node`; `sacct` of a day what
+is in `sacct-2026-11-21` where there is one, else in `sacct`; with `--jobs` in `sacct-jobs`, or of
+processor time in `sacct-spent`; with `--json` in the same with `.json`. Where nothing is recorded
+it fails.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+_PROGRAM = """#!/bin/sh
+name=${0##*/} day= jobs= json=
+{ printf %s "$name"; printf ' %s' "$@"; echo; } >> FOLDER/asked
+for word; do
+    case $word in
+    --jobs=*) jobs=-jobs ;;
+    --format=*,TotalCPU) jobs=-spent ;;
+    --starttime=*) day=${word#*=}; day=${day%T*} ;;
+    --json) json=.json ;;
+    --immediate) [ -f FOLDER/refuses ] && { cat FOLDER/refuses >&2; exit 1; }; exit 0 ;;
+    -*|*=*|withcoord) ;;
+    *) name=$name-$word ;;
+    esac
+done
+[ -f FOLDER/hangs ] && exec sleep 600
+for each in "$name-$day" "$name"; do
+    [ "$jobs" ] && each=$name$jobs
+    [ -f "FOLDER/$each$json" ] && exec cat "FOLDER/$each$json"
+done
+echo "$name: error: nothing is recorded for this" >&2
+exit 1
+"""
+
+_COMMANDS = ("sinfo", "sacct", "squeue", "sacctmgr", "scontrol", "sshare", "sprio")
+
+# Which answer of the lab stands for which question.
+OF_2205 = {
+    "sinfo": "version.txt",
+    "scontrol-show-config": "config.txt",
+    "scontrol-show-partition": "partitions-oneliner.txt",
+    "scontrol-show-node": "nodes-oneliner.txt",
+    "sacctmgr-show-associations": "associations-plain.txt",
+    "sacctmgr-show-account": "coordinators.txt",
+    "sacctmgr-show-qos": "qos-plain.txt",
+    "squeue": "squeue-runs.txt",
+    "sacct": "sacct-runs.txt",
+}
+
+
+class Recorded:
+    """The folder. Put `environment` over one's own, and the commands of Slurm are these."""
+
+    def __init__(self, folder: Path) -> None:
+        self._answers, self._programs = folder / "answers", folder / "programs"
+        for each in (self._answers, self._programs):
+            each.mkdir(parents=True)
+        for name in _COMMANDS:
+            program = self._programs / name
+            program.write_text(_PROGRAM.replace("FOLDER", str(self._answers)))
+            program.chmod(0o755)
+
+    @classmethod
+    def of_the_lab(cls, folder: Path) -> Recorded:
+        """A Slurm 22.05 after the morning that was recorded at the lab."""
+        found = cls(folder)
+        for name, file in OF_2205.items():
+            found.say(name, (GOLDEN / "slurm-22.05" / file).read_text())
+        found.say("sacct-jobs", "")
+        found.say("sacct-spent", "")
+        found.say("sshare", "")
+        return found
+
+    def say(self, name: str, text: str) -> None:
+        """From now on this is the answer."""
+        (self._answers / name).write_text(text)
+
+    def forget(self, name: str) -> None:
+        """From now on the command fails."""
+        (self._answers / name).unlink()
+
+    @property
+    def asked(self) -> list[str]:
+        """The command lines, in their order."""
+        log = self._answers / "asked"
+        return log.read_text().splitlines() if log.exists() else []
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {"PATH": f"{self._programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+
+
+def line(*cells: object) -> str:
+    """A line of accounting."""
+    return "\x1f".join(map(str, cells)) + "\n"
