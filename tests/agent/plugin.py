@@ -22,8 +22,8 @@ from fairbank.agent.protocol.messages import (
     Welcome,
 )
 from fairbank.cluster.job import Run
-from tests.support.plugin_codec import decode_agent_message, encode_plugin_message
 from tests.support.conditions import wait_until
+from tests.support.plugin_codec import decode_agent_message, encode_plugin_message
 
 CLUSTER, ACCOUNT, PARTITION = "local", "chem", "cpu"
 HOUR = 3_600

@@ -15,8 +15,8 @@ from fairbank.core.errors import Malformed
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at
-from tests.support.plugin_codec import encode_plugin_message
 from tests.support.conditions import wait_until
+from tests.support.plugin_codec import encode_plugin_message
 
 WHY = Malformed("'x' is not known here", field="key")
 

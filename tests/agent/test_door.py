@@ -15,8 +15,8 @@ from fairbank.agent.protocol.messages import VERSION, Greeting, Welcome
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, asks, ends
 from tests.agent.running import RunningAgent, agent_at
-from tests.support.plugin_codec import encode_plugin_message
 from tests.support.conditions import wait_until
+from tests.support.plugin_codec import encode_plugin_message
 from tests.support.server import banking
 
 pytestmark = pytest.mark.slow
