@@ -47,7 +47,7 @@ class InProcessBank:
             policy=rules,
             key=b"k" * 32,
         )
-        counter = self._services.counter
+        counter = self._services.write_queue
         (found,) = counter.apply(
             [Asked(CreateProject(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)]
         )
@@ -75,7 +75,7 @@ class InProcessBank:
         )
         asked = [each if isinstance(each, Trouble) else next(prepared) for each in read]
         outcomes = iter(
-            self._services.counter.apply([each for each in asked if isinstance(each, Asked)])
+            self._services.write_queue.apply([each for each in asked if isinstance(each, Asked)])
         )
         return [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in asked]
 

@@ -97,7 +97,7 @@ def test_the_example_of_the_documentation_is_read() -> None:
         ),
         ("[partitions]\ngpu = 1", "partitions[...]", "docs/reference/agent.md"),
         ("terms = 1", "terms", "docs/reference/agent.md"),
-        ("not toml", "config", "mend the line named"),
+        ("not toml", "config", "fix the line named"),
         ('log = "loud"', "log", "one of: "),
     ],
 )

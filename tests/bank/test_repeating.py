@@ -59,7 +59,7 @@ def test_a_report_that_comes_again_gets_its_first_answer_again(life: str, meanwh
 def test_a_change_that_comes_again_after_a_newer_one_counts_anew_unless_it_has_a_key(
     key: str, answer: str, held: int
 ) -> None:
-    """As docs/reference/repeating.md warns: of the changes of a run only the last is known again by the run."""
+    """As docs/reference/repeated-requests.md warns: of the changes of a run only the last is known again by the run."""
     tell(f"""{WORLD}
         hold 1 alice physics/cpu 60
         adjust 1 20{key}

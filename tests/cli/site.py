@@ -85,7 +85,9 @@ class Scribe:
         self._holding: dict[int, tuple[int, int]] = {}
 
     def ask(self, at: str, wish: Request, actor: int = 0) -> Done | Refusal:
-        outcome = self._context.services.counter.apply([Asked(wish, parse_instant(at), actor)])[0]
+        outcome = self._context.services.write_queue.apply([Asked(wish, parse_instant(at), actor)])[
+            0
+        ]
         assert isinstance(outcome, Done | Refusal), outcome
         return outcome
 

@@ -37,13 +37,13 @@ def test_the_bank_is_asked_in_as_few_words_as_it_takes(
     fairbank: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    answer = Client._ask
+    answer = Client._send
 
     def noting(self: Client, method: str, target: str, *rest: object) -> dict[str, object]:
         asked.append(target.partition("?")[0])
         return answer(self, method, target, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Client, "_ask", noting)
+    monkeypatch.setattr(Client, "_send", noting)
     fairbank("balance")
     assert asked == ["/balance"]
     asked.clear()

@@ -17,7 +17,7 @@ from fairbank.cli.framework.client_settings import read_client_settings
 from fairbank.cli.framework.host import Local
 from fairbank.core.errors import Forbidden, Malformed, Unknown
 from fairbank.rest.client import MungeSigner, TokenSigner
-from fairbank.rest.client.token_file import read_token
+from fairbank.rest.client.signers import read_token
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_token_file_that_is_none(tmp_path: Path) -> None:
         token = tmp_path / "token"
         token.touch(mode=0o600)
         token.write_text(text)
-        with pytest.raises(Malformed, match="holds no token"):
+        with pytest.raises(Malformed, match="does not contain a token"):
             read_token(str(token))
 
 

@@ -36,8 +36,8 @@ def test_what_fits_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "field", "remedy"),
     [
-        (b"rooms = [", f"{FILE} is not TOML: ", "--lab", "mend the line named"),
-        (b"rooms = 3 # \xff", f"{FILE} is not TOML: ", "--lab", "mend the line named"),
+        (b"rooms = [", f"{FILE} is not TOML: ", "--lab", "fix the line named"),
+        (b"rooms = 3 # \xff", f"{FILE} is not TOML: ", "--lab", "fix the line named"),
         (
             b"rooms = 'many'",
             f"{FILE}: rooms: expected a whole number",

@@ -25,7 +25,7 @@ LOADED_FROM_ELSEWHERE = re.compile(
 
 
 def test_every_trouble_is_described_with_its_status_and_exit_code(checkout: Path) -> None:
-    page = (checkout / "docs" / "reference" / "troubles.md").read_text()
+    page = (checkout / "docs" / "reference" / "errors.md").read_text()
     rows = re.findall(r"^\| ([a-z]+) \|.*\| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     assert sorted(rows) == sorted(
         (kind.__name__.lower(), str(statuses.OF_TROUBLE[kind]), str(exits.OF_TROUBLE[kind]))

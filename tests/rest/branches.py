@@ -49,7 +49,8 @@ class SqliteNonces:
         self._path = path
         with closing(sqlite3.connect(path, timeout=30)) as db:
             db.execute(
-                "CREATE TABLE IF NOT EXISTS spent (uid INTEGER, nonce TEXT, expires_at INTEGER, PRIMARY KEY (uid, nonce))"
+                "CREATE TABLE IF NOT EXISTS spent (uid INTEGER, nonce TEXT, expires_at INTEGER,"
+                " PRIMARY KEY (uid, nonce))"
             )
 
     def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:

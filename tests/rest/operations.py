@@ -72,8 +72,8 @@ _OF_AN_ACCOUNT = """
 """
 QUERIES: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(_OF_AN_ACCOUNT.split(), _by_account),
-    "list_tokens": lambda name: {"chem": "", "bio": f"?uid={OTHER_PI}"}.get(
-        name, f"?uid={UNKNOWN}"
+    "list_tokens": (
+        lambda name: {"chem": "", "bio": f"?uid={OTHER_PI}"}.get(name, f"?uid={UNKNOWN}")
     ),
 }
 

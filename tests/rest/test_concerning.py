@@ -12,7 +12,7 @@ import fairbank
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.core import errors as troubles
 from fairbank.rest.app import ROUTES
-from fairbank.rest.field_hints import CONCERNED, field_of, fields_of, fields_of_body
+from fairbank.rest.field_hints import FIELDS, field_of, fields_of, fields_of_body
 from fairbank.rest.problems import problem_of_refusal
 from fairbank.rest.schemas.report import AnyReport
 from tests.rest.refused import WHY, refused
@@ -24,11 +24,11 @@ EVERYWHERE = frozenset().union(*(fields_of(each) for each in ROUTES))
 
 @pytest.mark.parametrize("reason", Reason)
 def test_every_refusal_names_a_field_and_a_remedy(reason: Reason) -> None:
-    assert set(CONCERNED[reason]) <= EVERYWHERE | fields_of_body(AnyReport)
+    assert set(FIELDS[reason]) <= EVERYWHERE | fields_of_body(AnyReport)
     about = {"allocation": 1, "project": 1, "owner": 1, "resource": "cpu", "run": "alpha/1@0.0"}
     refusal = Refusal(reason=reason, **about)  # type: ignore[arg-type]
     problem = problem_of_refusal(refusal, fields=EVERYWHERE | fields_of_body(AnyReport))
-    assert problem.field in CONCERNED[reason]
+    assert problem.field in FIELDS[reason]
     assert problem.remedy
     assert "{" not in problem.remedy
 

@@ -105,7 +105,7 @@ def test_a_bulk_that_arrives_twice_gets_the_same_answers(world: World) -> None:
 def test_a_start_that_comes_again_after_the_end_has_its_first_answer_under_a_key_alone(
     world: World,
 ) -> None:
-    """As docs/reference/repeating.md begins."""
+    """As docs/reference/repeated-requests.md begins."""
     keyed = {**report(43), "key": "start"}
     (_, first), (_, under_key) = send(world, START), send(world, keyed)
     assert send(world, START) == (200, {**first, "again": True})

@@ -112,7 +112,7 @@ class World:
 
     def wish(self, *wishes: Request) -> list[Done | Refusal]:
         """Straight to the counter, for setting the scene."""
-        return self.context.services.counter.apply(
+        return self.context.services.write_queue.apply(
             [Asked(each, self.clock.now(), SUPERUSER) for each in wishes]
         )
 
@@ -159,7 +159,7 @@ def _people(world: World) -> None:
         world, "chem", {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}, MEMBER
     )
     world.foreign = _project(world, "bio", {OTHER_PI: Role.PI}, OTHER_PI)
-    world.context.services.directory.refresh()
+    world.context.services.project_cache.refresh()
 
 
 def _project(world: World, name: str, members: dict[int, Role], owner: int) -> dict[str, int]:

@@ -49,7 +49,7 @@ class Centre:
 
     def ask(self, *wishes: Request) -> list[Done]:
         """Set the scene."""
-        outcomes = self.house.counter.apply([Asked(each, NOW, 0) for each in wishes])
+        outcomes = self.house.write_queue.apply([Asked(each, NOW, 0) for each in wishes])
         assert all(isinstance(each, Done) for each in outcomes), outcomes
         return [each for each in outcomes if isinstance(each, Done)]
 
@@ -79,14 +79,14 @@ class Centre:
             deposit=SuMinutes(credit),
         )
         self.ask(opening)
-        self.house.directory.refresh()  # as the server does that enters a project
+        self.house.project_cache.refresh()  # as the server does that enters a project
 
     def hear(self, report: RunReport) -> Outcome:
         """The agent's report, judged. Raises what keeps it from being a wish."""
         (prepared,) = self.house.reports.prepare(asker_of(AGENT, STAFF, {}), [report])
         if not isinstance(prepared, Asked):
             raise prepared
-        return self.house.counter.apply([prepared])[0]
+        return self.house.write_queue.apply([prepared])[0]
 
     def kept(self, entry: int | None) -> Refusal:
         """A refusal in the books, as staff see it."""

@@ -25,7 +25,7 @@ SUPERUSER = 1
 _replace = msgspec.structs.replace
 STAFF = Staff(frozenset({SUPERUSER}))
 CHEM = CreateProject(gname="chem", gid=1, account="chem")
-CHANGING = {"projects", "allocations", "runs", "undoing", "shares", "tokens"}
+CHANGING = {"projects", "allocations", "runs", "undo", "shares", "tokens"}
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_one_asker_is_foretold_by_the_one_and_served_by_the_other(
     bank: Services, asker: Asker
 ) -> None:
     with pytest.raises(DryRunResult) as told:
-        bank.foretelling().projects.create(asker, CHEM)
+        bank.dry_run().projects.create(asker, CHEM)
     assert [each.entry.kind for each in told.value.entries] == [Kind.PROJECT]
     assert bank.projects.find(ProjectQuery(), Page()) == []
     assert isinstance(bank.projects.create(asker, CHEM), Done)
@@ -60,15 +60,15 @@ def test_one_asker_is_foretold_by_the_one_and_served_by_the_other(
 def test_what_would_be_refused_is_refused_with_the_same_words(bank: Services, asker: Asker) -> None:
     bank.projects.create(asker, CHEM)
     other = CreateProject(gname="bio", gid=CHEM.gid, account="bio")
-    no = bank.foretelling().projects.create(asker, other)
+    no = bank.dry_run().projects.create(asker, other)
     assert isinstance(no, Refusal)
     assert no.reason is Reason.EXISTS
     assert _replace(no, entry=None) == _replace(bank.projects.create(asker, other), entry=None)
 
 
 def test_all_that_changes_the_books_is_there_twice_and_nothing_else(bank: Services) -> None:
-    dry = bank.foretelling()
+    dry = bank.dry_run()
     assert {
         each for each in vars(bank) if getattr(bank, each) is not getattr(dry, each)
     } == CHANGING | {"dry"}
-    assert dry.foretelling() is dry
+    assert dry.dry_run() is dry

@@ -79,7 +79,7 @@ def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits(
     if not apart:
         scene.submit(*["longer"] * 600)
     assert scene.counter.waiting == 600
-    with pytest.raises(Busy, match="600 wishes are waiting already"):
+    with pytest.raises(Busy, match="600 requests are waiting already"):
         scene.submit("one more")
     scene.finish()
     assert scene.served() == ({"long"} if apart else {"long", "longer"})
@@ -88,7 +88,7 @@ def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits(
 
 def test_what_one_transaction_does_not_take_is_not_taken_at_all(scene: Scene) -> None:
     """It would be carried out in pieces, and its asker told Busy after some of them."""
-    with pytest.raises(ValueError, match="1001 wishes do not fit into one transaction"):
+    with pytest.raises(ValueError, match="1001 requests do not fit into one transaction"):
         scene.submit(*["long"] * (BATCH_MAX + 1))
     scene.finish()
     assert kept(scene.bank.store) == 0

@@ -108,8 +108,8 @@ def test_receivers_and_watchers_that_break_keep_nobody_from_their_answers(
     scene.submit("a")
     scene.finish()
     assert scene.served() == {"first", "a"}
-    assert "an answer reached nobody" in caplog.text
-    assert "the counter's watcher failed" in caplog.text
+    assert "the result of a batch could not be delivered" in caplog.text
+    assert "the observer of the write queue failed" in caplog.text
 
 
 def test_a_foreign_lock_keeps_everybody_for_one_patience_and_nothing_is_carried_out_later(

@@ -67,7 +67,7 @@ def test_all_that_the_file_says_counts() -> None:
         ("", "base", "base is missing", "add it"),
         ("base = 1", "base", "expected a text", "lists all"),
         ('base = "ezzy"', "base", "'ezzy'", "easy, fcfs"),
-        ("base =", "policy", "not TOML", "mend the line"),
+        ("base =", "policy", "not TOML", "fix the line"),
         ('bass = "easy"', "bass", "bass is no setting", "there are: base, scheduler, priority"),
         (
             'base = "easy"\n[scheduler]',

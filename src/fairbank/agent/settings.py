@@ -16,7 +16,7 @@ from fairbank.core.ids import UID_MAX
 from fairbank.core.validation import describe_invalid_setting, parse_toml
 from fairbank.priority.site_factor import Bend, RuleName, idle_keys
 from fairbank.rest.client import MungeSigner, Signer, TokenSigner, parse_address
-from fairbank.rest.client.token_file import read_token
+from fairbank.rest.client.signers import read_token
 
 Absolute = Annotated[str, msgspec.Meta(pattern="^/", max_length=200)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]

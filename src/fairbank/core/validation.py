@@ -185,7 +185,7 @@ def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:
         return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise Malformed(
-            f"{name} is not TOML: {bad}", field=field, remedy="mend the line named"
+            f"{name} is not TOML: {bad}", field=field, remedy="fix the line named"
         ) from bad
 
 

@@ -1,4 +1,4 @@
-"""Which field of a request the bank's no is about: of those that the request has, the one that would have to be another."""
+"""Field of a request that a refusal is about: the one that should have had another value."""
 
 from __future__ import annotations
 
@@ -14,33 +14,36 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.rest.parameters import SENT_NAMES
 
 
-def field_of(no: Refusal, there: Collection[str]) -> str | None:
-    """The field among those that are `there`: one that the no itself speaks about, where it does."""
-    concerned = [each for each in CONCERNED[no.reason] if each in there]
-    if no.reason in _TELLING:
-        concerned.sort(key=lambda each: not re.search(rf"\b{each} ", no.about or ""))
-    return concerned[0] if concerned else None
+def field_of(refusal: Refusal, fields: Collection[str]) -> str | None:
+    """Return the field that the refusal is about, of the fields of the request.
+
+    For some reasons it is the one that the refusal names.
+    """
+    candidates = [name for name in FIELDS[refusal.reason] if name in fields]
+    if refusal.reason in _NAMING_FIELD:
+        candidates.sort(key=lambda name: not re.search(rf"\b{name} ", refusal.about or ""))
+    return candidates[0] if candidates else None
 
 
 @cache
 def fields_of(handler: HTTPRouteHandler) -> frozenset[str]:
-    """What a request to this route may say: in its address, its headers and its body, as the client writes it."""
-    names = {SENT_NAMES.get(each, each) for each in handler.parsed_fn_signature.parameters}
+    """Return the names of all parts of a request to a route: path, query, headers, body."""
+    names = {SENT_NAMES.get(name, name) for name in handler.parsed_fn_signature.parameters}
     data = handler.parsed_data_field
     return frozenset(names if data is None else names | fields_of_body(data.annotation))
 
 
 def fields_of_body(kind: Any) -> frozenset[str]:
-    """The fields of a shape, or of all that it may be."""
-    shapes = [
-        each
-        for each in (kind, *get_args(kind))
-        if isinstance(each, type) and issubclass(each, Struct)
+    """Return the fields of a type, or of all types of a union."""
+    types = [
+        member
+        for member in (kind, *get_args(kind))
+        if isinstance(member, type) and issubclass(member, Struct)
     ]
-    return frozenset(name for each in shapes for name in each.__struct_encode_fields__)
+    return frozenset(name for member in types for name in member.__struct_encode_fields__)
 
 
-_TELLING = frozenset(
+_NAMING_FIELD = frozenset(
     {
         Reason.FROM_FUTURE,
         Reason.TOLD_OTHERWISE,
@@ -50,9 +53,9 @@ _TELLING = frozenset(
         Reason.OVERLAP,
     }
 )
-"""They say what it is about by the field's own name."""
+"""Reasons whose refusals name the field."""
 
-CONCERNED: Mapping[Reason, tuple[str, ...]] = {
+FIELDS: Mapping[Reason, tuple[str, ...]] = {
     Reason.OVERDRAWN: ("account", "amount", "entry"),
     Reason.CAPPED: ("owner_uid", "entry"),
     Reason.NO_ALLOCATION: ("account", "entry"),
@@ -92,4 +95,4 @@ CONCERNED: Mapping[Reason, tuple[str, ...]] = {
     Reason.NAMES_STAY: ("gid", "account"),
     Reason.EXISTS: ("gname", "gid", "account"),
 }
-"""The first that a request has."""
+"""Fields by reason, the most specific first."""

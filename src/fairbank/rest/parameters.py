@@ -149,7 +149,7 @@ async def _named(
     if project is None and gid is None and gname is None:
         if account is None:
             return None
-        directory = request.services.directory
+        directory = request.services.project_cache
         if directory.has_fresh((account,)) and (known := directory.cached(account)) is not None:
             return frozenset({known.id} if sight.sees(known.id) else ())
     query = ProjectQuery(

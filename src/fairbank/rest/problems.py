@@ -130,7 +130,7 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
 
 
 def allowed(methods: Iterable[str]) -> str:
-    """Return the value of `Allow`. A route with GET also answers HEAD (`rest.server.middleware`)."""
+    """Return the value of `Allow`. A route with GET also answers HEAD (`server.middleware`)."""
     names = set(methods)
     return ", ".join(sorted(names | {"HEAD"} if "GET" in names else names))
 
@@ -151,7 +151,10 @@ def _on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[P
             title="failure",
             status=HTTPStatus.INTERNAL_SERVER_ERROR,
             detail=f"the server failed; its log has the failure under {number}",
-            remedy="give this number to the administrators; whether the request was carried out is not known",
+            remedy=(
+                "give this number to the administrators; whether the request was carried out is not"
+                " known"
+            ),
         )
     )
 

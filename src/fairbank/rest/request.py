@@ -49,7 +49,7 @@ class ApiRequest(Request[Asker, None, State]):
     def services(self) -> Services:
         """The services behind the routes. Those of a dry run change nothing."""
         services = self.context.services
-        return services.foretelling() if self.dry_run else services
+        return services.dry_run() if self.dry_run else services
 
     @property
     def write_queue(self) -> AsyncWriteQueue:

@@ -1,4 +1,4 @@
-"""Projects and their members."""
+"""Use cases of projects and their members."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from fairbank.store.contract import Store
 
 
 class Projects:
-    """The use cases around projects."""
+    """Use cases of projects."""
 
     def __init__(
-        self, store: Store, judge: RequestHandler, directory: ProjectCache, clock: Clock
+        self, store: Store, handler: RequestHandler, directory: ProjectCache, clock: Clock
     ) -> None:
-        self._store, self._judge, self._directory, self._clock = store, judge, directory, clock
+        self._store, self._handler, self._directory, self._clock = store, handler, directory, clock
 
     def find(self, query: ProjectQuery, page: Page) -> list[Project]:
-        """Projects, as far as `query.sight` sees them."""
+        """Return the projects that `query.sight` includes."""
         with self._store.reading() as reader:
             return reader.projects(query, page)
 
     def get(self, asker: Asker, number: int) -> Project:
-        """Raises Unknown, for a project that is not there as for one of others."""
+        """Return a project. Raises Unknown for a missing project as for a project of others."""
         found = self.find(ProjectQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
         if not found:
             raise Unknown(
@@ -40,42 +40,45 @@ class Projects:
         return found[0]
 
     def members(self, asker: Asker, number: int, page: Page) -> list[Member]:
-        """By uid; `page.after` is one. Raises Unknown."""
+        """Return the members by uid; `page.after` is a uid. Raises Unknown."""
         project = self.get(asker, number)
         with self._store.reading() as reader:
             return reader.members(project.id, page)
 
-    def create(self, asker: Asker, wish: CreateProject) -> Outcome:
-        """Enter a project. Raises Forbidden."""
+    def create(self, asker: Asker, request: CreateProject) -> Outcome:
+        """Create a project. Raises Forbidden."""
         check_allowed(asker, Action.CREATE_PROJECT)
-        outcome = self._ask(asker, wish)
+        outcome = self._ask(asker, request)
         self._directory.refresh()
         return outcome
 
-    def amend(self, asker: Asker, wish: AmendProject) -> Outcome:
-        """Change names or parent, or bring a removed project back. Raises Unknown, Forbidden."""
-        self.get(asker, wish.project)
+    def amend(self, asker: Asker, request: AmendProject) -> Outcome:
+        """Change the names or the parent of a project, or restore a removed one. Raises Unknown,
+        Forbidden.
+        """
+        self.get(asker, request.project)
         check_allowed(asker, Action.AMEND_PROJECT)
-        if wish.parent:
+        if request.parent:
             self._directory.refresh()
             try:
-                self._directory.by_id(wish.parent)
+                self._directory.by_id(request.parent)
             except Unknown as missing:
                 missing.field = "parent"
                 raise
-        return self._changed(asker, wish)
+        return self._changed(asker, request)
 
-    def remove(self, asker: Asker, wish: RemoveProject) -> Outcome:
-        """Let a project be no more. Raises Unknown, Forbidden.
+    def remove(self, asker: Asker, request: RemoveProject) -> Outcome:
+        """Remove a project. Raises Unknown, Forbidden.
 
-        Another server may still grant its runs what a parent shares, for as long as its directory may be old: seconds.
+        For some seconds another server may still let its runs use a parent's credit: until its
+        project cache is read again.
         """
-        self.get(asker, wish.project)
+        self.get(asker, request.project)
         check_allowed(asker, Action.AMEND_PROJECT)
-        return self._changed(asker, wish)
+        return self._changed(asker, request)
 
-    def _changed(self, asker: Asker, wish: AmendProject | RemoveProject) -> Outcome:
-        outcome = self._ask(asker, wish)
+    def _changed(self, asker: Asker, request: AmendProject | RemoveProject) -> Outcome:
+        outcome = self._ask(asker, request)
         self._directory.refresh()
         return outcome
 
@@ -89,9 +92,9 @@ class Projects:
         comment: str | None = None,
         key: str | None = None,
     ) -> Outcome:
-        """Give `uid` a role, or take it away with None. Raises Unknown, Forbidden.
+        """Give a user a role in a project; None takes it away. Raises Unknown, Forbidden.
 
-        Which roles the asker may give and take is judged with the wish, by the roles as they are then.
+        The ledger checks, with the roles of that moment, if the user may give or take this role.
         """
         project = self.get(asker, number)
         check_allowed(asker, Action.SET_MEMBER, project.id)
@@ -102,6 +105,6 @@ class Projects:
         )
 
     def _ask(
-        self, asker: Asker, wish: CreateProject | AmendProject | RemoveProject | SetMember
+        self, asker: Asker, request: CreateProject | AmendProject | RemoveProject | SetMember
     ) -> Outcome:
-        return apply_request(self._judge, asker, wish, self._clock.now())
+        return apply_request(self._handler, asker, request, self._clock.now())

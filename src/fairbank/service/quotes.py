@@ -1,4 +1,4 @@
-"""What a described job would cost its asker, without touching the books."""
+"""Prices of described jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairbank.store.contract import Store
 
 
 class Quotes:
-    """The use case of asking for a price."""
+    """Use case: the price of a job, without a change of the ledger."""
 
     def __init__(
         self,
@@ -39,7 +39,10 @@ class Quotes:
         )
 
     def quote(self, asker: Asker, account: str, request: JobRequest) -> Quote:
-        """The price with its lines, and the allocation that would carry it now. Raises Unknown, Malformed."""
+        """Return the price of a job with its lines, and the allocation that would carry it now.
+
+        Raises Unknown, Malformed.
+        """
         cluster = find_cluster(self._clusters, request.cluster)
         project = self._directory.by_account(account)
         if project is None or project.removed or not asker.sight.sees(project.id):
@@ -55,7 +58,7 @@ class Quotes:
         return msgspec.structs.replace(offer, notes=(*offer.notes, *remarks(request, cluster)))
 
     def only_cluster(self) -> str:
-        """The cluster that is meant when none is named: the only one there is. Raises Malformed when there are others."""
+        """Return the only cluster of the bank. Raises Malformed if there are several."""
         if len(self._clusters) == 1:
             return next(iter(self._clusters))
         raise Malformed(

@@ -1,4 +1,4 @@
-"""What clusters report becomes wishes: accounts, prices and deadlines are looked up."""
+"""Translation of run reports into requests: looks up accounts, prices and deadlines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PreparedReport = Asked | Trouble
 
 
 class RunReports:
-    """Translates reports of runs; `Counter` carries out what comes of it."""
+    """Translator of run reports. The write queue applies the requests."""
 
     def __init__(
         self, directory: ProjectCache, clusters: Mapping[str, Cluster], policy: Policy, clock: Clock
@@ -37,16 +37,20 @@ class RunReports:
         )
 
     def prepare(self, asker: Asker, reports: Sequence[RunReport]) -> list[PreparedReport]:
-        """Each report as a wish, or as the trouble that keeps it from being one; after a look at the books where one is due."""
+        """Return a request, or the error, for each report. Reads the store if the cached projects
+        are too old.
+        """
         self._directory.load([each.account for each in reports])
         return self.requests(asker, reports)
 
     def can_prepare_now(self, reports: Sequence[RunReport]) -> bool:
-        """Whether `wishes` may be asked straight away: all accounts are known, and were read lately."""
+        """Return True if `requests` needs no read: all accounts are in the cache and fresh."""
         return self._directory.has_fresh([each.account for each in reports])
 
     def requests(self, asker: Asker, reports: Sequence[RunReport]) -> list[PreparedReport]:
-        """`prepare` without a look at the books: it never waits."""
+        """Return a request, or the error, for each report, from cached projects only. It never
+        waits.
+        """
         now = self._clock.now()
         latest = now + self._policy.clock_tolerance_seconds
         prepared: list[PreparedReport] = []
@@ -91,13 +95,11 @@ class RunReports:
 
     def _hold(self, report: RunStarted, until: Instant) -> Hold:
         project = self._directory.cached(report.account)
-        removed = (
-            project.id if project is not None and project.removed else None
-        )  # its ends are charged all the same
+        # A removed project gets no hold, but the ends of its runs are charged.
+        removed = project.id if project is not None and project.removed else None
         _check_limit(report)
-        units = (
-            None if report.amount is not None else self._units(report)
-        )  # a price that was told is the same for any time limit
+        # A reported price holds for any time limit, so it has no rate.
+        units = None if report.amount is not None else self._units(report)
         return Hold(
             run=report.run,
             line=self._directory.project_chain(project) if project and removed is None else (),
@@ -145,9 +147,8 @@ class RunReports:
             "outcome": report.outcome,
             "elapsed_seconds": report.elapsed_seconds,
             "line": self._directory.project_chain(project) if project else (),
-            "account": None
-            if project
-            else report.account,  # its usage is not lost, but kept as refused
+            # The usage of an unknown account is not lost: it is recorded as refused.
+            "account": None if project else report.account,
             "resource": self._resource_if_known(report),
             "owner": report.owner,
             "start": report.start,
@@ -158,7 +159,8 @@ class RunReports:
         }
         try:
             amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
-        except Unknown as unknown:  # a partition that was renamed since: the usage is not lost, but kept as refused
+        except Unknown as unknown:
+            # The partition was renamed since: the usage is not lost, it is recorded as refused.
             return Unpriced(why=unknown.message, **facts)
         return (
             Charge(amount=amount, priced_in=_priced_in(report), **facts)
@@ -167,7 +169,9 @@ class RunReports:
         )
 
     def _price(self, report: RunReport, seconds: int) -> SuMinutes:
-        """What `seconds` of the run cost. Raises Malformed when nothing says what the run holds."""
+        """Return the cost of `seconds` of the run. Raises Malformed if the report has nothing to
+        price it by.
+        """
         if report.amount is not None:
             amount = report.amount
         else:
@@ -205,7 +209,10 @@ class RunReports:
         return self._cluster(report).partition(report.partition).resource
 
     def _resource_if_known(self, report: RunReport) -> str | None:
-        """Only a run whose hold never arrived needs it: a partition renamed since must not keep a run from being settled."""
+        """Return the billed resource; None for a partition that is not in the settings any more.
+
+        Only a run whose hold never arrived needs it: a renamed partition must not keep a run open.
+        """
         try:
             return self._resource(report)
         except Unknown:
@@ -218,12 +225,12 @@ class RunReports:
 
 
 def _priced_in(report: LimitChanged | RunEnded) -> str | None:
-    """The partition by whose weights it is priced; None where it says its price itself."""
+    """Return the partition whose weights price the run; None if the report has its own price."""
     return report.partition if report.amount is None and report.billing is None else None
 
 
 def _check_limit(report: RunReport) -> None:
-    """Raises Malformed: without a finite limit nobody knows what a run may cost at most, nor when its hold is to lapse."""
+    """Raise Malformed without a finite limit: it bounds the cost and says when the hold expires."""
     if not report.limit_seconds:
         raise Malformed(
             "a hold needs a finite time limit",

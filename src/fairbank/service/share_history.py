@@ -1,4 +1,4 @@
-"""Fair share from day to day: told by whoever speaks for a cluster, read by its people."""
+"""Daily fair-share records: written by the agent of a cluster, read by its users."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from fairbank.store.contract import Store
 
 
 class ShareHistory:
-    """The daily figures. They are no part of the journal: no entry tells of them, and no audit."""
+    """Use cases of the daily records. They are not part of the journal or of its audit."""
 
     def __init__(self, store: Store, directory: ProjectCache, *, dry_run: bool = False) -> None:
-        """`foretelling`: nothing is kept, only told what would be."""
+        """`dry_run`: count the new records but store none."""
         self._store, self._directory, self._dry_run = store, directory, dry_run
 
     def record(self, asker: Asker, cluster: str, figures: Sequence[ShareRecord]) -> int:
-        """Keep the figures, all of `cluster`, of associations that have none of that day yet; returns how many that were, or would be.
-        Raises Forbidden for who does not speak for the cluster, Busy, Unreachable."""
+        """Store records of a cluster, except for associations that have one of that day already.
+
+        Returns the number of new records. Raises Forbidden for users who may not report for the
+        cluster, Busy, Unreachable.
+        """
         check_cluster(asker, cluster, "record the fair share")
         return (
             len(self._unrecorded(figures))
@@ -43,8 +46,11 @@ class ShareHistory:
             }
 
     def find(self, asker: Asker, query: ShareQuery) -> list[ShareRecord]:
-        """What was recorded, as far as the asker may see it: staff everything; others the accounts of their projects, and the users in
-        them whose they lead. The agents of a cluster see all of theirs."""
+        """Return the records that a user may see.
+
+        Staff, and the agents of the cluster, see all of them. Others see the accounts of their
+        projects, and the users of those they lead.
+        """
         if not (
             asker.superuser
             or asker.admin

@@ -1,4 +1,4 @@
-"""Taking entries back, and who may."""
+"""Use case: undo an entry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request
 from fairbank.store.contract import Reader, Store
 
-# What must be allowed to whoever undoes an entry of each kind: to do its opposite.
+# The action that a user must be allowed to undo an entry of a kind: its opposite.
 _PERMISSIONS: Mapping[Kind, Action] = {
     Kind.DEPOSIT: Action.WITHDRAW,
     Kind.WITHDRAW: Action.DEPOSIT,
@@ -34,22 +34,22 @@ _PERMISSIONS: Mapping[Kind, Action] = {
 
 
 class EntryUndo:
-    """The use cases around taking entries back. Whoever may do the opposite of an entry may undo it."""
+    """Use case of undoing. A user who may do the opposite of an entry may undo it."""
 
-    def __init__(self, store: Store, judge: RequestHandler, clock: Clock) -> None:
-        self._store, self._judge, self._clock = store, judge, clock
+    def __init__(self, store: Store, handler: RequestHandler, clock: Clock) -> None:
+        self._store, self._handler, self._clock = store, handler, clock
 
     def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
-        """Take the entry back. Raises Unknown, Forbidden."""
-        wish = self._wish(asker, number, comment, key)
+        """Undo an entry. Raises Unknown, Forbidden."""
+        request = self._request(asker, number, comment, key)
         return (
-            wish
-            if isinstance(wish, Refusal)
-            else apply_request(self._judge, asker, wish, self._clock.now())
+            request
+            if isinstance(request, Refusal)
+            else apply_request(self._handler, asker, request, self._clock.now())
         )
 
-    def _wish(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
-        """The wish to undo the entry; at once the bank's no where that is of a kind that is not undone."""
+    def _request(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
+        """Return the request, or the refusal for a kind of entry that cannot be undone."""
         with self._store.reading() as reader:
             entry = _find_entry(reader, asker, number)
             books = _allocations_of(reader, entry)
@@ -76,7 +76,10 @@ class EntryUndo:
 
 
 def _find_entry(reader: Reader, asker: Asker, number: int) -> Entry:
-    """The entry, in a book that the asker sees; who sees a project sees who was given a role in it. Raises Unknown."""
+    """Return an entry that the user may see. Raises Unknown.
+
+    A user who may see a project may also see the entries of its roles.
+    """
     wanted = EntryQuery(ids=frozenset({number}))
     role = next(
         iter(
@@ -93,13 +96,16 @@ def _find_entry(reader: Reader, asker: Asker, number: int) -> Entry:
         raise Unknown(
             f"there is no entry {number}, or you may not see it",
             field="entry",
-            remedy="the number is the one that the command printed, or in the column ENTRY of: fairbank statement",
+            remedy="the number is printed by the command that made it, and in the column ENTRY of:"
+            " fairbank statement",
         )
     return found[0]
 
 
 def _allocations_of(reader: Reader, entry: Entry) -> list[Allocation]:
-    """The allocations that undoing it touches: its own, and the other of a transfer."""
+    """Return the allocations that the undo touches: the entry's, and the other one of a
+    transfer.
+    """
     other = facts_of(entry)["to"] if entry.kind is Kind.TRANSFER_OUT else entry.book
     return reader.allocations(
         AllocationQuery(ids=frozenset({entry.book, other} - {OFFICE})), Page(2)

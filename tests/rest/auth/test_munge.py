@@ -203,10 +203,14 @@ def test_many_threads_get_each_their_own(munge: Munge) -> None:
 
 def test_importing_is_cheap_and_loads_nothing() -> None:
     """The everyday command comes through here."""
-    heavy = "{'asyncio', 'dataclasses', 'inspect', 'litestar', 'logging', 'msgspec', 'pathlib', 'ssl', 'subprocess', 'uvicorn'}"
+    heavy = (
+        "{'asyncio', 'dataclasses', 'inspect', 'litestar', 'logging', 'msgspec', 'pathlib', 'ssl',"
+        " 'subprocess', 'uvicorn'}"
+    )
     program = (
-        "import sys; bare = set(sys.modules); import fairbank.rest.auth.credentials\n"
-        f"print(sorted({heavy} & (set(sys.modules) - bare)), 'libmunge' in open('/proc/self/maps').read())"
+        "import sys; bare = set(sys.modules); import"
+        f" fairbank.rest.auth.credentials\nprint(sorted({heavy} & (set(sys.modules) - bare)),"
+        " 'libmunge' in open('/proc/self/maps').read())"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -59,8 +59,9 @@ def test_whatever_can_be_signed_has_its_own_statement(
 
 
 def test_the_statement_is_what_the_manual_says() -> None:
-    assert statement(BoundRequest.of("POST", "/job?page=2", b"", BANK), NONCE) == (
-        b"fairbank request 1\nPOST\n/job?page=2\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
+    assert (
+        statement(BoundRequest.of("POST", "/job?page=2", b"", BANK), NONCE) == b"fairbank request"
+        b" 1\nPOST\n/job?page=2\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
         b"bank.example.org\n\n\n0f1e2d3c4b5a69788796a5b4c3d2e1f0"
     )
     assert statement(

@@ -210,7 +210,7 @@ def test_a_body_that_is_answered_before_it_is_read() -> None:
 
 
 def test_nobody_there() -> None:
-    with pytest.raises(Unreachable, match="nobody answers at unix:/nowhere/bank.sock") as told:
+    with pytest.raises(Unreachable, match="no bank answers at unix:/nowhere/bank.sock") as told:
         Client(Address("unix", "/nowhere/bank.sock")).get("/health")
     assert exit_code(told.value) == 6
     assert "fairbank serve" in str(told.value.remedy)

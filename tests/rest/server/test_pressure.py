@@ -37,12 +37,14 @@ def test_a_full_counter_sends_away_at_once_and_says_when_to_come_back(store: Slu
                 "the first to be let in",
             )
             wait_until(
-                lambda: world.context.services.counter.waiting == 0, "the first to be taken up"
+                lambda: world.context.services.write_queue.waiting == 0, "the first to be taken up"
             )
             second = others.submit(
                 world.ask, "POST", "/job/bulk", AGENT, json={"reports": [report(2), report(3)]}
             )
-            wait_until(lambda: world.context.services.counter.waiting == 2, "the second to wait")
+            wait_until(
+                lambda: world.context.services.write_queue.waiting == 2, "the second to wait"
+            )
             third = world.ask("POST", "/job", AGENT, json=report(4))
         assert (third.status_code, third.headers["retry-after"]) == (503, "1")
         assert third.json()["remedy"] == "try again in 1 s; the request was not carried out"
@@ -165,4 +167,4 @@ def test_the_counter_goes_on_when_somebody_cannot_be_told(caplog: pytest.LogCapt
     counter.submit([_note("one")], gone)
     assert len(counter.apply([_note("two")])) == 1
     counter.close()
-    assert "an answer reached nobody" in caplog.text
+    assert "the result of a batch could not be delivered" in caplog.text

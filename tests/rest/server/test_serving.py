@@ -103,7 +103,10 @@ def test_who_sends_no_more_is_answered(folder: Path, more: str) -> None:
     with served(folder) as server:
         with_credit(server)
         bodies = [json.dumps(hold(number)) for number in (1, 2)]
-        head = f"POST /job HTTP/1.1\r\nHost: bank\r\n{more}Content-Type: application/json\r\nContent-Length: "
+        head = (
+            f"POST /job HTTP/1.1\r\nHost: bank\r\n{more}Content-Type:"
+            " application/json\r\nContent-Length: "
+        )
         said = told(server, "".join(f"{head}{len(body)}\r\n\r\n{body}" for body in bodies).encode())
         assert said.count(b"HTTP/1.1 201 Created") == 2
         assert len(server.unix.get("/job").json()["data"]) == 2
@@ -198,7 +201,8 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(folder: Path)
         with socket.socket(socket.AF_UNIX) as rude:
             rude.connect(str(server.socket))
             rude.sendall(
-                b"POST /job HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
+                b"POST /job HTTP/1.1\r\nhost: x\r\ncontent-type:"
+                b" application/json\r\ncontent-length: 100\r\n\r\n{"
             )
         wait_until(
             lambda: server.unix.get("/metrics").text.count('route="/job"') > 0,

@@ -67,9 +67,7 @@ class Context(Terminal):
         answer = self.client.get(path, query)
         if "data" not in answer:
             raise Unreachable(
-                f"what answers at {self.settings.address} is not a bank",
-                field="server",
-                remedy=CHECK,
+                f"the server at {self.settings.address} is not a bank", field="server", remedy=CHECK
             )
         self.as_of = answer.get("as_of") or self.as_of
         return answer

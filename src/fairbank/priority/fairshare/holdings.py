@@ -74,7 +74,7 @@ def read_holdings(text: str) -> NodeHoldings:
         told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), HoldingsFile)
     except tomllib.TOMLDecodeError as bad:
         raise Malformed(
-            f"this is not TOML: {bad}", field="file", remedy="mend the line named"
+            f"this is not TOML: {bad}", field="file", remedy="fix the line named"
         ) from bad
     except msgspec.ValidationError as bad:
         raise describe_invalid_setting(bad, HoldingsFile, PAGE) from bad

@@ -213,7 +213,7 @@ class Authenticator:
         )
         if asker.acting_as is not None:
             note = Note(details=f"acted as user {uid}: {method} {path[:200]}")
-            self._services.counter.apply(
+            self._services.write_queue.apply(
                 [Asked(note, self._services.clock.now(), asker.actor, asker.acting_as)]
             )
         return asker

@@ -108,8 +108,10 @@ def statement(request: BoundRequest, nonce: str) -> bytes:
             raise Malformed(
                 f"the {name} {line[:64]!r} cannot be signed",
                 field=name,
-                remedy=f"at most {length_max} characters, printable ASCII without blanks; "
-                "percent-encode the rest",
+                remedy=(
+                    f"at most {length_max} characters, printable ASCII without blanks; "
+                    "percent-encode the rest"
+                ),
             )
     return "\n".join(lines).encode("ascii")
 

@@ -1,4 +1,4 @@
-"""MUNGE through libmunge: creation and decoding of credentials. `credentials` binds one to a request.
+"""Creation and decoding of MUNGE credentials through libmunge.
 
 The library is loaded on first use, so that commands which do not need it start fast.
 """
@@ -122,7 +122,7 @@ class Munge:
 
     @contextmanager
     def _context(self, lib: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
-        """Create a context for one call: contexts are not thread-safe, and decoding changes them."""
+        """Create a context for one call. They are not thread-safe, and decoding changes them."""
         context = ctypes.c_void_p(lib.munge_ctx_create())
         if not context.value:
             raise Unreachable("libmunge has no memory left", remedy="free memory on this host")

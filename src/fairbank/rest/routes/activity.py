@@ -1,4 +1,4 @@
-"""Movements of credit in HADM's terms (its schemas 3 to 5): activity, credits, predebits, debits."""
+"""Activity, credits, predebits and debits in HADM's terms (its schemas 3 to 5)."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def list_activity(
 ) -> ListResponse[ActivityRow]:
     """List entries that move credit.
 
-    `project`, `gid`, `gname` and `account` select the project that a run was for, whoever paid;
-    for other entries, the project of the allocation. `allocation` selects the one whose credit
-    moved.
+    `project`, `gid`, `gname` and `account` select the project that a run was for, also if another
+    one paid; for other entries, the project of the allocation. `allocation` selects the one whose
+    credit moved.
     """
     query = replace(chosen, kinds=frozenset(EFFECTS))
     entries, next_ = split_page(

@@ -94,7 +94,7 @@ def list_balances(
     if chosen.at_any_time and not every:
         chosen = chosen._replace(state=Standing.ACTIVE)
     allocations, next_ = _find(request, page, chosen)
-    now, directory = request.services.clock.now(), request.services.directory
+    now, directory = request.services.clock.now(), request.services.project_cache
     rows = [
         balance_row(allocation, directory.by_id(allocation.project), now)
         for allocation in allocations
@@ -118,7 +118,7 @@ def _find(
 
 def _row(request: ApiRequest, allocation: Allocation) -> AllocationRow:
     services = request.services
-    project = services.directory.by_id(allocation.project)
+    project = services.project_cache.by_id(allocation.project)
     return allocation_row(allocation, project, services.clock.now())
 
 

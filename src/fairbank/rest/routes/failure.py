@@ -57,7 +57,7 @@ def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRo
 def _account(request: ApiRequest, refusal: Refusal) -> str | None:
     if not refusal.project:
         return refusal.account
-    return request.services.directory.by_id(refusal.project).account
+    return request.services.project_cache.by_id(refusal.project).account
 
 
 ROUTES = (list_failures, show_failure)

@@ -198,10 +198,10 @@ def list_jobs(
 ) -> ListResponse[JobRow]:
     """List runs of the user, of the user's projects, and those that allocations of these pay for.
 
-    `project`, `gid`, `gname` and `account` select the project that a run was for, whoever paid:
-    runs of a child project are not among those of its parent. `allocation` selects the one that
-    pays, of the project or of a parent that shares it; `resource`, `category` and `active-at`
-    select by that allocation. `since` and `until` select by the start of the run.
+    `project`, `gid`, `gname` and `account` select the project that a run was for, also if another
+    one paid: runs of a child project are not among those of its parent. `allocation` selects the
+    one that pays, of the project or of a parent that shares it; `resource`, `category` and
+    `active-at` select by that allocation. `since` and `until` select by the start of the run.
     """
     query = RunQuery(
         **chosen._asdict(),
@@ -222,7 +222,7 @@ def show_job(request: ApiRequest, job: Number) -> ItemResponse[JobRow]:
 
 
 def _row(request: ApiRequest, run: RunRecord) -> JobRow:
-    return job_row(run, request.services.directory.by_id(run.project).account)
+    return job_row(run, request.services.project_cache.by_id(run.project).account)
 
 
 @write_route(post, "/job/{job:int}/refund", responses=GRANTED_BEFORE)

@@ -90,7 +90,7 @@ def _project(request: ApiRequest, data: NewAllocation) -> int:
     if data.project is not None:
         return data.project
     account = ids.name(data.account or "", field="account")
-    project = request.services.directory.by_account(account)
+    project = request.services.project_cache.by_account(account)
     if project is None:
         raise Unknown(
             f"there is no project with the account {data.account}",

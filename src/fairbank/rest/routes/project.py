@@ -96,7 +96,7 @@ def enter_project(
         key=checked_key(key),
     )
     done = done_of(request.services.projects.create(request.asker, wish))
-    row = project_row(request.services.directory.by_id(done.project or 0))
+    row = project_row(request.services.project_cache.by_id(done.project or 0))
     entered = EnteredProject(**structs.asdict(row), entry=done.entry or None)
     return Response(
         item_response("project", request.services.clock, entered),

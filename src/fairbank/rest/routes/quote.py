@@ -25,9 +25,11 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
     """
     account, service = ids.name(data.account, field="account"), request.services.quotes
     job = JobRequest(
-        cluster=service.only_cluster()
-        if data.cluster is None
-        else ids.name(data.cluster, field="cluster"),
+        cluster=(
+            service.only_cluster()
+            if data.cluster is None
+            else ids.name(data.cluster, field="cluster")
+        ),
         partition=ids.name(data.partition, field="partition"),
         counts=parse_job_tres(data.tres),
         limit_seconds=_limit_seconds(data.time_limit),

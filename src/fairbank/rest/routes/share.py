@@ -87,7 +87,7 @@ def record_shares(request: ApiRequest, data: JSONBody[NewShares]) -> ItemRespons
         )
     records = share_records(data, at)
     kept = request.services.shares.record(request.asker, data.cluster, records)
-    row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, there=len(records) - kept)
+    row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, present=len(records) - kept)
     return item_response("shares-kept", request.services.clock, row)
 
 

@@ -63,7 +63,7 @@ def show_statement(
     entries, next_ = split_page(page.limit, statement.entries, lambda entry: entry.seq)
     runs = request.runs_by_id(entry.run for entry in entries)
     opening = Sums() if statement.opening is None else sums(statement.opening)
-    project = services.directory.by_id(statement.allocation.project)
+    project = services.project_cache.by_id(statement.allocation.project)
     data = StatementPage(
         allocation=allocation_row(statement.allocation, project, services.clock.now()),
         opening=opening,
@@ -132,7 +132,7 @@ def undo_entry(
     role are set to those before, unless they changed again since. Requires the permission for the
     opposite request.
     """
-    outcome = request.services.undoing.undo(
+    outcome = request.services.undo.undo(
         request.asker, entry, ids.reason(data.comment), checked_key(key)
     )
     return created_response(outcome, request.services.clock)

@@ -55,7 +55,8 @@ def show_usage(
 ) -> ListResponse[UsageRow]:
     """Return sums over finished runs, in groups. `since` and `until` select by the end of a run.
 
-    `project`, `gid`, `gname` and `account` select the project that a run was for, whoever paid.
+    `project`, `gid`, `gname` and `account` select the project that a run was for, also if
+    another one paid.
     `allocation` selects the one that paid, `resource` its resource.
     """
     group_by = UsageBy(by)

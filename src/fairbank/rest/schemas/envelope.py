@@ -157,11 +157,13 @@ def refusal_details(refusal: Refusal, known: Help) -> RefusalDetails:
         run=refusal.run,
         entry=refusal.entry,
         remedies=list(remedies(refusal, known)),
-        resolution=RunResolution(
-            state=resolution.state.value,
-            outcome=resolution.outcome,
-            elapsed=resolution.elapsed_seconds,
-        )
-        if resolution and resolution.state is not RunState.HELD
-        else None,
+        resolution=(
+            RunResolution(
+                state=resolution.state.value,
+                outcome=resolution.outcome,
+                elapsed=resolution.elapsed_seconds,
+            )
+            if resolution and resolution.state is not RunState.HELD
+            else None
+        ),
     )

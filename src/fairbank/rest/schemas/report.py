@@ -56,7 +56,8 @@ Billing = Annotated[
 ]
 Key = Annotated[str, Meta(max_length=128, extra_json_schema={"pattern": "^[!-~]+$"})]
 _CLOCK_STEP_SECONDS = 3_600
-"""Tolerance between the times of a run: schedulers measure its duration, and clocks get corrected."""
+"""Tolerance between the times of a run. Schedulers measure its duration, and clocks get
+corrected."""
 
 _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
@@ -187,8 +188,10 @@ def _check_times(body: AnyReport) -> None:
         raise Malformed(
             f"the run starts {body.submitted - body.start} s before it was submitted",
             field="submitted",
-            remedy="send submitted and start in seconds since 1970, in that order; "
-            f"up to {_CLOCK_STEP_SECONDS} s are allowed for clock corrections",
+            remedy=(
+                "send submitted and start in seconds since 1970, in that order; "
+                f"up to {_CLOCK_STEP_SECONDS} s are allowed for clock corrections"
+            ),
         )
 
 

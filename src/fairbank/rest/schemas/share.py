@@ -20,7 +20,7 @@ NotNegative = Annotated[float, Meta(ge=0)]
 
 
 class NewShare(Body, frozen=True, kw_only=True):
-    """Fair-share values of an association: an account, or a user in it. See the response for units."""
+    """Fair-share values of an association: an account, or a user in it. Units: see the response."""
 
     account: Name
     user: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
@@ -64,12 +64,12 @@ class ShareDay(Struct, frozen=True, kw_only=True):
 
 
 class SharesKept(Struct, frozen=True, kw_only=True):
-    """Number of values stored (or, in a dry run, to store), and of those present for that day."""
+    """Number of values stored (in a dry run, to store), and of those present for that day."""
 
     cluster: str
     day: str
     kept: int
-    there: int
+    present: int
 
 
 def share_day(record: ShareRecord) -> ShareDay:

@@ -70,7 +70,8 @@ def parse_error(error: BaseException | None, before: Iterable[tuple[bytes, bytes
 _LENGTH_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 _UNANNOUNCED_BODY = _malformed(
     "there is data after the request, which announced no body",
-    "announce a body by Content-Length, or Transfer-Encoding: chunked; or send nothing after the request",
+    "announce a body by Content-Length, or Transfer-Encoding: chunked; or send nothing after the"
+    " request",
     "Content-Length",
 )
 _LONGER_BODY = _malformed(

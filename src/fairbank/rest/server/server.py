@@ -55,7 +55,7 @@ def serve(
         tune_gc()
         app = with_middleware(create_app(context), context)
         config = server_config(cast("Any", app), connections_max=_connections_max())
-        queue = context.services.counter
+        queue = context.services.write_queue
         uvloop.run(_Server(config, unix, queue, ready).serve(listeners))
         if queue.failure is not None:
             raise queue.failure

@@ -1,4 +1,6 @@
-"""Who may do what: one table, default no. What an asker cannot see does not exist for them (404, not 403)."""
+"""Permissions: one table, denied by default. A user gets 404, not 403, for what they may not
+see.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from fairbank.service.access.identity import Asker
 
 
 class Action(Enum):
-    """The operations that change something, or show what members may not see."""
+    """Operations that change something, or show what members may not see."""
 
     CREATE_PROJECT = "enter projects"
     AMEND_PROJECT = "change or remove projects"
@@ -27,7 +29,8 @@ class Action(Enum):
     MANAGE_TOKENS = "manage other people's tokens"
 
 
-# Project roles that may do it in their own project. Superusers may do everything; admins see everything and do nothing.
+# Project roles that may do it in their own project. Superusers may do everything; admins may see
+# everything and change nothing.
 ALLOWED_TO_ROLES: Mapping[Action, frozenset[Role]] = {
     Action.SET_MEMBER: frozenset({Role.PI, Role.COORDINATOR}),
     Action.SET_CAP: frozenset({Role.PI, Role.COORDINATOR}),
@@ -37,7 +40,7 @@ ALLOWED_TO_ADMINS = frozenset({Action.AUDIT})
 
 
 def is_allowed(asker: Asker, what: Action, project: int | None = None) -> bool:
-    """Whether `asker` may do `what`, in `project` where it concerns one."""
+    """Return True if a user may do this, in a project if one is given."""
     if _lacks_scope(asker, what):
         return False
     if asker.superuser or (asker.admin and what in ALLOWED_TO_ADMINS):
@@ -47,7 +50,7 @@ def is_allowed(asker: Asker, what: Action, project: int | None = None) -> bool:
 
 
 def check_allowed(asker: Asker, what: Action, project: int | None = None) -> None:
-    """Raises Forbidden unless `asker` may."""
+    """Raise Forbidden unless a user may do this, in a project if one is given."""
     if not is_allowed(asker, what, project):
         who = sorted(role.value for role in ALLOWED_TO_ROLES.get(what, ()))
         who = [*who, *(["admin"] if what in ALLOWED_TO_ADMINS else []), "superuser"]
@@ -59,12 +62,14 @@ def check_allowed(asker: Asker, what: Action, project: int | None = None) -> Non
 
 
 def _lacks_scope(asker: Asker, what: Action) -> bool:
-    """Whether the token that was shown is only for reading, and this is more."""
+    """Return True if the token allows only reading and the action needs more."""
     return what is not Action.AUDIT and "write" not in asker.scopes
 
 
 def check_cluster(asker: Asker, cluster: str, what: str = "report runs") -> None:
-    """Raises Forbidden unless `asker` speaks for `cluster`; `what` is what only they may do of it."""
+    """Raise Forbidden unless a user may report for a cluster; `what` names the action in the
+    message.
+    """
     if cluster in asker.clusters or (asker.superuser and "write" in asker.scopes):
         return
     raise Forbidden(

@@ -1,6 +1,6 @@
-"""Tokens on their way back from a backup: a restore must not revive what was revoked since.
+"""Tokens of a backup. A restore must not make tokens valid that were revoked since the backup.
 
-Where it replaces a store, the tokens revoked there stay revoked, and an entry more says so.
+Tokens that are revoked in the store that is replaced stay revoked, and one more entry records it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairbank.store.contract import RestoreTarget
 
 
 class RestoredTokens:
-    """Sees the entries and the office's head of a backup pass by, then fills in the tokens."""
+    """Filter for the entries, the registry head and the tokens of a backup."""
 
     def __init__(self, filling: RestoreTarget, at: Instant) -> None:
         self._filling, self._at = filling, at
@@ -28,17 +28,17 @@ class RestoredTokens:
         self._last_entry = 0
 
     def entries(self, rows: Sequence[Entry]) -> None:
-        """Fill in entries."""
+        """Restore entries."""
         self._last_entry = max([self._last_entry, *(each.id for each in rows)])
         self._filling.entries(rows)
 
     def office(self, head: Office) -> None:
-        """Fill in the head of the office's book."""
+        """Restore the head of the registry."""
         self._office = head
         self._filling.office(head)
 
     def tokens(self, rows: Sequence[Token]) -> None:
-        """Fill in tokens, and what the journal must say of them; all entries are there by now."""
+        """Restore tokens, and record those that stay revoked. All entries are restored before."""
         kept = [self._as_last_known(each) for each in rows]
         changed = [new for new, old in zip(kept, rows, strict=True) if new != old]
         work = WorkingSet(office=self._office, entry_ids=count(self._last_entry + 1))

@@ -50,9 +50,9 @@ def grant(bank: Ledger, demand: CreditDemand, plan: ReplayPlan) -> ReplayPayers:
         for user in sorted(demand.members[each])
     ]
     openings = [
-        wish
+        request
         for fund in sorted(demand.seconds)
-        for wish in _openings(projects[fund.payer], fund, demand, plan)
+        for request in _openings(projects[fund.payer], fund, demand, plan)
     ]
     _ask(bank, demand, plan, [*members, *openings])
     return ReplayPayers(projects, {projects[each]: name for each, name in names.items()})
@@ -82,11 +82,15 @@ def _openings(project: int, fund: Fund, demand: CreditDemand, plan: ReplayPlan) 
             )
 
 
-def _ask(bank: Ledger, demand: CreditDemand, plan: ReplayPlan, wishes: list[Request]) -> list[Done]:
+def _ask(
+    bank: Ledger, demand: CreditDemand, plan: ReplayPlan, requests: list[Request]
+) -> list[Done]:
     """Raises Trouble when any is refused."""
     return [
         _granted(outcome)
-        for outcome in bank.apply([Asked(wish, demand.begin, plan.actor) for wish in wishes])
+        for outcome in bank.apply(
+            [Asked(request, demand.begin, plan.actor) for request in requests]
+        )
     ]
 
 

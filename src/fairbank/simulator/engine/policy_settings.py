@@ -91,7 +91,7 @@ def policy_of(name: str, text: bytes) -> SimulationPolicy:
         settings = msgspec.convert(said, PolicySettings)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise Malformed(
-            f"this is not TOML: {bad}", field="policy", remedy="mend the line named"
+            f"this is not TOML: {bad}", field="policy", remedy="fix the line named"
         ) from bad
     except msgspec.ValidationError as bad:
         raise describe_invalid_setting(bad, PolicySettings, PAGE) from bad

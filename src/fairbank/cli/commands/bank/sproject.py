@@ -108,7 +108,7 @@ def _add_filters(parser: Parser) -> None:
     parser.add_argument(
         "-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number"
     )
-    parser.add_argument("-A", "--account", metavar="NAME", help="only of this Slurm account")
+    parser.add_argument("-A", "--account", metavar="PROJECT", help="only of this Slurm account")
     parser.add_argument(
         "--sort", metavar="COL[,-COL]", help="by these columns; with - the largest first"
     )
