@@ -74,7 +74,7 @@ def socket_of(cluster: Cluster) -> Path:
 
 
 def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
-    """Return settings with which slurmctld asks. `changes` are our parameters without their prefix."""
+    """Return settings with which slurmctld asks; `changes` are parameters without prefix."""
     ours = {
         "socket": str(socket_of(cluster)),
         "patience": str(PATIENCE),

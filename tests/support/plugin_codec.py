@@ -1,4 +1,4 @@
-"""Codec of the plug-in's side of the protocol, as an oracle for the C code and for test plug-ins."""
+"""Codec of the plug-in's side of the protocol, an oracle for the C code."""
 
 from __future__ import annotations
 

@@ -254,7 +254,7 @@ class Engine:
             self._carry_out(effect, event, cause, known)
 
     def _carry_out(self, effect: F, event: E, cause: Occurrence, known: KnownRun | None) -> None:
-        """Carry out an effect. Most need a message, some a report: the events of their rows have it."""
+        """Carry out an effect: most need a message, some a report, which their events have."""
         flow, message, report = self.flow, cause.message, cause.report
         receipt = cause.receipt
         match effect:

@@ -32,6 +32,6 @@ def no_time_limit(action: Action) -> Verdict:
 
 
 def deferred(text: str, *, batch: bool) -> Verdict:
-    """Return the refusal of a job that may start later; a batch job is then tried again by itself."""
+    """Return the refusal of a job that may start later; Slurm tries a batch job again."""
     retry = "the job is tried again by itself when it can" if batch else "try again later"
     return Verdict(action="hold", reason=BANK_DOWN, text=one_line(f"{text}; {retry}"))

@@ -1,7 +1,7 @@
 """Encoding and decoding of the frames between the PrEp plug-in and the agent.
 
-docs/decisions/0012 has the grammar: a frame is four bytes of length and a body; a body is a word for
-its kind, then `key=value` lines in any order, each key once.
+docs/decisions/0012 has the grammar: a frame is four bytes of length and a body; a body is a word
+for its kind, then `key=value` lines in any order, each key once.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ class Fields:
 class UnreadableFrame(msgspec.Struct, frozen=True, kw_only=True):
     """Frame with a number whose body cannot be decoded.
 
-    `kind` is a word of the protocol or `other`; for a prolog the plug-in waits for a verdict. `partition` and `batch` are empty and False where
-    they cannot be read. `why` is the error.
+    `kind` is a word of the protocol or `other`; for a prolog the plug-in waits for a verdict.
+    `partition` and `batch` are empty and False where they cannot be read. `why` is the error.
     """
 
     number: int
