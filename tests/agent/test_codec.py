@@ -36,7 +36,7 @@ from fairbank.agent.protocol.messages import (
     Welcome,
 )
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from tests.support.plugin_codec import decode_agent_message, encode_plugin_message
 
 counts = st.integers(0, 2**53 - 1)
@@ -142,7 +142,7 @@ def test_noise_is_refused_with_a_remedy(noise: bytes) -> None:
     for decode in (decode_plugin_message, decode_agent_message):
         try:
             decode(noise)
-        except Malformed as error:
+        except InvalidInput as error:
             assert error.remedy in REMEDIES
 
 
@@ -152,7 +152,7 @@ def test_changed_byte_is_refused_or_another_value(message: FromPlugin, data: st.
     changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
     try:
         decode_plugin_message(bytes(changed))
-    except Malformed as error:
+    except InvalidInput as error:
         assert re.fullmatch(r"[ -~\u00a0-\U0010ffff]{10,300}", error.message)
 
 
@@ -180,12 +180,12 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 def test_bad_answer_is_refused(wrong: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(InvalidInput):
         decode_agent_message(wrong)
 
 
 def test_long_frame_is_refused_by_its_header() -> None:
-    with pytest.raises(Malformed, match="4294967295 bytes"):
+    with pytest.raises(InvalidInput, match="4294967295 bytes"):
         split_frames(b"\xff\xff\xff\xff")
 
 

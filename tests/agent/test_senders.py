@@ -17,7 +17,7 @@ from fairbank.agent.reports.bank_status import (
     resize_pool,
     retry_pause,
 )
-from fairbank.core.errors import Busy, Forbidden, Malformed, Trouble, Unreachable
+from fairbank.core.errors import Busy, FairbankError, Forbidden, InvalidInput, Unavailable
 
 
 def test_the_pool_grows_while_letters_wait_and_shrinks_when_idle() -> None:
@@ -55,8 +55,8 @@ def test_pauses_grow_to_a_limit() -> None:
 
 def test_a_bank_is_back_when_it_has_answered_for_a_while() -> None:
     bank = BankStatus(0.0)
-    assert bank.record_failure(Unreachable("x"), 10.0)
-    assert not bank.record_failure(Unreachable("x"), 11.0)
+    assert bank.record_failure(Unavailable("x"), 10.0)
+    assert not bank.record_failure(Unavailable("x"), 11.0)
     assert (bank.down_since, bank.retry_at) == (10.0, 11.0 + retry_pause(2))
     assert bank.record_success(20.0)
     assert not bank.is_stable(20.0)
@@ -66,18 +66,18 @@ def test_a_bank_is_back_when_it_has_answered_for_a_while() -> None:
 @pytest.mark.parametrize(
     ("trouble", "size", "tried", "then"),
     [
-        (Unreachable("x"), 1_000, 99, "retry"),
+        (Unavailable("x"), 1_000, 99, "retry"),
         (Busy("x"), 1, 99, "retry"),
         (Forbidden("x"), 1, 99, "retry"),
-        (Malformed("x"), 2, 1, "split"),
-        (Malformed("x"), 1, 1, "drop"),
-        (Trouble("a bug"), 1_000, 1, "retry"),
-        (Trouble("a bug"), 1_000, 3, "split"),
-        (Trouble("a bug"), 1, 3, "retry"),
-        (Trouble("a bug"), 1, 6, "drop"),
+        (InvalidInput("x"), 2, 1, "split"),
+        (InvalidInput("x"), 1, 1, "drop"),
+        (FairbankError("a bug"), 1_000, 1, "retry"),
+        (FairbankError("a bug"), 1_000, 3, "split"),
+        (FairbankError("a bug"), 1, 3, "retry"),
+        (FairbankError("a bug"), 1, 6, "drop"),
     ],
 )
 def test_what_a_failed_request_means_for_its_letters(
-    trouble: Trouble, size: int, tried: int, then: str
+    trouble: FairbankError, size: int, tried: int, then: str
 ) -> None:
     assert after_failure(trouble, size, tried) is then

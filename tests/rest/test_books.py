@@ -95,7 +95,7 @@ def test_comments_are_shown_where_hadm_has_them(world: World) -> None:
         None,
     ]
     assert [each["comments"] for each in data(world, "/failure?account=chem&limit=2")] == [
-        "there is too little left",
+        "not enough credit",
         "for the paper",
     ]
 

@@ -28,7 +28,7 @@ from fairbank.agent.protocol.messages import (
     Verdict,
     Welcome,
 )
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 _ACTIONS: tuple[Action, ...] = get_args(Action)
 _WORD = re.compile(r"[A-Za-z0-9_:.-]*", re.ASCII)
@@ -36,7 +36,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def decode_agent_message(body: bytes) -> FromAgent:
-    """Return the agent's message in a body. Raises Malformed with the key for anything else."""
+    """Return the agent's message in a body. Raises InvalidInput with the key for anything else."""
     word, fields = read_fields(body)
     message: FromAgent
     if word == "hello":
@@ -60,25 +60,25 @@ def decode_action(word: str) -> Action:
     for action in _ACTIONS:
         if action == word:
             return action
-    raise Malformed(f"{word[:40]!r} is no verdict", field="action", remedy=", ".join(_ACTIONS))
+    raise InvalidInput(f"{word[:40]!r} is no verdict", field="action", remedy=", ".join(_ACTIONS))
 
 
 def check_reason(text: str) -> str:
-    """Return the text if a verdict can carry it as its reason, or raise Malformed."""
+    """Return the text if a verdict can carry it as its reason, or raise InvalidInput."""
     if not _WORD.fullmatch(text):
         raise _unfit(text, "reason", REASON_MAX)
     return check_text(text, "reason", REASON_MAX)
 
 
 def check_text(text: str, field: str = "text", max_bytes: int = TEXT_MAX) -> str:
-    """Return the text if a verdict can carry it, or raise Malformed."""
+    """Return the text if a verdict can carry it, or raise InvalidInput."""
     if len(text.encode("utf-8", "replace")) > max_bytes or _CONTROL.search(text):
         raise _unfit(text, field, max_bytes)
     return text
 
 
-def _unfit(text: str, field: str, max_bytes: int) -> Malformed:
-    return Malformed(
+def _unfit(text: str, field: str, max_bytes: int) -> InvalidInput:
+    return InvalidInput(
         f"{text[:40]!r} is no {field} for a verdict",
         field=field,
         remedy=f"one line of at most {max_bytes} bytes",
@@ -86,7 +86,7 @@ def _unfit(text: str, field: str, max_bytes: int) -> Malformed:
 
 
 def encode_plugin_message(message: FromPlugin) -> bytes:
-    """Return the frame of a message of the plug-in. Raises Malformed if it does not fit."""
+    """Return the frame of a message of the plug-in. Raises InvalidInput if it does not fit."""
     if isinstance(message, Greeting):
         encoded = frame("hello", msgspec.structs.asdict(message))
     else:
@@ -94,7 +94,7 @@ def encode_plugin_message(message: FromPlugin) -> bytes:
         given = {key: value for key, value in fields.items() if value is not None}
         encoded = frame(WORDS[type(message)], given)
     if len(encoded) > HEADER + BODY_MAX:
-        raise Malformed(f"a frame of {len(encoded)} bytes", field="frame")
+        raise InvalidInput(f"a frame of {len(encoded)} bytes", field="frame")
     return encoded
 
 

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from fairbank.agent.settings import read_agent_settings, settings_file
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.rest.client import Client, parse_address
 
 HEADER_MAX = 8_192
@@ -21,13 +21,13 @@ Page = Callable[[], tuple[str, bytes]]  # returns a content type and a body
 def agent_status(config: str | None) -> dict[str, Any]:
     """Return the status of the running agent with these settings (None: the default file).
 
-    Raises Unreachable if no agent answers.
+    Raises Unavailable if no agent answers.
     """
     path = read_agent_settings(settings_file(config)).control.socket
     try:
         return Client(parse_address(f"unix:{path}")).get("/status")
-    except Unreachable as error:
-        raise Unreachable(
+    except Unavailable as error:
+        raise Unavailable(
             f"no agent answers at {path}",
             field="control.socket",
             remedy="start it with: fairbank agent; or name its settings: --config",
@@ -64,10 +64,10 @@ def _response(header: bytes, pages: Mapping[str, Page]) -> bytes:
     path = rest.partition(b" ")[0].partition(b"?")[0].decode("ascii", "replace")
     if method not in (b"GET", b"HEAD"):
         status = HTTPStatus.METHOD_NOT_ALLOWED
-        page = as_json({"title": "malformed", "detail": "only GET is allowed here"})
+        page = as_json({"title": "invalid input", "detail": "only GET is allowed here"})
     elif path not in pages:
         status = HTTPStatus.NOT_FOUND
-        page = as_json({"title": "unknown", "detail": f"the pages are {', '.join(pages)}"})
+        page = as_json({"title": "not found", "detail": f"the pages are {', '.join(pages)}"})
     else:
         status, page = HTTPStatus.OK, pages[path]()
     content_type, body = page

@@ -28,7 +28,7 @@ from fairbank.agent.reports.bank_probe import BankProbe
 from fairbank.agent.reports.report import PendingReport
 from fairbank.agent.reports.results import send_reports
 from fairbank.agent.settings import AgentSettings
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.server.unix_socket import bind_unix
 
@@ -67,7 +67,7 @@ class Agent:
             jobs: periodic jobs of the scheduler by their names in the status.
 
         Raises:
-            Trouble: the outbox or the credentials for the bank cannot be used.
+            FairbankError: the outbox or the credentials for the bank cannot be used.
         """
         self._settings, self._jobs = settings, jobs or {}
         self._clock_offset = time.time() - time.monotonic()
@@ -153,7 +153,7 @@ class Agent:
             except OSError as error:
                 text = f"cannot listen on port {port}: {error.strerror}"
                 remedy = "choose another port"
-                raise Trouble(text, field="control.port", remedy=remedy) from error
+                raise FairbankError(text, field="control.port", remedy=remedy) from error
             servers.append(tcp)
         for server in servers:
             stack.callback(server.close)
@@ -268,7 +268,7 @@ class Agent:
         bodies = [report.body for report in batch]
         results = await loop.run_in_executor(self._senders, send_reports, self._client, bodies)
         now = time.monotonic()
-        if isinstance(results, Trouble):
+        if isinstance(results, FairbankError):
             self.engine.handle_failure(batch, results, now)
         else:
             self.engine.handle_results(batch, results, now)

@@ -42,7 +42,7 @@ from fairbank.agent.reports.results import UNBILLABLE_REASON, ReportResult, Resu
 from fairbank.agent.run_events import Occurrence
 from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions, replies_to
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
-from fairbank.core.errors import Forbidden, Trouble
+from fairbank.core.errors import FairbankError, Forbidden
 
 _log = logging.getLogger(__name__)
 S = AgentRunState
@@ -148,7 +148,7 @@ class Engine:
             error = Forbidden(forbidden[0][1].text, field="cluster")
             self._retry([report for report, _ in forbidden], error, now)
 
-    def handle_failure(self, batch: list[PendingReport], error: Trouble, now: float) -> None:
+    def handle_failure(self, batch: list[PendingReport], error: FairbankError, now: float) -> None:
         """Handle a request that failed as a whole.
 
         Args:
@@ -171,7 +171,7 @@ class Engine:
                 result = ReportResult(ResultKind.UNBILLABLE, UNBILLABLE_REASON, error.message)
                 self._handle_result(first, result, now)
 
-    def _retry(self, reports: list[PendingReport], error: Trouble, now: float) -> None:
+    def _retry(self, reports: list[PendingReport], error: FairbankError, now: float) -> None:
         if self.flow.bank.record_failure(error, now):
             _log.warning("%s; %s", error.message, error.remedy or "the agent retries by itself")
         self.counts["request_errors", error.title] += 1

@@ -22,7 +22,7 @@ from fairbank.agent.protocol.messages import Verdict
 from fairbank.agent.reports.report import PendingReport, ReportKind
 from fairbank.agent.run_memory import KnownRun, OutboxChanges
 from fairbank.agent.run_states import AgentRunState
-from fairbank.core.errors import Conflict, Corrupt, Forbidden, Trouble
+from fairbank.core.errors import Conflict, Corrupt, FairbankError, Forbidden
 
 T = TypeVar("T")
 
@@ -297,9 +297,9 @@ def _run_row(known: KnownRun) -> tuple[object, ...]:
     return (known.state.value, known.limit, *parts)
 
 
-def _cannot_open(path: Path, error: Exception) -> Trouble:
+def _cannot_open(path: Path, error: Exception) -> FairbankError:
     is_operational = isinstance(error, sqlite3.OperationalError)
-    kind: type[Trouble] = Forbidden
+    kind: type[FairbankError] = Forbidden
     text = f"cannot use the outbox {path}: {error}"
     remedy = "name a file in a directory of the agent's user, with free space"
     if is_operational and "locked" in str(error):

@@ -11,7 +11,7 @@ import msgspec
 
 from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.reports.bank_status import SenderSettings
-from fairbank.core.errors import Forbidden, Malformed, Trouble, Unknown
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.ids import UID_MAX
 from fairbank.core.validation import describe_invalid_setting, parse_toml
 from fairbank.priority.site_factor import Bend, RuleName, idle_keys
@@ -34,14 +34,14 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slurm_user: str | Uid = "slurm"
 
     def uids(self) -> frozenset[int]:
-        """Return the uids that may connect. Raises Unknown for an unknown user."""
+        """Return the uids that may connect. Raises NotFound for an unknown user."""
         if isinstance(self.slurm_user, int):
             return frozenset({0, self.slurm_user})
         try:
             return frozenset({0, pwd.getpwnam(self.slurm_user).pw_uid})
         except KeyError:
             text, remedy = f"there is no user {self.slurm_user!r}", "name slurm.conf's SlurmUser"
-            raise Unknown(text, field="plugin.slurm_user", remedy=remedy) from None
+            raise NotFound(text, field="plugin.slurm_user", remedy=remedy) from None
 
 
 class BankConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,7 +62,7 @@ class BankConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=
     def signer(self, token_file: str | None = None) -> Signer:
         """Return the signer, with another token if a file is given.
 
-        Raises Unknown, Forbidden, Malformed if the token cannot be read.
+        Raises NotFound, Forbidden, InvalidInput if the token cannot be read.
         """
         is_local = parse_address(self.server, field="bank.server").scheme == "unix"
         if path := token_file or (None if is_local else self.token_file):
@@ -160,9 +160,9 @@ def read_agent_settings(path: Path) -> AgentSettings:
     """Read the file at `path`.
 
     Raises:
-        Unknown: it does not exist.
+        NotFound: it does not exist.
         Forbidden: it may not be read.
-        Malformed: a key is wrong; the error names it.
+        InvalidInput: a key is wrong; the error names it.
     """
     try:
         content = path.read_bytes()
@@ -173,15 +173,15 @@ def read_agent_settings(path: Path) -> AgentSettings:
     except OSError as error:
         remedy = "name the file with --config; an empty one is enough if the defaults fit"
         text = f"cannot read the settings {path}: {error.strerror}"
-        raise Unknown(text, field="config", remedy=remedy) from error
+        raise NotFound(text, field="config", remedy=remedy) from error
     try:
         return agent_settings(content)
-    except Trouble as bad:
+    except FairbankError as bad:
         raise type(bad)(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
 
 
 def agent_settings(content: bytes) -> AgentSettings:
-    """Return the settings in a TOML text. Raises Malformed with the key."""
+    """Return the settings in a TOML text. Raises InvalidInput with the key."""
     table = parse_toml(content, "this", field="config")
     try:
         settings = msgspec.convert(_with_default_terms(table), AgentSettings)
@@ -191,16 +191,16 @@ def agent_settings(content: bytes) -> AgentSettings:
     senders, factor = settings.senders, settings.site_factor
     if senders.minimum > senders.maximum:
         text, remedy = "senders.minimum is more than senders.maximum", "at most senders.maximum"
-        raise Malformed(text, field="senders.minimum", remedy=remedy)
+        raise InvalidInput(text, field="senders.minimum", remedy=remedy)
     if factor.stale <= factor.refresh:
         text = "site_factor.stale is not longer than site_factor.refresh"
         remedy = "more than site_factor.refresh"
-        raise Malformed(text, field="site_factor.stale", remedy=remedy)
+        raise InvalidInput(text, field="site_factor.stale", remedy=remedy)
     for fraction, bend in (("credit", factor.credit), ("expiry", factor.expiry)):
         for name, rule in idle_keys(factor.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
             text, remedy = f"{field} is only for {line}", f"write {line}, or leave it out"
-            raise Malformed(text, field=field, remedy=remedy)
+            raise InvalidInput(text, field=field, remedy=remedy)
     return settings
 
 

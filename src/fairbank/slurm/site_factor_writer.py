@@ -13,7 +13,7 @@ from typing import Any
 
 from fairbank.agent.reports.results import cannot_connect
 from fairbank.agent.settings import AgentSettings
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.priority.site_factor import rule_of
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
@@ -30,27 +30,27 @@ class TableWriter:
     """
 
     def __init__(self, settings: AgentSettings, *, now: Callable[[], float] = time.time) -> None:
-        """Raises Trouble if the credentials for the bank cannot be read."""
+        """Raises FairbankError if the credentials for the bank cannot be read."""
         address = parse_address(settings.bank.server, field="bank.server")
         signer = settings.bank.signer(settings.site_factor.token_file)
         client = Client(address, signer=signer, timeout_seconds=settings.bank.timeout)
         self._settings, self._now, self._bank = settings.site_factor, now, BankClient(client)
         self._table: SiteFactorTable | None = None
-        self._error: Trouble | None = None
+        self._error: FairbankError | None = None
 
     def write(self) -> None:
         """Write one table, or log an error that is not the last one again."""
         try:
             table = self._fetch()
             replace_file(Path(self._settings.path or ""), encode(table), field="site_factor.path")
-        except Trouble as error:
+        except FairbankError as error:
             self._fail(error)
         except OSError as error:
             self._fail(cannot_connect(error))
         except (KeyError, TypeError, ValueError) as error:
             text = f"the bank's answer is not understood: {error!r}"
             remedy = "install the bank and the agent of one release"
-            self._fail(Malformed(text, field="bank.server", remedy=remedy))
+            self._fail(InvalidInput(text, field="bank.server", remedy=remedy))
         else:
             if self._error is not None or self._table is None:
                 text = "%s: site factors are written, %d of them"
@@ -70,7 +70,7 @@ class TableWriter:
             rule=rule_of(settings.rule, settings.credit, settings.expiry),
         )
 
-    def _fail(self, error: Trouble) -> None:
+    def _fail(self, error: FairbankError) -> None:
         if self._error is None or self._error.message != error.message:
             text = "%s: site factors are not written: %s; try: %s"
             _log.warning(text, self._settings.path, error.message, error.remedy)

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, Note
-from fairbank.core.errors import Unreachable
+from fairbank.bank.requests import AuditNote, SubmittedRequest
+from fairbank.core.errors import Unavailable
 from fairbank.core.time import Instant, iso
 from fairbank.rest.write_queue import AsyncWriteQueue
 from fairbank.service.ledger import Ledger
@@ -66,12 +66,12 @@ def test_reads_and_health_go_on_while_writes_wait(store: Sluggish) -> None:
 
 def test_a_store_that_is_away_is_503_and_says_so(store: Sluggish) -> None:
     with a_world(store) as world:
-        store.reading_breaks = Unreachable("the database does not answer", remedy="try again")
+        store.reading_breaks = Unavailable("the database does not answer", remedy="try again")
         answer = world.ask("GET", "/alloc", SUPERUSER)
         assert (answer.status_code, answer.headers["retry-after"], answer.json()["title"]) == (
             503,
             "5",
-            "unreachable",
+            "unavailable",
         )
         assert world.ask("GET", "/health").status_code == 200
 
@@ -80,7 +80,7 @@ def test_a_no_waits_for_no_advice_from_books_that_are_away(store: Sluggish) -> N
     """What was judged is told: asked again, it would be refused again."""
     early = {"start": NOW - 100 * DAY, "submitted": NOW - 100 * DAY}
     with a_world(store) as world:
-        store.reading_breaks = Unreachable("the database does not answer", remedy="try again")
+        store.reading_breaks = Unavailable("the database does not answer", remedy="try again")
         alone = world.ask("POST", "/job", AGENT, json=report(1, **early))
         (row,) = world.ask(
             "POST", "/job/bulk", AGENT, json={"reports": [report(2, **early)]}
@@ -109,8 +109,8 @@ def test_a_mistake_of_ours_is_told_by_a_number_that_the_log_explains(
 # --- the teller ---
 
 
-def _note(text: str) -> Asked:
-    return Asked(Note(details=text), Instant(NOW), 0)
+def _note(text: str) -> SubmittedRequest:
+    return SubmittedRequest(AuditNote(details=text), Instant(NOW), 0)
 
 
 def test_the_desk_answers_everybody_with_their_own() -> None:
@@ -127,7 +127,7 @@ def test_the_desk_answers_everybody_with_their_own() -> None:
     counter.close()
 
 
-def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
+def test_who_leaves_the_desk_does_not_stop_the_request() -> None:
     store = Sluggish()
     counter = WriterThreads(Ledger(store, Policy()))
 

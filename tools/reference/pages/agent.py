@@ -96,7 +96,7 @@ log has it |
 where `policy.overrun` is `write_off`, at most the hold and the available credit; the agent's log \
 has it, and `fairbank refund` gives back what is too much |
 | forward, and the bank's clock is right | its end is sent again until the bank's clock comes near \
-(`FROM_FUTURE`), and its hold stays until then; `fairbank doctor --slurm` shows the number of them |
+(`TIMESTAMP_IN_FUTURE`), and its hold stays until then; `fairbank doctor --slurm` shows the number of them |
 | back while it was suspended, so that its elapsed time is over 3600 s longer than the time from its \
 start to its end | the bank refuses the end, and the agent's log has it; the hold stays until \
 `fairbank reconcile --fix` charges what accounting has |

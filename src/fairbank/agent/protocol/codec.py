@@ -28,7 +28,7 @@ from fairbank.agent.protocol.messages import (
     Welcome,
 )
 from fairbank.cluster.job import Run, checked_run
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import ID_MAX, UID_MAX
 
 HEADER = 4  # bytes of length before each body
@@ -57,7 +57,7 @@ def split_frames(received: bytes, *, max_body: int = BODY_MAX) -> tuple[list[byt
     """Return the complete bodies in the received bytes, and the rest.
 
     Raises:
-        Malformed: a frame is longer than `max_body` bytes.
+        InvalidInput: a frame is longer than `max_body` bytes.
     """
     bodies: list[bytes] = []
     begin = 0
@@ -65,7 +65,7 @@ def split_frames(received: bytes, *, max_body: int = BODY_MAX) -> tuple[list[byt
         length = int.from_bytes(received[begin : begin + HEADER], "big")
         if length > max_body:
             remedy = f"at most {max_body} bytes"
-            raise Malformed(f"a frame of {length} bytes", field="frame", remedy=remedy)
+            raise InvalidInput(f"a frame of {length} bytes", field="frame", remedy=remedy)
         if len(received) - begin < HEADER + length:
             break
         bodies.append(received[begin + HEADER : begin + HEADER + length])
@@ -88,16 +88,16 @@ def read_fields(body: bytes) -> tuple[str, Fields]:
     """Return the word for the kind and the fields of a body.
 
     Raises:
-        Malformed: the body is not UTF-8, or not made of `key=value` lines with each key once.
+        InvalidInput: the body is not UTF-8, or not made of `key=value` lines with each key once.
     """
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        raise Malformed("a frame that is no UTF-8", field="frame", remedy="UTF-8") from None
+        raise InvalidInput("a frame that is no UTF-8", field="frame", remedy="UTF-8") from None
     word, *lines = text.split("\n")
     if not lines or lines.pop() != "":
         text = "a frame that does not end with a line feed"
-        raise Malformed(text, field="frame", remedy="end each line")
+        raise InvalidInput(text, field="frame", remedy="end each line")
     fields: dict[str, str] = {}
     # One search over the body instead of one per line: nearly no body has a control character.
     has_controls = _CONTROL_IN_LINE.search(text) is not None
@@ -105,13 +105,13 @@ def read_fields(body: bytes) -> tuple[str, Fields]:
         key, equals, value = line.partition("=")
         if not equals or not key or key in fields or (has_controls and _CONTROL.search(line)):
             text = f"{line[:40]!r} is no line of a frame"
-            raise Malformed(text, field="frame", remedy="key=value, each key once")
+            raise InvalidInput(text, field="frame", remedy="key=value, each key once")
         fields[key] = value
     return word, Fields(fields)
 
 
 class Fields:
-    """Fields of a body, by key; each can be taken once. Methods raise Malformed with the key."""
+    """Fields of a body, by key; each can be taken once. Methods raise InvalidInput with the key."""
 
     def __init__(self, fields: dict[str, str]) -> None:
         self._fields = fields
@@ -122,24 +122,24 @@ class Fields:
     def text(self, key: str, default: str | None = None) -> str:
         raw = self._fields.pop(key, default)
         if raw is None:
-            raise Malformed(f"{key} is missing", field=key, remedy="send it once")
+            raise InvalidInput(f"{key} is missing", field=key, remedy="send it once")
         if "%" not in raw:
             return raw
         if _HALF_ESCAPE.search(raw):
             text = f"{raw[:40]!r} has a % that begins nothing"
-            raise Malformed(text, field=key, remedy="write % as %25")
+            raise InvalidInput(text, field=key, remedy="write % as %25")
         try:
             return unquote_to_bytes(raw).decode()
         except UnicodeDecodeError:
-            raise Malformed(f"{key} is no UTF-8", field=key, remedy="UTF-8") from None
+            raise InvalidInput(f"{key} is no UTF-8", field=key, remedy="UTF-8") from None
 
     def integer(self, key: str, low: int = 0, high: int = ID_MAX) -> int:
         raw = self._fields.pop(key, None)
         if raw is None:
-            raise Malformed(f"{key} is missing", field=key, remedy="send it once")
+            raise InvalidInput(f"{key} is missing", field=key, remedy="send it once")
         if (value := parse_integer(raw, low, high)) is None:
             remedy = f"a whole number from {low} to {high}"
-            raise Malformed(f"{raw[:40]!r} is no {key}", field=key, remedy=remedy)
+            raise InvalidInput(f"{raw[:40]!r} is no {key}", field=key, remedy=remedy)
         return value
 
     def pair(self, first: str, second: str) -> tuple[int, int] | None:
@@ -149,7 +149,7 @@ class Fields:
 
     def check_all_taken(self) -> None:
         for key in self._fields:
-            raise Malformed(f"{key[:40]!r} is not known here", field="key", remedy=_REMEDY)
+            raise InvalidInput(f"{key[:40]!r} is not known here", field="key", remedy=_REMEDY)
 
 
 # ------------------------------------------------------------------ decoding
@@ -167,7 +167,7 @@ class UnreadableFrame(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     batch: bool
     body: bytes
-    why: Malformed
+    why: InvalidInput
 
     @property
     def error(self) -> str:
@@ -175,7 +175,7 @@ class UnreadableFrame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_plugin_message(body: bytes) -> FromPlugin:
-    """Return the plug-in's message in a body. Raises Malformed with the key for anything else."""
+    """Return the plug-in's message in a body. Raises InvalidInput with the key for anything else."""
     word, fields = read_fields(body)
     message: FromPlugin
     if word == "hello":
@@ -194,8 +194,8 @@ def decode_plugin_message(body: bytes) -> FromPlugin:
     return message
 
 
-def unknown_kind(word: str, sender: str) -> Malformed:
-    return Malformed(f"{word[:40]!r} is no message of {sender}", field="kind", remedy=_REMEDY)
+def unknown_kind(word: str, sender: str) -> InvalidInput:
+    return InvalidInput(f"{word[:40]!r} is no message of {sender}", field="kind", remedy=_REMEDY)
 
 
 def _common_fields(fields: Fields) -> dict[str, Any]:
@@ -239,12 +239,12 @@ def _billing(text: str) -> Fraction:
     if _DECIMAL.fullmatch(text):
         # Nearly all billings are whole, and Fraction reads an int ten times faster than a text.
         return Fraction(int(text)) if text.isdigit() else Fraction(text)
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:40]!r} is no billing", field="billing", remedy="a decimal number, not negative"
     )
 
 
-def salvage(body: bytes, why: Malformed) -> UnreadableFrame | None:
+def salvage(body: bytes, why: InvalidInput) -> UnreadableFrame | None:
     """Return what is needed to answer a body that cannot be decoded; None if it has no number.
 
     Args:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 
 STABLE_SECONDS = 2.0  # of answers, before the agent relies on the bank again
 GROW_SECONDS = 0.02  # wait of a report that adds a sender
@@ -52,7 +52,9 @@ def retry_pause(failures: int) -> float:
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 16))) if failures else 0.0
 
 
-def after_failure(error: Trouble, size: int, attempts: int) -> Literal["retry", "split", "drop"]:
+def after_failure(
+    error: FairbankError, size: int, attempts: int
+) -> Literal["retry", "split", "drop"]:
     """Return what to do with the reports of a request that failed as a whole.
 
     A bank that is down or denies access is retried without end: nothing is wrong with the reports.
@@ -63,10 +65,10 @@ def after_failure(error: Trouble, size: int, attempts: int) -> Literal["retry", 
         size: reports in it.
         attempts: requests so far that carried its first report.
     """
-    if isinstance(error, Malformed):
+    if isinstance(error, InvalidInput):
         return "split" if size > 1 else "drop"
     # The base class itself is a server error (HTTP 500); its subclasses say what is wrong.
-    if type(error) is not Trouble or attempts < _SPLIT_AFTER:
+    if type(error) is not FairbankError or attempts < _SPLIT_AFTER:
         return "retry"
     if size > 1:
         return "split"
@@ -83,7 +85,7 @@ class BankStatus:
     def __init__(self, now: float) -> None:
         self.since = self.retry_at = now
         self.down_since: float | None = None
-        self.error: Trouble | None = None
+        self.error: FairbankError | None = None
         self.failures = 0
         self.contacted_at: float | None = None
 
@@ -100,7 +102,7 @@ class BankStatus:
         self.down_since, self.error, self.failures = None, None, 0
         return was_down
 
-    def record_failure(self, error: Trouble, now: float) -> bool:
+    def record_failure(self, error: FairbankError, now: float) -> bool:
         """Record a failed request; return whether the bank was up before."""
         was_up = self.up
         if was_up:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.agent.protocol.messages import EpilogEvent, PluginMessage
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.core.ids import clean_job_name
 from fairbank.core.slurm_numbers import TRES_MAX
@@ -112,7 +112,7 @@ def name_and_tres(name: str, tres: str) -> dict[str, str]:
     if (job_name := clean_job_name(name)) is not None:
         fields["name"] = job_name
     if tres and len(tres) <= TRES_MAX:
-        with contextlib.suppress(Malformed):
+        with contextlib.suppress(InvalidInput):
             parse_job_tres(tres, prices=False)
             fields["tres"] = tres
     return fields
