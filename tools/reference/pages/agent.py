@@ -21,7 +21,7 @@ def agent_page() -> str:
         "",
         "`fairbank agent` runs on the host of slurmctld, next to the PrEp plug-in. It decides",
         "whether a job may start, and keeps reports that the bank has not received in its outbox",
-        "([decision 0013](../decisions/0013-the-agents-outbox.md)). It can also write the",
+        "([decision 0013](../decisions/0013-agent-outbox.md)). It can also write the",
         "[table of site factors](../decisions/0016-site-factor-table.md), which ranks jobs",
         "by credit; [its rules](site-factor.md) are a page of their own.",
         "",
