@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.rest.mirror import Asked
-from tests.rest.rights import Asking
+from tests.rest.permissions import Asking
+from tests.rest.server.echo_server import Asked
 from tests.rest.world import World, a_world
 from tests.support.account import Account
 

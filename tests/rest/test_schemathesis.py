@@ -80,7 +80,7 @@ def server() -> Iterator[tuple[str, dict[str, str]]]:
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_every_answer_is_as_the_document_says(
+def test_every_response_matches_the_document(
     case: schemathesis.Case[Any], server: tuple[str, dict[str, str]]
 ) -> None:
     url, headers = server

@@ -7,12 +7,12 @@ from fairbank.core.refusal_kind import RefusalKind
 from fairbank.rest.statuses import OF_TROUBLE, STATUS, kind_of, status_of
 
 
-def test_every_kind_has_a_status_of_its_own() -> None:
+def test_every_refusal_kind_has_its_own_status() -> None:
     assert set(STATUS) == set(RefusalKind)
     assert [kind_of(status) for status in STATUS.values()] == list(STATUS)
 
 
-def test_every_trouble_has_a_status_and_its_own_ways_to_tell_it_have_the_same() -> None:
+def test_every_error_class_has_a_status() -> None:
     assert {
         each for each in Trouble.__subclasses__() if each.__module__ == Trouble.__module__
     } < set(OF_TROUBLE)
