@@ -1,7 +1,8 @@
-"""The table of rights: every operation of the OpenAPI document, by everybody, on their own project, another and none.
+"""Table of permissions: every operation of the OpenAPI document, by every role, on the user's own
+project, on another one and on none.
 
-Each cell is written down. Who may not see a thing is told that there is no such thing (404); who sees it and may not do it is told
-so (403).
+A user who may not see an object gets 404, as if it did not exist. A user who sees it and may not
+do the operation gets 403.
 
     strangr  a user with no project        agent  reports the runs of cluster alpha
     coord    a coordinator of chem         other  the agent of cluster beta
@@ -177,7 +178,7 @@ class Cell(NamedTuple):
 
 
 def cells() -> Iterator[Cell]:
-    """The table, cell by cell; a line about "any" thing stands for three."""
+    """Return the table cell by cell; a line about "any" stands for three cells."""
     for line in TABLE.strip().splitlines()[1:]:
         operation, on_what, *expected = line.split()
         for whose in (OWN, FOREIGN, NOBODYS) if on_what == "any" else (on_what,):
@@ -189,7 +190,7 @@ EXPECTED = {(each.operation, each.whose, each.role): each.expected for each in c
 
 
 class Asking:
-    """Asks for operations in somebody's role."""
+    """Sends requests for operations in each role."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -214,7 +215,7 @@ class Asking:
 
 
 def told(operation: str, response: httpx.Response) -> str:
-    """The response as a cell of the table."""
+    """Return a response as a cell of the table."""
     said = str(response.status_code)
     data = response.json().get("data") if "json" in response.headers["content-type"] else None
     if isinstance(data, list) and operation == "report_runs":

@@ -1,4 +1,4 @@
-"""What bodies get that are no JSON, say something twice, or are too large."""
+"""Bodies that are not JSON, repeat a key, or are too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dry runs over HTTP: `?dry-run=true` on whatever changes the books gets what the same request gets right after it, and changes nothing."""
+"""Dry runs over HTTP: each gets the result of the request and changes nothing."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_dry_run_gets_the_status_of_the_request(asking: Asking, operation: str) 
 def ask(
     world: World, uid: int, method: str, path: str, **body: Any
 ) -> tuple[httpx.Response, httpx.Response]:
-    """What is foretold of a request, and what then comes of it."""
+    """Return the result of a dry run, and of the request after it."""
     entries = world.entries()
     planned = world.ask(method, f"{path}?dry-run=true", uid, json=body or None)
     assert world.entries() == entries

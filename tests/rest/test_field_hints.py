@@ -1,4 +1,4 @@
-"""Whatever is refused or wrong names the field that it is about, where there is one, and what to do."""
+"""Fields and remedies of refusals and errors."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ WHOLE = (
 
 
 def made() -> Iterator[tuple[str, str, set[str | None], str]]:
-    """Where a trouble is made in what stands behind the doors: the place, its kind, what it is given, its text."""
+    """Return the place, class, keywords and message of each error that the source raises."""
     root = Path(fairbank.__file__).parent
     for path in sorted(
         each

@@ -1,4 +1,4 @@
-"""What bad input gets, field by field: a status, the field, what to do; and not a line in any book."""
+"""Invalid values, field by field: status, field and remedy. No entry is written."""
 
 from __future__ import annotations
 

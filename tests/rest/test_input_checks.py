@@ -1,4 +1,4 @@
-"""What wrong addresses, parameters and methods get."""
+"""Invalid addresses, parameters and methods."""
 
 from __future__ import annotations
 

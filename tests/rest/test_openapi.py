@@ -1,4 +1,4 @@
-"""The document says all there is, the routes are what the document says, and the page about it is made of our own files."""
+"""The OpenAPI document: it describes all routes, and its page uses only bundled files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only a real database can choke on."""
+"""Input that only a real database can refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many SQL statements a request takes that people and programs make all the time."""
+"""Number of SQL statements of frequent requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class Counting(NamedTuple):
     seen: Statements
 
     def looked(self, reason: str, *reports: dict[str, Any]) -> int:
-        """By how many statements the books are looked into once these are refused in bulk, all for this reason, and it is kept."""
+        """Return the number of statements that read after a batch was refused for this reason and
+        stored.
+        """
         answer = self.world.ask("POST", "/job/bulk", AGENT, json={"reports": reports})
         assert [each["refusal"]["reason"] for each in answer.json()["data"]] == [reason] * len(
             reports
@@ -29,13 +31,13 @@ class Counting(NamedTuple):
         return looks
 
     def questions(self) -> int:
-        """How many statements there were that ask, however alike."""
+        """Return the number of statements that read, repeated ones included."""
         asked = sum(each.lstrip().startswith(("SELECT", "WITH")) for each in self.seen)
         self.seen.clear()
         return asked
 
     def balances(self, uid: int, query: str) -> tuple[int, int]:
-        """How many balances are told, and by how many statements."""
+        """Return the number of balances of a request, and of its statements."""
         answer = self.world.ask("GET", f"/balance?{query}", uid)
         assert answer.status_code == 200, answer.text
         return len(answer.json()["data"]), taken(self.seen)

@@ -1,4 +1,4 @@
-"""The table of statuses: one for each kind of refusal, and the kind is known again by it."""
+"""HTTP statuses: one for each kind of refusal and each error class."""
 
 from __future__ import annotations
 

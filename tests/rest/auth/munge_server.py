@@ -43,7 +43,7 @@ class SystemClock:
 
 
 class SqliteNonces:
-    """A nonce table that two servers share and that outlives both: what the store does, in four lines."""
+    """Nonce table in a file that two servers share."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -68,7 +68,7 @@ def speak(munged: Munged, *, only_uid: int | None = None) -> Munge:
 
 
 def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) -> None:
-    """A server that answers every signed request with the uid of who asks."""
+    """Run a server that answers each signed request with the uid of the signer."""
     bank = MungeVerifier(
         Munge(socket=munge_socket, library=library), SqliteNonces(nonce_file), SystemClock()
     )

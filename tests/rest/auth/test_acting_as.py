@@ -1,4 +1,4 @@
-"""Acting as another user: who may, what it gives, and what the journal keeps of it."""
+"""Requests of staff on behalf of another user: permissions, and what the journal records."""
 
 from __future__ import annotations
 

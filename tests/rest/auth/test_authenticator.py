@@ -1,4 +1,4 @@
-"""Who signs in, and how: the socket's word, tokens with scopes that expire and are taken back, Unix groups. MUNGE has a file of its own."""
+"""Authentication by the socket and by tokens, scopes, revocation, and Unix groups."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_invalid_credential_is_refused(old_world: World, header: str) -> None:
 
 
 def test_invalid_token_is_refused_on_the_unix_socket(old_world: World) -> None:
-    """Whoever sends a credential means it: an expired one is not silently replaced by another identity."""
+    """An expired credential is not silently replaced by another identity."""
     assert old_world.ask("GET", "/alloc", SUPERUSER, token=_TOKEN).status_code == 401
 
 
@@ -270,7 +270,7 @@ def test_token_is_revoked_on_all_servers_at_once(tmp_path: Path) -> None:
 
 @pytest.fixture
 def ourselves() -> Callable[[World], int]:
-    """Enters a project of this very process's Unix group; its number."""
+    """Create a project of this process's Unix group and return its number."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:

@@ -1,4 +1,6 @@
-"""The Authorization header: one for a request, read by its scheme; tokens are random and known when seen."""
+"""The Authorization header: one per request, read by its scheme. Tokens are random and
+recognisable.
+"""
 
 from __future__ import annotations
 

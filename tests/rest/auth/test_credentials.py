@@ -1,4 +1,4 @@
-"""A credential is good for one request, once, and as long as it lives."""
+"""MUNGE credentials: valid for one request, once, and for a limited time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key that signs: made once, private, and never used when damaged or open to others."""
+"""The key file: created once, private, and refused when it is damaged or others can access it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MUNGE vouches for through libmunge, and what each of its refusals sounds like. The daemon is a real one."""
+"""MUNGE through libmunge, with a real daemon: credentials, and the message of each error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def munge(munged: Munged) -> Munge:
 
 @pytest.fixture
 def second(munge_tools: MungeTools, munged: Munged) -> Iterator[Munged]:
-    """Another host of the same realm."""
+    """Provide a second daemon of the same realm."""
     daemon = Munged(munge_tools, key=munged.key)
     try:
         daemon.start()

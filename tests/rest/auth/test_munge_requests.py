@@ -1,4 +1,4 @@
-"""MUNGE from end to end: a real munged, real servers on TCP, one database. A credential is good for one request to one server, once."""
+"""MUNGE from end to end: a real munged, real servers on TCP, one database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
-    """A database for two servers."""
+    """Provide a database for two servers."""
     if request.param == "sqlite":
         where = f"sqlite:///{folder}/books.sqlite"
         migrate(where)
@@ -51,7 +51,7 @@ def at(munged: Munged) -> dict[str, str]:
 def signed(
     munged: Munged, method: str, target: str, body: bytes = b"", *, name: str = "fairbank"
 ) -> dict[str, str]:
-    """The headers of one signed request."""
+    """Return the headers of a signed request."""
     munge = Munge(socket=str(munged.socket), library=str(munged.libmunge))
     return {
         "Authorization": sign(munge, BoundRequest.of(method, target, body, name)),
@@ -156,7 +156,7 @@ def test_credential_is_valid_once_on_all_servers(
 
 
 def _second(folder: Path, url: str, munged: Munged) -> Any:
-    """A second server under the same name, with its socket elsewhere."""
+    """Start a second server with the same name and another socket."""
     place = folder / "second"
     place.mkdir(exist_ok=True)
     return served(place, store=url, munge=at(munged))

@@ -1,4 +1,4 @@
-"""The kernel says who asks over the Unix socket, and nothing that a client sends can."""
+"""Identity of local peers: the kernel names it, and no data of a client changes it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Who may do what: the table holds for everybody, and what belongs to others looks like what is not there.
-
-Byte for byte: who may not see a thing gets the very answer of one who asks for nothing.
+"""Permissions of every role for every operation. Foreign objects look like missing ones, byte by
+byte.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A credential that is used again is refused, on whichever server and for ever."""
+"""Replayed credentials: refused on every server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOMEBODY = Account.number(54_321)
 
 @pytest.fixture
 def munged_pair(munge_tools: MungeTools, munged: Munged) -> Iterator[tuple[Munged, Munged]]:
-    """Two hosts of one realm."""
+    """Provide two daemons of one realm."""
     second = Munged(munge_tools, key=munged.key)
     try:
         second.start()

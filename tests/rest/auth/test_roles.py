@@ -1,4 +1,4 @@
-"""What a role may do to the roles, the caps and the credit of others."""
+"""Permissions of roles over the roles, caps and credit of other users."""
 
 from __future__ import annotations
 

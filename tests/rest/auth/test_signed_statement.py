@@ -1,4 +1,4 @@
-"""What is signed: no two requests have one statement, and what cannot be signed is named."""
+"""The signed statement of a request: unique, and lines that cannot be signed are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers as the client reads them: however they arrive, and the troubles and refusals that they bring."""
+"""Responses as the client reads them, with errors and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The client by itself: addresses, what it sends, and who does not answer. Against sockets of its own."""
+"""The client alone, against sockets of the test: addresses, requests, and banks that do not
+answer.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,7 @@ def test_quoted_text_is_decoded_by_the_standard_library(said: str) -> None:
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[tuple[Address, Callable[[], bytes]]]:
-    """A listener that reads one request and sends `answer`, and what it read."""
+    """Listen, read one request and send `answer`."""
     with (
         tempfile.TemporaryDirectory(prefix="fb-cl-", dir="/tmp") as folder,
         socket.socket(socket.AF_UNIX) as listener,

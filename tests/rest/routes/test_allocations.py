@@ -1,4 +1,4 @@
-"""Allocations at work: granted, changed, drawn on, capped, and found again where people look for them."""
+"""Allocations: grants, changes, movements, caps, lists and balances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Reports from the future: some clock is wrong. None moves anything, an end is kept, and it counts when it is said again in time."""
+"""Reports from the future, caused by a wrong clock: refused and stored, and accepted when repeated
+later.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refused jobs tell what they asked, and what there was where credit was why: null where nobody looked."""
+"""Amounts of refused jobs: null unless credit is the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Reports that arrive twice, and keys that are used twice: over single requests and in bulk, also when settings changed in between."""
+"""Repeated reports and reused keys, in single requests and in batches, also after settings
+changed.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ CHANGED: dict[str, Any] = {
 
 @pytest.fixture
 def worlds() -> Iterator[tuple[World, World]]:
-    """The bank, and the same after its settings were changed."""
+    """Provide the bank, and the same bank with changed settings."""
     store = MemoryStore()
     with a_world(store) as before, a_world(store, empty=False, **CHANGED) as after:
         after.own, after.foreign = before.own, before.foreign
@@ -56,7 +58,7 @@ def worlds() -> Iterator[tuple[World, World]]:
 def send(
     world: World, body: dict[str, Any], *, bulk: bool = False, uid: int = AGENT
 ) -> tuple[int, dict[str, Any]]:
-    """The status and what was granted, or the problem."""
+    """Return the status, and the result or the problem."""
     if not bulk:
         answer = world.ask("POST", "/job", uid, json=body)
         return answer.status_code, answer.json().get("data", answer.json())

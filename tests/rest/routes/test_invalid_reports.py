@@ -1,4 +1,4 @@
-"""What bad reports of runs get, one by one and in bulk; and what becomes of the same report sent twice."""
+"""Invalid reports of runs, single and in batches, and repeated ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs from their hold to their charge, and how they are found."""
+"""Runs from their hold to their charge, and lists of runs."""
 
 from __future__ import annotations
 

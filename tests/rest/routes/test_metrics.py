@@ -1,4 +1,4 @@
-"""What holds for the routes as such: who asks, HEAD, and what the bank says of itself."""
+"""Rules of all routes: the authenticated user, HEAD, health and metrics."""
 
 from __future__ import annotations
 

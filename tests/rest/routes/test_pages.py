@@ -1,4 +1,4 @@
-"""Long lists come in pages, which join without a gap."""
+"""Pages of long lists, which join without a gap."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_closing_sums_are_those_of_the_last_entry_shown(old_world: World) -> Non
 
 
 def rows_of(answer: Any) -> list[Any]:
-    """The rows of a list, or of what is a list in part."""
+    """Return the rows of a list, or of the part of a response that is a list."""
     found = answer["data"]
     rows: list[Any] = (
         found

@@ -1,4 +1,4 @@
-"""Projects are entered, change their names, are removed, and come back: who sees what, and what becomes of what clusters report then."""
+"""Projects: creation, changes of names, removal and restoration, members."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.rest.world import (
 
 @pytest.fixture
 def over() -> Iterator[World]:
-    """Chem's allocations have ended, and its runs."""
+    """End chem's allocations and runs."""
     with a_world() as world:
         number = next(world.numbers) - 2  # that of chem's runs
         ended = report(
@@ -121,7 +121,9 @@ def test_removed_project_is_shown_to_staff_only(over: World) -> None:
 
 
 def test_removed_project_starts_no_job_and_pays_ended_runs(over: World) -> None:
-    """Not even on what its parent shares. A run that began in time and is told late is charged."""
+    """It cannot use shared credit of its parent either. A run that began before and is reported
+    late is charged.
+    """
     bio = over.foreign
     over.ask("PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"parent": bio["project"]})
     over.ask("PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY})

@@ -1,4 +1,4 @@
-"""Prices are told exactly, and a quote says how it came about."""
+"""Quotes with their calculation, and exact prices of clusters."""
 
 from __future__ import annotations
 

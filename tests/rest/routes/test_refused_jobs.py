@@ -1,4 +1,4 @@
-"""What was refused is kept, and found by those whom it concerns."""
+"""Stored refusals, found by the users concerned."""
 
 from __future__ import annotations
 

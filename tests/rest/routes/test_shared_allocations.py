@@ -1,4 +1,6 @@
-"""What is seen of a run by its owner, by the project it ran for, and by the parent whose credit it draws on."""
+"""Visibility of runs on shared credit: for the owner, the project of the run and the paying
+parent.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +124,9 @@ def test_refused_limit_change_belongs_to_the_project_of_the_run(world: World) ->
 
 
 def test_filter_by_child_project_shows_only_visible_rows(world: World) -> None:
-    """What the parent's credit paid; not what the child ran on its own. To others the name is as one that nobody has."""
+    """Users of the parent see what its credit paid, and no other runs of the child. For other users
+    the name looks unknown.
+    """
     _lend(world)
     kid = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
     terms = {
@@ -204,7 +208,7 @@ def _lend(world: World) -> None:
 
 
 def test_only_the_owner_of_a_refused_job_sees_other_projects(world: World) -> None:
-    """What another project has left is nothing for the PI of this one."""
+    """The PI of the project must not learn what another project has left."""
     world.ask(
         "PUT",
         f"/project/{world.foreign['project']}/member/{MEMBER}",

@@ -1,4 +1,6 @@
-"""Fair share from day to day: told by a cluster's agent, kept once a day, read by its people, forgotten when it is old."""
+"""Daily fair-share values: stored once a day by the agent of a cluster, read by its users, deleted
+when old.
+"""
 
 from __future__ import annotations
 

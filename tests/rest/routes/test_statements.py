@@ -1,4 +1,4 @@
-"""What is told of the books: statements, how far they are, and the lists in HADM's words."""
+"""Statements, HADM's lists of activity, and the last links of the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Undoing over HTTP: one route for whatever an entry did, for whoever may do the opposite."""
+"""Undo over HTTP: one route for all kinds of entries, with the permission of the opposite
+request.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def world() -> Iterator[World]:
 
 
 def did(world: World, uid: int, method: str, path: str, **body: Any) -> int:
-    """The number of the entry that a request makes."""
+    """Send a request and return the number of its entry."""
     answer = world.ask(method, path, uid, json=body or None)
     assert answer.status_code < 300, answer.text
     return int(answer.json()["data"]["entry"])
@@ -145,7 +147,9 @@ def test_repeated_undo_gets_the_same_answer(world: World) -> None:
 
 
 def test_refused_undo_writes_no_entry(world: World) -> None:
-    """Whoever sees it is told what helps instead; who may write in no book cannot make the bank keep a no."""
+    """A user who sees the entry gets a remedy. A user who may not write cannot make the bank store
+    a refusal.
+    """
     entries = world.entries()
     for uid in (MEMBER, SUPERUSER):
         no = undo(world, uid, world.own["job"], "k")  # the number of a run is that of its hold

@@ -1,4 +1,4 @@
-"""Usage in groups: what was charged, what idled, and what failed early."""
+"""Usage in groups: charges, idle processors and early failures."""
 
 from __future__ import annotations
 

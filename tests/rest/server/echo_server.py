@@ -1,6 +1,6 @@
-"""A server that tells whom it sees, and how many requests have reached it; and the ways to ask it.
+"""Server that returns the peer it sees and the number of requests; and clients for it.
 
-Run as a program (`python -m tests.rest.server.echo_server`), this file is the server that is asked: see `serve`.
+Run as a program (`python -m tests.rest.server.echo_server`), this file is the server: see `serve`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def serve(path: str, loop: str) -> None:
 
 
 class Asked:
-    """The running server and the ways to ask it."""
+    """The running server, and connections to it."""
 
     def __init__(self, folder: Path, loop: str, checkout: Path) -> None:
         self.path = str(folder / "http")
@@ -125,7 +125,7 @@ def request(path: str = "/", *headers: str, body: bytes = b"", method: str = "GE
 
 
 def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:
-    """One answer, as JSON; status 0 when the connection ended instead."""
+    """Return a response as JSON, and status 0 if the connection ended instead."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         try:
@@ -162,7 +162,7 @@ def ask(connection: socket.socket, sent: bytes) -> dict[str, Any]:
 
 
 def as_user(account: Account, task: Callable[[], object]) -> Any:
-    """Do the task in a process of this user and hand back its result, through JSON."""
+    """Call the task in a process of this user and return its result, through JSON."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""The server's log, read back."""
+"""Log lines of the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairbank.rest.server.log import JsonLines
 
 @contextmanager
 def logged() -> Iterator[list[dict[str, Any]]]:
-    """The lines that are logged meanwhile, read back."""
+    """Collect the lines that are logged during the block."""
     stream = io.StringIO()
     lines: list[dict[str, Any]] = []
     handler = logging.StreamHandler(stream)

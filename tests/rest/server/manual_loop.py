@@ -1,4 +1,4 @@
-"""An event loop whose clock moves when told."""
+"""Event loop whose clock the test sets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class StoppedLoop(asyncio.SelectorEventLoop):
-    """An event loop at a time of our own."""
+    """Event loop whose clock stands still."""
 
     at = 0.0
 
@@ -14,7 +14,7 @@ class StoppedLoop(asyncio.SelectorEventLoop):
         return self.at
 
     async def pass_by(self, seconds: float) -> None:
-        """Let everybody begin, then so much time pass, and everybody do what is due."""
+        """Run all that is ready, advance the clock, and run all that is due."""
         for passing in (0.0, seconds):
             self.at += passing
             for _ in range(5):

@@ -1,4 +1,4 @@
-"""A store whose writes wait when a test wants them to."""
+"""Memory store whose writes wait for a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from fairbank.store.memory.store import MemoryStore
 
 
 class SlowStore(MemoryStore):
-    """Writes only while the gate is open, `waiting` tells that a write waits before it; breaks when told."""
+    """Memory store that writes only while the gate is open.
+
+    `waiting` is True while a write waits at the gate. Reading raises `reading_breaks`, if it is
+    set.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Whoever is nobody is told so before a byte of a body is read; and what is slow keeps only its like waiting."""
+"""Refusals before the body is read, and slow requests that delay only their own kind."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def munged(munge_tools: MungeTools) -> Iterator[Munged]:
-    """One for all tests of this file."""
+    """Provide one munged for all tests of this file."""
     with munging(munge_tools) as daemon:
         yield daemon
 
@@ -65,7 +65,9 @@ def signed(
 
 
 class Knocking:
-    """A connection over TCP that sends the head of a request, and of its body only what it is told to."""
+    """A connection over TCP that sends the head of a request, and only the given part of its
+    body.
+    """
 
     def __init__(
         self,
@@ -231,7 +233,7 @@ def test_hanging_munge_delays_no_report(folder: Path, munged: Munged) -> None:
 
 
 class SlowLists(MemoryStore):
-    """Lists of runs wait until `gate` is open; `waiting` says how many do."""
+    """Store whose lists of runs wait until `gate` is open; `waiting` counts them."""
 
     def __init__(self) -> None:
         super().__init__()

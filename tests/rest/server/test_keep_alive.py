@@ -1,4 +1,4 @@
-"""A connection that keeps silent too long is closed; every silence has the whole time. The clock of the loop moves when told."""
+"""Idle connections: closed after a timeout. The test sets the clock of the loop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Line:
         assert (await self._loop.sock_recv(self._ours, 65_536)).startswith(b"HTTP/1.1 204 ")
 
     async def wait(self, seconds: float) -> bool:
-        """Let so much time pass; whether the connection is closed then."""
+        """Advance the clock; return True if the connection is closed then."""
         await self._loop.pass_by(seconds)
         return self.protocol.transport.is_closing()
 

@@ -1,4 +1,6 @@
-"""Nobody holds the server up: what is too large, too slow or too many is told so and hung up on."""
+"""Limits of a connection: size, time and number. Violations are answered, and the connection
+closes.
+"""
 
 from __future__ import annotations
 

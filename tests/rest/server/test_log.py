@@ -1,4 +1,4 @@
-"""What the server's log looks like, and for whom."""
+"""Log formats of the server."""
 
 from __future__ import annotations
 

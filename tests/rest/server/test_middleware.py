@@ -1,4 +1,4 @@
-"""The front: how many are served at once and how much they may send, and what they are told when something breaks behind it."""
+"""Middleware: limits of requests and bodies, and responses when the application fails."""
 
 from __future__ import annotations
 

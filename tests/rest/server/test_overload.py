@@ -1,4 +1,4 @@
-"""When there is too much, when nobody answers, when something breaks behind the teller: what the client is told."""
+"""Responses when the write queue is full, the store is unreachable, or a handler fails."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_unreachable_store_is_a_503(store: SlowStore) -> None:
 
 
 def test_refusal_does_not_wait_for_remedies(store: SlowStore) -> None:
-    """What was judged is told: asked again, it would be refused again."""
+    """The decision is final: a repeated report would be refused again."""
     early = {"start": NOW - 100 * DAY, "submitted": NOW - 100 * DAY}
     with a_world(store) as world:
         store.reading_breaks = Unreachable("the database does not answer", remedy="try again")

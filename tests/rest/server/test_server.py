@@ -1,4 +1,4 @@
-"""The real server on its sockets: who is believed, and how it ends."""
+"""The server process: its sockets, authentication on them, and its shutdown."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Short enough for a socket, and nobody else's."""
+    """Provide a private directory with a path short enough for a socket."""
     made = Account.ourselves().own_folder("fb-rs-")
     yield made
     shutil.rmtree(made)
 
 
 def with_credit(server: Served) -> None:
-    """chem with a cpu allocation."""
+    """Give chem a cpu allocation."""
     assert server.unix.post("/project", json={"gname": "chem", "gid": 100}).status_code == 201
     assert (
         server.unix.post(
@@ -89,7 +89,7 @@ def test_tcp_requires_a_credential(folder: Path) -> None:
 
 
 def told(server: Served, sent: bytes) -> bytes:
-    """All that comes back over the Unix socket to somebody who sends this and no more."""
+    """Send data over the Unix socket and nothing after it; return all that the server sends."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
         connection.connect(str(server.socket))
@@ -138,7 +138,7 @@ def test_server_stops_in_order_on_sigterm(folder: Path) -> None:
 
 
 def test_acknowledged_reports_survive_the_stop(folder: Path) -> None:
-    """Clients report without a pause while the server is told to stop."""
+    """Clients send reports without pause while the server stops."""
     url = f"sqlite:///{folder}/books.sqlite"
     migrate(url)
     acknowledged: set[int] = set()

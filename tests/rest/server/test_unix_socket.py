@@ -1,4 +1,4 @@
-"""The place of the Unix socket: its modes, who may have it, and what is left alone there."""
+"""The path of the Unix socket: modes, ownership, and files that are kept there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.account import Account
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A path short enough for a socket."""
+    """Provide a path short enough for a socket."""
     folder = Account.ourselves().own_folder("fb-so-", mode=0o755)
     yield folder / "run" / "http"
     shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""The counter in a process of its own: how it starts, and what becomes of each when the other dies."""
+"""The write queue in its own process: its start, and the end of either process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However a connection ends, what was asked on it before is answered, and what went wrong is told."""
+"""End of connections: pending requests are answered first, and errors are reported."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ HALF = WHOLE[:-1]
 
 
 def answered_early(server: Asked) -> socket.socket:
-    """A connection with the answer to a request that is not whole yet."""
+    """Return a connection with the response to a request that is not complete yet."""
     connection = server.unix()
     connection.sendall(HALF)
     assert answer(connection)[0] == 200
