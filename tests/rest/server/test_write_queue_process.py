@@ -126,8 +126,8 @@ def test_callers_get_an_error_when_the_process_dies(
     wait_until(lambda: counter.failure, "the failure")
     assert "status -9" in str(counter.failure)
     assert (
-        "the write queue process ended (status -9), and the server with it; 3 batches were in progress"
-        in caplog.text
+        "the write queue process ended (status -9), and the server with it; 3 batches were in"
+        " progress" in caplog.text
     )
     with pytest.raises(Busy, match="the server is stopping"):
         counter.apply(notes("after"))
