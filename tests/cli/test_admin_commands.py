@@ -53,7 +53,7 @@ def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
     assert bad.code == 8
     assert bad.out.splitlines()[:2] == [
         "x allocation 7, entry 12: its link\\x1b is wrong",
-        "x the office's book: a row was added",
+        "x the registry: a row was added",
     ]
     many = fairbank("audit", "verify", services=FakeServices(findings=findings * 100))
     assert "... and 150 more" in many.out

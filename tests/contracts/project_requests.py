@@ -1,14 +1,14 @@
-"""What tests of projects ask: which there are, why something was refused, and the wish that takes
+"""What tests of projects ask: which there are, why something was refused, and the request that takes
 an entry back.
 """
 
 from __future__ import annotations
 
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.project import Project
 from fairbank.bank.query import EntryQuery, Page, ProjectQuery
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Undo, undo_of
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import Undo, undo_of
+from fairbank.bank.rules import Outcome
 from fairbank.store.contract import Store
 
 

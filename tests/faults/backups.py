@@ -97,7 +97,7 @@ def check_restored(url: str, taken: Taken) -> int:
     return len(books.rows("SELECT id FROM journal"))
 
 
-def told_by(path: Path) -> dict[int, tuple[str, int]]:
+def entries_of_runs(path: Path) -> dict[int, tuple[str, int]]:
     """What a server should answer of the books in a backup: by allocation, the account and what is
     available.
     """

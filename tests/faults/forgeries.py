@@ -21,7 +21,7 @@ KEYS = {
     "user_sum": ("allocation", "uid"),
     "project": ("id",),
     "member": ("project", "uid"),
-    "office": ("id",),
+    "registry": ("id",),
     "token": ("id",),
 }
 """The tables that the audit vouches for, and what tells their rows apart. Nonces are spent and
@@ -57,7 +57,7 @@ _FORGED: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Forgery:
-    """What was done, in which books (0 is the office's, None the store as a whole) it is to be
+    """What was done, in which books (0 is the registry's, None the store as a whole) it is to be
     found, and how it is done and undone.
     """
 
@@ -99,10 +99,10 @@ def deletions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
 
 
 def additions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
-    """Copies of rows under numbers and names of their own. The office has but one row, whoever
+    """Copies of rows under numbers and names of their own. The registry has but one row, whoever
     writes.
     """
-    if table == "office":
+    if table == "registry":
         return
     for row in rows:
         copy = row | {KEYS[table][-1]: row[KEYS[table][-1]] + FAR}
@@ -219,13 +219,13 @@ def cut_tail(books: Books) -> Callable[[], None]:
     return lambda: _put_back(books, kept)
 
 
-def cut_office(books: Books) -> Callable[[], None]:
-    """The last entry of the office's book is gone, and its head is that of before. The way back."""
+def cut_registry(books: Books) -> Callable[[], None]:
+    """The last entry of the registry is gone, and its head is that of before. The way back."""
     kept = _snapshot(books)
     last, new = books.rows("SELECT * FROM journal WHERE book = 0 ORDER BY seq DESC LIMIT 2")
     assert last["kind"] == "declined"
     books.change("DELETE FROM journal WHERE id = :id", id=last["id"])
-    books.change("UPDATE office SET seq = :seq, link = :link", seq=new["seq"], link=new["link"])
+    books.change("UPDATE registry SET seq = :seq, link = :link", seq=new["seq"], link=new["link"])
     return lambda: _put_back(books, kept)
 
 

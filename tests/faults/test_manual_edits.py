@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import psycopg
 import pytest
 
-from fairbank.bank.entry import OFFICE, Kind
+from fairbank.bank.entry import REGISTRY, Kind
 from fairbank.service.ops.audit import Audit
 from fairbank.store import schema
 from fairbank.store.contract import Store
@@ -22,7 +22,7 @@ from tests.faults.forgeries import (
     Forgery,
     additions,
     alterations,
-    cut_office,
+    cut_registry,
     cut_tail,
     deletions,
     insert,
@@ -162,7 +162,7 @@ def test_what_sqlite_takes_though_no_column_is_made_for_it(sample: Sample, tell:
 
 @pytest.mark.slow
 def test_whole_books_are_emptied(sample: Sample) -> None:
-    """Of the office's nothing is left that its rows could be compared with; of an allocation's
+    """Of the registry's nothing is left that its rows could be compared with; of an allocation's
     there is no opening.
     """
     kept = sample.rows("journal")
@@ -185,9 +185,9 @@ def test_a_token_made_good_again(sample: Sample) -> None:
         "scopes = 'read  write'",
     ):
         sample.books.change(f"UPDATE token SET {change} WHERE id = :id", id=revoked["id"])
-        assert sample.found() == {OFFICE}, change
+        assert sample.found() == {REGISTRY}, change
         sample.books.change("DELETE FROM token WHERE id = :id", id=revoked["id"])
-        assert sample.found() == {OFFICE}
+        assert sample.found() == {REGISTRY}
         insert(sample.books, "token", revoked)
     assert sample.found() == set()
 
@@ -211,7 +211,7 @@ def test_sums_that_belong_to_no_allocation(sample: Sample) -> None:
 FORGED = [
     (cut_tail, 2, "allocation 2"),
     (rewrite, 1, "allocation 1"),
-    (cut_office, OFFICE, "the office's book"),
+    (cut_registry, REGISTRY, "the registry"),
 ]
 
 

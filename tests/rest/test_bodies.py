@@ -207,7 +207,7 @@ def test_too_large_body_without_content_length_is_refused(old_world: World) -> N
 def test_any_invalid_body_gets_a_problem(old_world: World, body: bytes) -> None:
     answer = old_world.ask("POST", "/job", AGENT, content=body, headers=JSON)
     assert answer.status_code == 400
-    assert answer.json()["title"] == "malformed"
+    assert answer.json()["title"] == "invalid input"
 
 
 def test_bare_list_of_reports_is_refused_with_the_accepted_form(old_world: World) -> None:

@@ -170,7 +170,7 @@ def test_dry_run_lists_no_entries_for_a_repeated_request(world: World) -> None:
     taken = world.ask(
         "POST", f"{path}?dry-run=true", SUPERUSER, json={"amount": 61, **WHY}, headers=key
     )
-    assert taken.json()["refusal"]["reason"] == "KEY_TAKEN"
+    assert taken.json()["refusal"]["reason"] == "KEY_REUSED"
 
 
 def test_dry_run_stores_no_refusal(world: World) -> None:

@@ -83,7 +83,7 @@ def test_expired_project_cache_is_not_used(counting: Counting) -> None:
 
 
 def test_nearest_allocations_of_a_batch_take_one_statement(counting: Counting) -> None:
-    assert counting.looked("OVERDRAWN", report(1, amount=10**12)) == 0
+    assert counting.looked("INSUFFICIENT_CREDIT", report(1, amount=10**12)) == 0
     missed = [
         report(
             each,

@@ -14,11 +14,19 @@ import httpx
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked, Charge, CreateProject, Hold, Open, Request, SetMember
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import (
+    Charge,
+    CreateProject,
+    Hold,
+    Open,
+    Request,
+    SetMember,
+    SubmittedRequest,
+)
+from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.time import Instant, ManualClock, iso
@@ -116,10 +124,10 @@ class World:
             headers["Authorization"] = f"Bearer {token}"
         return self.client.request(method, path, headers=headers, **more)
 
-    def wish(self, *wishes: Request) -> list[Done | Refusal]:
+    def request(self, *requests: Request) -> list[Done | Refusal]:
         """Apply requests to the ledger directly, to prepare a test."""
         return self.context.services.write_queue.apply(
-            [Asked(each, self.clock.now(), SUPERUSER) for each in wishes]
+            [SubmittedRequest(each, self.clock.now(), SUPERUSER) for each in requests]
         )
 
     def token(self, uid: int, *scopes: str, days: int = 10) -> str:
@@ -178,8 +186,12 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
     return their numbers.
     """
     number = next(world.numbers)
-    project = done(world.wish(CreateProject(gname=name, gid=number, account=name))[0]).project or 0
-    world.wish(*(SetMember(project=project, uid=uid, role=role) for uid, role in members.items()))
+    project = (
+        done(world.request(CreateProject(gname=name, gid=number, account=name))[0]).project or 0
+    )
+    world.request(
+        *(SetMember(project=project, uid=uid, role=role) for uid, role in members.items())
+    )
     spans = [(NOW - 90 * DAY, NOW + 90 * DAY), (NOW + 90 * DAY, NOW + 180 * DAY)]
     opened = [
         Open(
@@ -192,7 +204,7 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
         )
         for start, end in spans
     ]
-    allocation, later = (done(each).allocation or 0 for each in world.wish(*opened))
+    allocation, later = (done(each).allocation or 0 for each in world.request(*opened))
     run = Run("alpha", number, NOW - 3_600)
     held = hold(run, project, owner, 60_000)
     charged = Charge(
@@ -202,9 +214,9 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
         outcome="COMPLETED",
         elapsed_seconds=1_800,
     )
-    job = done(world.wish(held, charged)[0]).run or 0
-    world.wish(hold(Run("alpha", number, NOW - 60), project, owner, 60))
-    no = world.wish(hold(Run("alpha", number + 1_000_000, NOW), project, owner, 10**9))[0]
+    job = done(world.request(held, charged)[0]).run or 0
+    world.request(hold(Run("alpha", number, NOW - 60), project, owner, 60))
+    no = world.request(hold(Run("alpha", number + 1_000_000, NOW), project, owner, 10**9))[0]
     assert isinstance(no, Refusal)
     return {
         "project": project,
@@ -218,7 +230,7 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
 def hold(run: Run, project: int, owner: int, amount: int) -> Hold:
     return Hold(
         run=run,
-        line=(project,),
+        chain=(project,),
         resource="cpu",
         owner=owner,
         amount=SuMinutes(amount),

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Alternative, Reason, Refusal
-from fairbank.bank.wish import Asked, CreateProject, Open, Request
+from fairbank.bank.refusals import Alternative, Reason, Refusal
+from fairbank.bank.requests import CreateProject, Open, Request, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
@@ -47,9 +47,11 @@ class Centre:
             monotonic=self.ticks,
         )
 
-    def ask(self, *wishes: Request) -> list[Done]:
+    def ask(self, *requests: Request) -> list[Done]:
         """Set the scene."""
-        outcomes = self.house.write_queue.apply([Asked(each, NOW, 0) for each in wishes])
+        outcomes = self.house.write_queue.apply(
+            [SubmittedRequest(each, NOW, 0) for each in requests]
+        )
         assert all(isinstance(each, Done) for each in outcomes), outcomes
         return [each for each in outcomes if isinstance(each, Done)]
 
@@ -82,9 +84,9 @@ class Centre:
         self.house.project_cache.refresh()  # as the server does that enters a project
 
     def hear(self, report: RunReport) -> Outcome:
-        """The agent's report, judged. Raises what keeps it from being a wish."""
+        """The agent's report, judged. Raises what keeps it from being a request."""
         (prepared,) = self.house.reports.prepare(asker_of(AGENT, STAFF, {}), [report])
-        if not isinstance(prepared, Asked):
+        if not isinstance(prepared, SubmittedRequest):
             raise prepared
         return self.house.write_queue.apply([prepared])[0]
 
@@ -101,7 +103,9 @@ class Centre:
         assert (yes.amount, yes.allocation, yes.run) == (0, None, None)
         return self.kept(yes.entry)
 
-    def others(self, asked: int, *, reason: Reason = Reason.OVERDRAWN) -> list[Alternative]:
+    def others(
+        self, asked: int, *, reason: Reason = Reason.INSUFFICIENT_CREDIT
+    ) -> list[Alternative]:
         """Who else could pay for a job of Alice's that project 1 cannot."""
         return list(
             self.house.runs.alternatives(

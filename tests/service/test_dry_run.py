@@ -1,4 +1,4 @@
-"""Whether a wish is carried out or only foretold hangs on the use cases that it goes to, and not on
+"""Whether a request is carried out or only foretold hangs on the use cases that it goes to, and not on
 who asks.
 """
 
@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, ProjectQuery
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import CreateProject
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import CreateProject
+from fairbank.bank.rules import Done
 from fairbank.core.time import ManualClock
 from fairbank.service.access.identity import Asker, Staff, asker_of
 from fairbank.service.dry_run import DryRunResult

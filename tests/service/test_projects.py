@@ -1,4 +1,4 @@
-"""Roles are given and taken by what everybody is when the wish is judged, not by what its asker saw
+"""Roles are given and taken by what everybody is when the request is judged, not by what its asker saw
 before.
 """
 
@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.query import Page
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked, CreateProject, SetMember
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import CreateProject, SetMember, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant, ManualClock
 from fairbank.service.access.identity import Asker, Staff, asker_of
@@ -64,8 +64,8 @@ class Centre:
             return asked.result()
 
 
-def by_staff(wish: CreateProject | SetMember) -> Asked:
-    return Asked(wish, Instant(1_795_000_000), SUPERUSER)
+def by_staff(request: CreateProject | SetMember) -> SubmittedRequest:
+    return SubmittedRequest(request, Instant(1_795_000_000), SUPERUSER)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Trouble at the counter: what fails fails alone, and what waited too long is not carried out."""
+"""FairbankError at the counter: what fails fails alone, and what waited too long is not carried out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.core.errors import Busy, Unreachable
+from fairbank.core.errors import Busy, Unavailable
 from fairbank.service.ledger import Ledger, RetryPolicy
 from fairbank.service.write_queue.queue import BatchResult
 from fairbank.service.write_queue.writers import WriterThreads
@@ -39,7 +39,7 @@ def test_one_bad_submission_does_not_spoil_the_others_and_all_that_is_judged_is_
 
 @pytest.mark.parametrize("others", [0, 2])
 def test_where_nobody_answers_nobody_is_asked_for_again(scene: Scene, others: int) -> None:
-    scene.bank.failure = Unreachable("nobody is there")
+    scene.bank.failure = Unavailable("nobody is there")
     scene.occupy()
     scene.submit(POISON)
     for each in range(others):
@@ -55,7 +55,7 @@ def test_where_nobody_answers_nobody_is_asked_for_again(scene: Scene, others: in
 def test_where_somebody_stops_answering_the_rest_is_told_so(scene: Scene) -> None:
     def lose() -> None:
         scene.bank.failure = (
-            Unreachable("nobody is there") if len(scene.bank.asked) > 2 else scene.bank.failure
+            Unavailable("nobody is there") if len(scene.bank.asked) > 2 else scene.bank.failure
         )
 
     scene.bank.before_failing = lose
@@ -66,7 +66,7 @@ def test_where_somebody_stops_answering_the_rest_is_told_so(scene: Scene) -> Non
     scene.finish()
     assert scene.served() == {"first", "a"}
     assert same(scene.told[POISON], scene.bank.failure)
-    assert isinstance(scene.told["b"], Unreachable)
+    assert isinstance(scene.told["b"], Unavailable)
     assert "this was not carried out" in scene.told["b"].message
 
 

@@ -1,4 +1,4 @@
-"""The windows in a process of their own hear the line themselves: who reads a wish judges it, and
+"""The windows in a process of their own hear the line themselves: who reads a request judges it, and
 the next reads on.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
 from fairbank.service.ledger import Deadline, RetryPolicy
 from fairbank.service.write_queue.child import ConnectionWriters, ServerDied, read_frames
 from fairbank.service.write_queue.protocol import RequestBatch, frame
@@ -27,7 +27,9 @@ class Seen(Gated):
         super().__init__(MemoryStore(), RetryPolicy(30, lambda: 0.0))
         self.threads: list[int] = []
 
-    def apply(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
+    def apply(
+        self, batch: Sequence[SubmittedRequest], deadline: Deadline | None = None
+    ) -> list[Outcome]:
         self.threads.append(threading.get_ident())
         return super().apply(batch, deadline)
 
@@ -54,7 +56,7 @@ def unheard() -> None:
     raise AssertionError("the server is there")
 
 
-def test_who_reads_a_wish_that_comes_alone_judges_it(
+def test_who_reads_a_request_that_comes_alone_judges_it(
     bank: Seen, line: tuple[socket.socket, socket.socket]
 ) -> None:
     server, ours = line

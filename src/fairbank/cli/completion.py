@@ -54,7 +54,7 @@ class NameCompleter(NamedTuple):
     def _names(self) -> list[Name]:
         from fairbank.cli.framework.client_settings import read_client_settings
         from fairbank.cli.names import find_names
-        from fairbank.core.errors import Trouble
+        from fairbank.core.errors import FairbankError
 
         parser = Parser("", "")
         add_server(parser)
@@ -62,7 +62,7 @@ class NameCompleter(NamedTuple):
             options, _ = parser.parse_known_args(self.words)
             settings = read_client_settings({"server": options.server}, os.environ)
             return find_names(self.kind, settings, options.acting_as)
-        except Trouble:  # the command itself will report the wrong setting
+        except FairbankError:  # the command itself will report the wrong setting
             return []
 
 

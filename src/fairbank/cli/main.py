@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from fairbank import __version__
 from fairbank.cli.framework.error_exit import run_to_exit
 from fairbank.cli.framework.shown import Shown, did_you_mean
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
@@ -176,12 +176,12 @@ def _command(module: str) -> Command | Noun:
 
 
 def find(word: str) -> Entry:
-    """Return the command of this name. Raises Malformed with the nearest names."""
+    """Return the command of this name. Raises InvalidInput with the nearest names."""
     for entry in COMMANDS:
         if entry.name == word:
             return entry
     meant = did_you_mean(word, [entry.name for entry in COMMANDS])
-    raise Malformed(f"there is no command {plain(word[:40])!r}{meant}", remedy="fairbank --help")
+    raise InvalidInput(f"there is no command {plain(word[:40])!r}{meant}", remedy="fairbank --help")
 
 
 _WITH_VALUE = frozenset({"--server", "--as", "--units", "--color", "-o", "--format", "--delimiter"})

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.cli.framework.host import user_name
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.report.cells import plain
 from fairbank.rest.client import Client
 
@@ -118,7 +118,7 @@ def _query(kind: str, settings: Settings, acting_as: str | None, cache: NameCach
                 if is_plain_word(name.word):
                     names.setdefault(name.word, name)
             complete = True
-        except (Trouble, OSError, KeyError, TypeError):
+        except (FairbankError, OSError, KeyError, TypeError):
             pass
 
     # A thread, because the timeout of the client covers only one read, and because the host's

@@ -12,7 +12,7 @@ from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
 from fairbank.bank.query import Page, RunQuery
 from fairbank.bank.run import RunRecord
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.context import AppContext
 from fairbank.rest.json_body import read_json
 from fairbank.rest.thread_pools import ThreadPools
@@ -83,7 +83,7 @@ class ApiRequest(Request[Asker, None, State]):
         """Return the complete body.
 
         Raises:
-            Malformed: the client disconnected within it.
+            InvalidInput: the client disconnected within it.
             RequestEntityTooLarge: it has more than `BODY_MAX` bytes.
         """
         if self._whole_body is None:
@@ -101,7 +101,7 @@ class ApiRequest(Request[Asker, None, State]):
                 raise RequestEntityTooLarge
             event: Any = await self.receive()
             if event["type"] != "http.request":
-                raise Malformed(
+                raise InvalidInput(
                     "the request ended within its body", remedy="send it again, complete"
                 )
             body += event.get("body", b"")
@@ -128,7 +128,7 @@ def _refuse_compression(headers: Iterable[tuple[bytes, bytes]]) -> None:
         plain = _PLAIN_ENCODINGS.get(name)
         if plain is not None and value.strip().lower() != plain:
             field = name.decode().title()
-            raise Malformed(
+            raise InvalidInput(
                 f"{field}: compressed bodies are not supported",
                 field=field,
                 remedy="send plain JSON, not compressed",

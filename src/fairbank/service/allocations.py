@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationEvent
-from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import (
     AllocationQuery,
     Debit,
@@ -20,8 +18,10 @@ from fairbank.bank.query import (
     Page,
     UserRow,
 )
-from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
-from fairbank.core.errors import Forbidden, Unknown
+from fairbank.bank.requests import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
+from fairbank.bank.rules import Outcome
+from fairbank.bank.term_changes import changes
+from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.time import Clock, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Asker
@@ -55,7 +55,7 @@ class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allocations:
-    """Use cases of allocations. Raises Unknown for what a user may not see, Forbidden for what they
+    """Use cases of allocations. Raises NotFound for what a user may not see, Forbidden for what they
     may not do.
     """
 
@@ -75,22 +75,24 @@ class Allocations:
         `projects` is None for the user's own. A user who may use a parent's allocation sees what is
         left of it, but not its statement, users and runs.
         """
-        drawing = asker.sight.projects if projects is None else projects
+        drawing = asker.visibility.projects if projects is None else projects
         lines = (self._directory.project_chain(self._directory.by_id(each)) for each in drawing)
         return frozenset(number for _, *parents in lines for number in parents)
 
     def get_drawable(self, asker: Asker, number: int) -> Allocation:
         """Return an allocation of the user's projects, or one of a parent that they may use. Raises
-        Unknown.
+        NotFound.
         """
         found = self.find(
             AllocationQuery(
-                sight=asker.sight, ids=frozenset({number}), lenders=self.parents_of(asker, None)
+                visibility=asker.visibility,
+                ids=frozenset({number}),
+                lenders=self.parents_of(asker, None),
             ),
             Page(1),
         )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no allocation {number}",
                 field="allocation",
                 remedy="list yours with: fairbank alloc list",
@@ -100,15 +102,17 @@ class Allocations:
     def get(self, asker: Asker, number: int) -> Allocation:
         """Return an allocation of the user's projects.
 
-        Raises Unknown, and Forbidden for a parent's allocation that they may only use.
+        Raises NotFound, and Forbidden for a parent's allocation that they may only use.
         """
-        found = self.find(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        found = self.find(
+            AllocationQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
             raise self._not_visible(asker, number)
         return found[0]
 
     def _not_visible(self, asker: Asker, number: int) -> Forbidden:
-        """Return the error for a parent's allocation; raise Unknown if they may not use it."""
+        """Return the error for a parent's allocation; raise NotFound if they may not use it."""
         self.get_drawable(asker, number)
         return Forbidden(
             f"allocation {number} is your parent project's: you may use its credit, but only its"
@@ -138,7 +142,7 @@ class Allocations:
         """
         with self._store.reading() as reader:
             found = reader.allocations(
-                AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1)
+                AllocationQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
             )
             if found:
                 entries = reader.statement(number, since, until, page)
@@ -167,7 +171,7 @@ class Allocations:
     # --- changing ---
 
     def open(self, asker: Asker, request: Open) -> Outcome:
-        """Create an allocation. Raises Forbidden, Unknown."""
+        """Create an allocation. Raises Forbidden, NotFound."""
         check_allowed(asker, Action.OPEN_ALLOCATION)
         self._directory.by_id(request.project)
         return self._ask(asker, request)
@@ -175,7 +179,7 @@ class Allocations:
     def amend(
         self, asker: Asker, number: int, terms: TermChanges, comment: str, key: str | None
     ) -> Outcome:
-        """Change the terms of an allocation. Raises Forbidden, Unknown."""
+        """Change the terms of an allocation. Raises Forbidden, NotFound."""
         allocation = self.get(asker, number)
         check_allowed(asker, Action.AMEND_ALLOCATION)
         changes = msgspec.structs.asdict(terms)
@@ -190,7 +194,7 @@ class Allocations:
         return self._ask(asker, request)
 
     def set_cap(self, asker: Asker, request: SetCap) -> Outcome:
-        """Cap a user's share of an allocation. Raises Forbidden, Unknown.
+        """Cap a user's share of an allocation. Raises Forbidden, NotFound.
 
         The ledger checks, with the roles of that moment, if the user may cap this one.
         """
@@ -204,30 +208,30 @@ class Allocations:
         )
 
     def deposit(self, asker: Asker, request: Deposit) -> Outcome:
-        """Deposit credit. Raises Forbidden, Unknown."""
+        """Deposit credit. Raises Forbidden, NotFound."""
         self.get(asker, request.allocation)
         check_allowed(asker, Action.DEPOSIT)
         return self._ask(asker, request)
 
     def withdraw(self, asker: Asker, request: Withdraw) -> Outcome:
-        """Withdraw unused credit. Raises Forbidden, Unknown."""
+        """Withdraw unused credit. Raises Forbidden, NotFound."""
         self.get(asker, request.allocation)
         check_allowed(asker, Action.WITHDRAW)
         return self._ask(asker, request)
 
     def transfer(self, asker: Asker, request: Transfer) -> Outcome:
         """Move credit between allocations of projects that the user leads. Raises Forbidden,
-        Unknown.
+        NotFound.
         """
         check_allowed(asker, Action.TRANSFER, self.get(asker, request.source).project)
         check_allowed(asker, Action.TRANSFER, self._transfer_target(asker, request.target).project)
         return self._ask(asker, request)
 
     def _transfer_target(self, asker: Asker, number: int) -> Allocation:
-        """Return the allocation that receives the credit. Raises Unknown."""
+        """Return the allocation that receives the credit. Raises NotFound."""
         try:
             return self.get(asker, number)
-        except Unknown as missing:
+        except NotFound as missing:
             missing.field = "to"
             raise
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
-from fairbank.bank.refusal import nearest
+from fairbank.bank.refusals import nearest
 from fairbank.bank.run import UserSums
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
 from fairbank.store.contract import Store
 
@@ -38,7 +38,7 @@ def available_credit(
         )
         ids = frozenset(allocation.id for allocation in allocations)
         rows = reader.users(ids, uid) if ids else []
-    work = WorkingSet(
+    work = TransactionData(
         allocations=allocations, users=((row.allocation, uid, row.sums) for row in rows)
     )
     return [

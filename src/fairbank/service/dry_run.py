@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry, Kind, facts_of
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import EntryQuery, Page
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import Request, SubmittedRequest
+from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Asked, Request
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.term_changes import changes
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
 from fairbank.service.access.identity import Asker
 from fairbank.service.ledger import Ledger
@@ -52,7 +52,7 @@ class DryRunResult(Exception):
 class RequestHandler(Protocol):
     """Handler of requests: the write queue, or a DryRun in its place."""
 
-    def apply(self, batch: Sequence[Asked]) -> list[Outcome]: ...
+    def apply(self, batch: Sequence[SubmittedRequest]) -> list[Outcome]: ...
 
 
 class DryRun:
@@ -61,11 +61,11 @@ class DryRun:
     def __init__(self, bank: Ledger) -> None:
         self._bank = bank
 
-    def apply(self, batch: Sequence[Asked]) -> list[Outcome]:
+    def apply(self, batch: Sequence[SubmittedRequest]) -> list[Outcome]:
         """Return the refusals. Raises DryRunResult at the first request that is not refused."""
         return [self._refusal(request) for request in batch]
 
-    def _refusal(self, request: Asked) -> Refusal:
+    def _refusal(self, request: SubmittedRequest) -> Refusal:
         outcome, work = self._bank.dry_run(request)
         if isinstance(outcome, Refusal):
             return outcome
@@ -79,14 +79,14 @@ def apply_request(handler: RequestHandler, asker: Asker, request: Request, now: 
     """Apply a request of a user.
 
     Raises:
-        Busy, Unreachable: it was not applied.
+        Busy, Unavailable: it was not applied.
         DryRunResult: the handler is a DryRun, and the request would be granted.
     """
-    return handler.apply([Asked(request, now, asker.actor, asker.acting_as)])[0]
+    return handler.apply([SubmittedRequest(request, now, asker.actor, asker.acting_as)])[0]
 
 
 def _dry_run_entry(
-    entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None
+    entry: Entry, work: TransactionData, changed: Mapping[str, Any] | None
 ) -> DryRunEntry:
     new_rows = {
         Kind.PROJECT: ("project", work.changes.new_projects),

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.bank.ledger import Outcome, judge
-from fairbank.bank.needs import needs_of
+from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked
-from fairbank.bank.working_set import OfficeNeeded, WorkingSet
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome, apply
+from fairbank.bank.transaction_data import RegistryNotLoaded, TransactionData
 from fairbank.core.errors import Busy
 from fairbank.store.contract import Contention, Store, Transaction
 
@@ -60,7 +60,9 @@ class Ledger:
         self.policy = policy
         self.retry_policy = retry_policy or RetryPolicy()
 
-    def apply(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
+    def apply(
+        self, batch: Sequence[SubmittedRequest], deadline: Deadline | None = None
+    ) -> list[Outcome]:
         """Apply requests. When this returns, everything that was granted is durable.
 
         Args:
@@ -74,7 +76,7 @@ class Ledger:
 
         Raises:
             Busy: other writers held the locks until the deadline.
-            Unreachable: the database does not answer.
+            Unavailable: the database does not answer.
         """
         outcomes: list[Outcome] = []
         for begin in range(0, len(batch), BATCH_MAX):
@@ -83,7 +85,7 @@ class Ledger:
             outcomes += self._run_transaction(part, part_deadline, write=True)[1]
         return outcomes
 
-    def dry_run(self, request: Asked) -> tuple[Outcome, WorkingSet]:
+    def dry_run(self, request: SubmittedRequest) -> tuple[Outcome, TransactionData]:
         """Apply a request under the locks of `apply`, but write nothing.
 
         Returns the outcome and the rows as `apply` would write them. Numbers of new rows are not
@@ -100,8 +102,8 @@ class Ledger:
         return outcome, work
 
     def _run_transaction(
-        self, batch: Sequence[Asked], deadline: Deadline, *, write: bool
-    ) -> tuple[WorkingSet, list[Outcome]]:
+        self, batch: Sequence[SubmittedRequest], deadline: Deadline, *, write: bool
+    ) -> tuple[TransactionData, list[Outcome]]:
         pause_max = 0.0
         while True:
             try:
@@ -119,8 +121,8 @@ class Ledger:
                 time.sleep(random.uniform(0, pause_max))  # noqa: S311 (no secret)
 
     def _load_and_apply(
-        self, transaction: Transaction, batch: Sequence[Asked], *, dry_run: bool
-    ) -> tuple[WorkingSet, list[Outcome]]:
+        self, transaction: Transaction, batch: Sequence[SubmittedRequest], *, dry_run: bool
+    ) -> tuple[TransactionData, list[Outcome]]:
         """Load the rows that the batch needs and apply it to them.
 
         A refusal that concerns no allocation is recorded in the registry, and it shows only when
@@ -128,12 +130,12 @@ class Ledger:
         allocations, which is the lock order of every transaction.
         """
         try:
-            return self._apply_all(transaction.load(needs_of(batch, foretold=dry_run)), batch)
-        except OfficeNeeded:
-            needs = needs_of(batch, office=True, foretold=dry_run)
+            return self._apply_all(transaction.load(lock_set_of(batch, foretold=dry_run)), batch)
+        except RegistryNotLoaded:
+            needs = lock_set_of(batch, registry=True, foretold=dry_run)
             return self._apply_all(transaction.load(needs), batch)
 
     def _apply_all(
-        self, work: WorkingSet, batch: Sequence[Asked]
-    ) -> tuple[WorkingSet, list[Outcome]]:
-        return work, [judge(work, request, self.policy) for request in batch]
+        self, work: TransactionData, batch: Sequence[SubmittedRequest]
+    ) -> tuple[TransactionData, list[Outcome]]:
+        return work, [apply(work, request, self.policy) for request in batch]

@@ -10,7 +10,7 @@ from threading import Lock
 
 from fairbank.bank.project import Project, line_of
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.store.contract import Store
 
 _TTL_SECONDS = 5
@@ -85,17 +85,17 @@ class ProjectCache:
         return self._projects.by_account.get(account)
 
     def by_id(self, number: int) -> Project:
-        """Return a project, from the store if needed. Raises Unknown."""
+        """Return a project, from the store if needed. Raises NotFound."""
         if number not in self._projects.by_id or self._is_stale():
             with self._lock:
                 if number not in self._projects.by_id or self._is_stale():
                     self._read()
         project = self._projects.by_id.get(number)
         if project is None:
-            raise Unknown(
+            raise NotFound(
                 f"there is no project {number}",
                 field="project",
-                remedy="list those there are: fairbank project list",
+                remedy="list them: fairbank project list",
             )
         return project
 

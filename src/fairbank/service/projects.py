@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import Page, ProjectQuery
-from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject, SetMember
-from fairbank.core.errors import Unknown
+from fairbank.bank.requests import AmendProject, CreateProject, RemoveProject, SetMember
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
 from fairbank.service.access.identity import Asker
 from fairbank.service.access.permissions import Action, check_allowed
@@ -29,10 +29,12 @@ class Projects:
             return reader.projects(query, page)
 
     def get(self, asker: Asker, number: int) -> Project:
-        """Return a project. Raises Unknown for a missing project as for a project of others."""
-        found = self.find(ProjectQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        """Return a project. Raises NotFound for a missing project as for a project of others."""
+        found = self.find(
+            ProjectQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no project {number}",
                 field="project",
                 remedy="list yours with: fairbank project list",
@@ -40,7 +42,7 @@ class Projects:
         return found[0]
 
     def members(self, asker: Asker, number: int, page: Page) -> list[Member]:
-        """Return the members by uid; `page.after` is a uid. Raises Unknown."""
+        """Return the members by uid; `page.after` is a uid. Raises NotFound."""
         project = self.get(asker, number)
         with self._store.reading() as reader:
             return reader.members(project.id, page)
@@ -53,7 +55,7 @@ class Projects:
         return outcome
 
     def amend(self, asker: Asker, request: AmendProject) -> Outcome:
-        """Change the names or the parent of a project, or restore a removed one. Raises Unknown,
+        """Change the names or the parent of a project, or restore a removed one. Raises NotFound,
         Forbidden.
         """
         self.get(asker, request.project)
@@ -62,13 +64,13 @@ class Projects:
             self._directory.refresh()
             try:
                 self._directory.by_id(request.parent)
-            except Unknown as missing:
+            except NotFound as missing:
                 missing.field = "parent"
                 raise
         return self._changed(asker, request)
 
     def remove(self, asker: Asker, request: RemoveProject) -> Outcome:
-        """Remove a project. Raises Unknown, Forbidden.
+        """Remove a project. Raises NotFound, Forbidden.
 
         For some seconds another server may still let its runs use a parent's credit: until its
         project cache is read again.
@@ -92,7 +94,7 @@ class Projects:
         comment: str | None = None,
         key: str | None = None,
     ) -> Outcome:
-        """Give a user a role in a project; None takes it away. Raises Unknown, Forbidden.
+        """Give a user a role in a project; None takes it away. Raises NotFound, Forbidden.
 
         The ledger checks, with the roles of that moment, if the user may give or take this role.
         """

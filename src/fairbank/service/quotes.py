@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairbank.bank.charge import bill
 from fairbank.bank.policy import Policy
+from fairbank.bank.pricing import bill
 from fairbank.bank.quote import Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, cluster_names, find_cluster
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import Clock
 from fairbank.service.access.identity import Asker
 from fairbank.service.available_credit import available_credit
@@ -41,12 +41,12 @@ class Quotes:
     def quote(self, asker: Asker, account: str, request: JobRequest) -> Quote:
         """Return the price of a job with its lines, and the allocation that would carry it now.
 
-        Raises Unknown, Malformed.
+        Raises NotFound, InvalidInput.
         """
         cluster = find_cluster(self._clusters, request.cluster)
         project = self._directory.by_account(account)
-        if project is None or project.removed or not asker.sight.sees(project.id):
-            raise Unknown(
+        if project is None or project.removed or not asker.visibility.sees(project.id):
+            raise NotFound(
                 f"there is no project with the account {account!r}",
                 field="account",
                 remedy="list yours with: fairbank project list",
@@ -58,9 +58,9 @@ class Quotes:
         return msgspec.structs.replace(offer, notes=(*offer.notes, *remarks(request, cluster)))
 
     def only_cluster(self) -> str:
-        """Return the only cluster of the bank. Raises Malformed if there are several."""
+        """Return the only cluster of the bank. Raises InvalidInput if there are several."""
         if len(self._clusters) == 1:
             return next(iter(self._clusters))
-        raise Malformed(
+        raise InvalidInput(
             "which cluster?", field="cluster", remedy=f"name one; {cluster_names(self._clusters)}"
         )

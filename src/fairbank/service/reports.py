@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from fairbank.bank.charge import cost
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Adjust, Asked, Charge, EndFacts, Hold, Release, Unpriced
+from fairbank.bank.pricing import cost
+from fairbank.bank.requests import (
+    Adjust,
+    Charge,
+    EndFacts,
+    Hold,
+    Release,
+    SubmittedRequest,
+    Unpriced,
+)
 from fairbank.cluster.job import checked_run
 from fairbank.cluster.partition import Cluster, find_cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Trouble, Unknown
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
 from fairbank.core.tres import billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
@@ -20,7 +28,7 @@ from fairbank.service.access.identity import Asker
 from fairbank.service.access.permissions import check_cluster
 from fairbank.service.project_cache import ProjectCache
 
-PreparedReport = Asked | Trouble
+PreparedReport = SubmittedRequest | FairbankError
 
 
 class RunReports:
@@ -58,7 +66,7 @@ class RunReports:
             try:
                 check_cluster(asker, report.run.cluster)
                 prepared.append(
-                    Asked(
+                    SubmittedRequest(
                         self._request(report),
                         now,
                         asker.actor,
@@ -67,7 +75,7 @@ class RunReports:
                         latest,
                     )
                 )
-            except Trouble as trouble:
+            except FairbankError as trouble:
                 prepared.append(trouble)
         return prepared
 
@@ -87,7 +95,7 @@ class RunReports:
             case RunEnded():
                 return self._resolution(report)
             case _:
-                raise Malformed(
+                raise InvalidInput(
                     "a report is a start, a change or an end",
                     field="do",
                     remedy="one of hold, adjust, complete",
@@ -102,7 +110,7 @@ class RunReports:
         units = None if report.amount is not None else self._units(report)
         return Hold(
             run=report.run,
-            line=self._directory.project_chain(project) if project and removed is None else (),
+            chain=self._directory.project_chain(project) if project and removed is None else (),
             account=None if project else report.account,
             removed=removed,
             resource=self._resource(report),
@@ -115,7 +123,7 @@ class RunReports:
             limit_seconds=report.limit_seconds,
             key=report.key,
             comment=report.comment,
-            particulars=report.particulars,
+            job_details=report.job_details,
         )
 
     def _adjust(self, report: LimitChanged, until: Instant) -> Adjust:
@@ -125,13 +133,13 @@ class RunReports:
             amount=self._price(report, report.limit_seconds),
             until=until,
             start=report.start,
-            line=self._directory.project_chain(project) if project else (),
+            chain=self._directory.project_chain(project) if project else (),
             account=None if project else report.account,
             resource=self._resource_if_known(report),
             owner=report.owner,
             key=report.key,
             comment=report.comment,
-            particulars=report.particulars,
+            job_details=report.job_details,
             priced_in=_priced_in(report),
         )
 
@@ -146,7 +154,7 @@ class RunReports:
             "ended": report.ended,
             "outcome": report.outcome,
             "elapsed_seconds": report.elapsed_seconds,
-            "line": self._directory.project_chain(project) if project else (),
+            "chain": self._directory.project_chain(project) if project else (),
             # The usage of an unknown account is not lost: it is recorded as refused.
             "account": None if project else report.account,
             "resource": self._resource_if_known(report),
@@ -155,11 +163,11 @@ class RunReports:
             "partition": report.partition,
             "key": report.key,
             "comment": report.comment,
-            "particulars": report.particulars,
+            "job_details": report.job_details,
         }
         try:
             amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
-        except Unknown as unknown:
+        except NotFound as unknown:
             # The partition was renamed since: the usage is not lost, it is recorded as refused.
             return Unpriced(why=unknown.message, **facts)
         return (
@@ -169,7 +177,7 @@ class RunReports:
         )
 
     def _price(self, report: RunReport, seconds: int) -> SuMinutes:
-        """Return the cost of `seconds` of the run. Raises Malformed if the report has nothing to
+        """Return the cost of `seconds` of the run. Raises InvalidInput if the report has nothing to
         price it by.
         """
         if report.amount is not None:
@@ -177,14 +185,14 @@ class RunReports:
         else:
             units = self._units(report)
             if units is None:
-                raise Malformed(
+                raise InvalidInput(
                     "nothing prices this run",
                     field="billing",
                     remedy="send billing, tres or amount",
                 )
             amount = cost(units, self._factor(report), seconds)
         if not 0 <= amount <= AMOUNT_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"{amount} SU-minutes is out of range",
                 field="amount",
                 remedy=f"from 0 to {AMOUNT_MAX}",
@@ -215,7 +223,7 @@ class RunReports:
         """
         try:
             return self._resource(report)
-        except Unknown:
+        except NotFound:
             return None
 
     def _cluster(self, report: RunReport) -> Cluster:
@@ -230,9 +238,9 @@ def _priced_in(report: LimitChanged | RunEnded) -> str | None:
 
 
 def _check_limit(report: RunReport) -> None:
-    """Raise Malformed without a finite limit: it bounds the cost and says when the hold expires."""
+    """Raise InvalidInput without a finite limit: it bounds the cost and says when the hold expires."""
     if not report.limit_seconds:
-        raise Malformed(
+        raise InvalidInput(
             "a hold needs a finite time limit",
             field="time_limit",
             remedy="send the limit in seconds, at least 1",
@@ -241,7 +249,7 @@ def _check_limit(report: RunReport) -> None:
 
 def _checked_seconds(seconds: int, field: str) -> None:
     if not 0 <= seconds <= LIMIT_MAX_SECONDS:
-        raise Malformed(
+        raise InvalidInput(
             f"{seconds} s is out of range",
             field=field,
             remedy=f"whole seconds from 0 to {LIMIT_MAX_SECONDS}; holds need a finite limit",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import GroupPage, Page, RefusalQuery, RunQuery, Usage, UsageBy, UsageQuery
 from fairbank.bank.quote import usable
-from fairbank.bank.refusal import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
+from fairbank.bank.refusals import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
+from fairbank.bank.requests import Refund
+from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Refund
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
 from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Asker
@@ -28,7 +28,7 @@ from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Store
 
 _CREDIT_REASONS = (
-    Reason.OVERDRAWN,
+    Reason.INSUFFICIENT_CREDIT,
     Reason.CAPPED,
     Reason.NO_ALLOCATION,
     Reason.FROZEN,
@@ -64,10 +64,10 @@ class Runs:
             return reader.runs(query, page)
 
     def get(self, asker: Asker, number: int) -> RunRecord:
-        """Return a run. Raises Unknown for a missing run as for a run of others."""
-        found = self.find(RunQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        """Return a run. Raises NotFound for a missing run as for a run of others."""
+        found = self.find(RunQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1))
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no job record {number}",
                 field="id",
                 remedy="list them with: fairbank jobs",
@@ -81,10 +81,12 @@ class Runs:
         return [(entry, refusal_of(entry)) for entry in entries]
 
     def refusal(self, asker: Asker, number: int) -> tuple[Entry, Refusal]:
-        """Return a refusal. Raises Unknown for a missing refusal as for a refusal of others."""
-        found = self.refusals(RefusalQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        """Return a refusal. Raises NotFound for a missing refusal as for a refusal of others."""
+        found = self.refusals(
+            RefusalQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no refusal {number}",
                 field="id",
                 remedy="list them with: fairbank jobs --refused",
@@ -169,7 +171,7 @@ class Runs:
     def refund(
         self, asker: Asker, number: int, amount: SuMinutes | None, comment: str, key: str | None
     ) -> Outcome:
-        """Refund part of a run's charge; `amount` is None for all of it. Raises Unknown,
+        """Refund part of a run's charge; `amount` is None for all of it. Raises NotFound,
         Forbidden.
         """
         record = self.get(asker, number)

@@ -14,7 +14,7 @@ import msgspec
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
-from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.service.access.identity import Staff
@@ -128,7 +128,7 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Staff(self.staff.superusers | {os.getuid()}, self.staff.admins, agents)
 
     def cluster_map(self) -> dict[str, Cluster]:
-        """Return the clusters by name. Raises Malformed with the key."""
+        """Return the clusters by name. Raises InvalidInput with the key."""
         return {
             ids.name(name, field=f"clusters.{name}"): _cluster(name, each)
             for name, each in self.clusters.items()
@@ -160,11 +160,11 @@ def _factor(value: str | float, field: str) -> Fraction:
     try:
         factor = Fraction(str(value))
     except (ValueError, ZeroDivisionError) as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{value!r} is not a number", field=field, remedy='write for example 0.5 or "1/3"'
         ) from bad
     if not 0 <= factor <= 1_000_000:
-        raise Malformed(
+        raise InvalidInput(
             f"{value!r} is out of range",
             field=field,
             remedy="a factor lies between 0 and 1,000,000",
@@ -173,7 +173,7 @@ def _factor(value: str | float, field: str) -> Fraction:
 
 
 def read_settings(path: Path) -> BankSettings:
-    """Read a settings file. Raises Unknown if it is missing, Forbidden if unreadable, Malformed
+    """Read a settings file. Raises NotFound if it is missing, Forbidden if unreadable, InvalidInput
     with the key.
     """
     try:
@@ -183,7 +183,7 @@ def read_settings(path: Path) -> BankSettings:
             f"you may not read the settings {path}", field="config", remedy="ask as the bank's user"
         ) from error
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read the settings {path}: {error.strerror}",
             field="config",
             remedy="make them with: fairbank init",
@@ -222,7 +222,7 @@ def example(directory: Path, url: str) -> str:
     """Return the settings file that `fairbank init` writes: the required keys and one example
     cluster.
 
-    Raises Malformed for a name that TOML cannot hold: it must be UTF-8.
+    Raises InvalidInput for a name that TOML cannot hold: it must be UTF-8.
     """
     return f"""\
 # The settings of this Fairbank; docs/reference/settings.md explains every key.
@@ -257,7 +257,7 @@ def _toml_string(said: str, field: str) -> str:
     try:
         said.encode()
     except UnicodeEncodeError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{said!a} is not UTF-8", field=field, remedy="give it a name in UTF-8"
         ) from bad
     return json.dumps(said, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -23,7 +23,7 @@ class ShareHistory:
         """Store records of a cluster, except for associations that have one of that day already.
 
         Returns the number of new records. Raises Forbidden for users who may not report for the
-        cluster, Busy, Unreachable.
+        cluster, Busy, Unavailable.
         """
         check_cluster(asker, cluster, "record the fair share")
         return (

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
-from fairbank.bank.ledger import Outcome, no_undoing
+from fairbank.bank.entry import REGISTRY, Entry, Kind, facts_of
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Undo, undo_of
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import Undo, undo_of
+from fairbank.bank.rules import Outcome, cannot_undo
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
 from fairbank.service.access.identity import Asker
 from fairbank.service.access.permissions import Action, check_allowed
@@ -40,7 +40,7 @@ class EntryUndo:
         self._store, self._handler, self._clock = store, handler, clock
 
     def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
-        """Undo an entry. Raises Unknown, Forbidden."""
+        """Undo an entry. Raises NotFound, Forbidden."""
         request = self._request(asker, number, comment, key)
         return (
             request
@@ -54,7 +54,7 @@ class EntryUndo:
             entry = _find_entry(reader, asker, number)
             books = _allocations_of(reader, entry)
             run = _run_of(reader, entry)
-        no = no_undoing(entry, run)
+        no = cannot_undo(entry, run)
         if no is not None:
             return no
         projects = (
@@ -76,7 +76,7 @@ class EntryUndo:
 
 
 def _find_entry(reader: Reader, asker: Asker, number: int) -> Entry:
-    """Return an entry that the user may see. Raises Unknown.
+    """Return an entry that the user may see. Raises NotFound.
 
     A user who may see a project may also see the entries of its roles.
     """
@@ -88,12 +88,12 @@ def _find_entry(reader: Reader, asker: Asker, number: int) -> Entry:
         None,
     )
     if role is not None and (
-        asker.sight.everything or facts_of(role)["project"] in asker.sight.projects
+        asker.visibility.everything or facts_of(role)["project"] in asker.visibility.projects
     ):
         return role
-    found = reader.entries(msgspec.structs.replace(wanted, sight=asker.sight), Page(1))
+    found = reader.entries(msgspec.structs.replace(wanted, visibility=asker.visibility), Page(1))
     if not found:
-        raise Unknown(
+        raise NotFound(
             f"there is no entry {number}, or you may not see it",
             field="entry",
             remedy="the number is printed by the command that made it, and in the column ENTRY of:"
@@ -108,7 +108,7 @@ def _allocations_of(reader: Reader, entry: Entry) -> list[Allocation]:
     """
     other = facts_of(entry)["to"] if entry.kind is Kind.TRANSFER_OUT else entry.book
     return reader.allocations(
-        AllocationQuery(ids=frozenset({entry.book, other} - {OFFICE})), Page(2)
+        AllocationQuery(ids=frozenset({entry.book, other} - {REGISTRY})), Page(2)
     )
 
 

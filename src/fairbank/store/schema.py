@@ -210,8 +210,8 @@ journal = Table(
     Index("journal_undoing", "book", "seq", sqlite_where=_UNDOING, postgresql_where=_UNDOING),
 )
 
-office = Table(
-    "office",
+registry = Table(
+    "registry",
     metadata,
     Column("id", _Id, primary_key=True),
     Column("seq", BigInteger, nullable=False),

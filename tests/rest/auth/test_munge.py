@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fairbank.core.errors import Malformed, Unauthenticated, Unreachable
+from fairbank.core.errors import InvalidInput, Unauthenticated, Unavailable
 from fairbank.rest.auth.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, _cannot_decode
 from tests.support.account import Account
 from tests.support.conditions import wait_until
@@ -167,7 +167,7 @@ def test_too_long_credential_is_refused_first() -> None:
     nowhere = Munge(library="libnothing.so.0")
     with pytest.raises(Unauthenticated, match="16385 bytes"):
         nowhere.decode(b"A" * (CREDENTIAL_MAX + 1))
-    with pytest.raises(Malformed, match="12001 bytes"):
+    with pytest.raises(InvalidInput, match="12001 bytes"):
         nowhere.encode(b"A" * (PAYLOAD_MAX + 1))
 
 
@@ -178,7 +178,7 @@ def test_stopped_daemon_is_unreachable_until_restarted(munged: Munged, munge: Mu
         munged.start()
         end()
         for call in (lambda: munge.encode(b"now"), lambda: munge.decode(credential)):
-            with pytest.raises(Unreachable, match="munged does not answer") as silent:
+            with pytest.raises(Unavailable, match="munged does not answer") as silent:
                 call()
             assert "systemctl start munge" in (silent.value.remedy or "")
     munged.start()
@@ -187,7 +187,7 @@ def test_stopped_daemon_is_unreachable_until_restarted(munged: Munged, munge: Mu
 
 @pytest.mark.parametrize("library", ["libnothing.so.0", "libc.so.6"])
 def test_missing_libmunge_is_reported_with_the_unix_socket(library: str) -> None:
-    with pytest.raises(Unreachable, match="cannot be used here") as missing:
+    with pytest.raises(Unavailable, match="cannot be used here") as missing:
         Munge(library=library).encode(b"")
     assert "libmunge2" in (missing.value.remedy or "")
 

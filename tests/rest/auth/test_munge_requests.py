@@ -171,5 +171,5 @@ def test_request_is_refused_while_munged_is_down(munged: Munged, folder: Path) -
         headers = signed(munged, "GET", "/whoami")
         munged.stop()
         answer = whoami(server, headers)
-        assert (answer.status_code, answer.json()["title"]) == (503, "unreachable")
+        assert (answer.status_code, answer.json()["title"]) == (503, "unavailable")
         assert "retry-after" in answer.headers

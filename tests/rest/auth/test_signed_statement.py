@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.auth import credentials
 from fairbank.rest.auth.credentials import BoundRequest, statement
 from fairbank.rest.auth.munge import CREDENTIAL_MAX
@@ -32,7 +32,7 @@ def test_different_requests_have_different_statements(
     for method, target, body, audience, nonce in (one, other):
         try:
             sealed.append(statement(BoundRequest.of(method, target, body, audience), nonce))
-        except Malformed as bad:
+        except InvalidInput as bad:
             assert bad.field, "it says which part cannot be signed"
             return
     assert (sealed[0] == sealed[1]) == (one == other)
@@ -84,7 +84,7 @@ def test_statement_matches_the_manual() -> None:
     ],
 )
 def test_unsignable_line_is_named(part: str, asked: BoundRequest, nonce: str) -> None:
-    with pytest.raises(Malformed) as bad:
+    with pytest.raises(InvalidInput) as bad:
         statement(asked, nonce)
     assert bad.value.field == part
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.cli.framework.error_exit import exit_code
-from fairbank.core.errors import Malformed, Unreachable
+from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.rest.client import Address, Client, MungeSigner, TokenSigner, parse_address
 from fairbank.rest.client.client import quoted, target_of
 from tests.support.munge import Munged
@@ -69,7 +69,7 @@ def test_valid_addresses_are_parsed(said: str, meant: Address) -> None:
     ],
 )
 def test_invalid_address_is_refused(said: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         parse_address(said, field="--server")
     assert told.value.field == "--server"
 
@@ -78,7 +78,7 @@ def test_invalid_address_is_refused(said: str) -> None:
 def test_any_text_is_parsed_or_refused(said: str) -> None:
     try:
         assert parse_address(said).host.isascii()
-    except Malformed:
+    except InvalidInput:
         pass
 
 
@@ -184,12 +184,12 @@ def test_get_has_no_content_headers() -> None:
 
 @pytest.mark.parametrize("user", ["x\r\nX-Evil: 1", "ü", "\x00"])
 def test_header_value_with_line_break_is_refused(user: str) -> None:
-    with pytest.raises(Malformed, match="cannot be sent"):
+    with pytest.raises(InvalidInput, match="cannot be sent"):
         Client(Address("unix", "/run/bank.sock"), acting_as=user).get("/whoami")
 
 
 def test_response_before_the_body_was_read_is_returned() -> None:
-    problem = {"title": "malformed", "status": 413, "detail": "the body is too large"}
+    problem = {"title": "invalid input", "status": 413, "detail": "the body is too large"}
     text = json.dumps(problem).encode()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -204,7 +204,7 @@ def test_response_before_the_body_was_read_is_returned() -> None:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        with pytest.raises(Malformed, match="too large"):
+        with pytest.raises(InvalidInput, match="too large"):
             Client(Address("http", "127.0.0.1", listener.getsockname()[1])).post(
                 "/job/bulk", {"reports": ["x" * 100] * 100_000}
             )
@@ -212,7 +212,7 @@ def test_response_before_the_body_was_read_is_returned() -> None:
 
 
 def test_missing_bank_is_unreachable() -> None:
-    with pytest.raises(Unreachable, match="no bank answers at unix:/nowhere/bank.sock") as told:
+    with pytest.raises(Unavailable, match="no bank answers at unix:/nowhere/bank.sock") as told:
         Client(Address("unix", "/nowhere/bank.sock")).get("/health")
     assert exit_code(told.value) == 6
     assert "fairbank serve" in str(told.value.remedy)
@@ -221,12 +221,12 @@ def test_missing_bank_is_unreachable() -> None:
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64, ".."])
 def test_unknown_host_is_unreachable(host: str) -> None:
-    with pytest.raises(Unreachable):
+    with pytest.raises(Unavailable):
         Client(Address("http", host, 80)).get("/health")
 
 
 def test_too_long_socket_path_is_unreachable() -> None:
-    with pytest.raises(Unreachable, match="too long"):
+    with pytest.raises(Unavailable, match="too long"):
         Client(Address("unix", "/" + "x" * 200)).get("/health")
 
 
@@ -237,7 +237,7 @@ def test_silent_bank_times_out() -> None:
     ):
         listener.bind(f"{folder}/s")
         listener.listen()
-        with pytest.raises(Unreachable, match="in time"):
+        with pytest.raises(Unavailable, match="in time"):
             Client(Address("unix", f"{folder}/s"), timeout_seconds=0.05).get("/health")
 
 

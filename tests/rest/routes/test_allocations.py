@@ -75,7 +75,7 @@ def test_allocation_can_be_frozen_thawed_ended_and_reopened(world: World) -> Non
             == state
         )
     over = world.ask("PATCH", path, SUPERUSER, json={"event": "reopen", **WHY})
-    assert (over.status_code, over.json()["refusal"]["reason"]) == (409, "OVER")
+    assert (over.status_code, over.json()["refusal"]["reason"]) == (409, "ALLOCATION_EXPIRED")
     longer = {"event": "reopen", "end": str(NOW + DAY), **WHY}
     assert world.ask("PATCH", path, SUPERUSER, json=longer).json()["data"]["state"] == "active"
     again = world.ask("PATCH", path, SUPERUSER, json={"event": "thaw", **WHY})

@@ -73,7 +73,7 @@ def test_report_from_the_future_is_refused_and_stored(
     answer = centre.ask("POST", "/job", AGENT, json={**body, "key": "k"})
     no = answer.json()["refusal"]
     if field is not None:
-        assert (answer.status_code, no["reason"]) == (409, "FROM_FUTURE")
+        assert (answer.status_code, no["reason"]) == (409, "TIMESTAMP_IN_FUTURE")
         assert field in answer.json()["detail"]
         assert f"at most {TOLERANCE} s ahead" in answer.json()["detail"]
         assert "clocks" in answer.json()["remedy"]
@@ -87,7 +87,7 @@ def test_limit_change_from_the_future_leaves_the_hold(centre: World) -> None:
     answer = centre.ask(
         "POST", "/job", AGENT, json=report(1, do="adjust", start=NOW + 86_400, time_limit=7_200)
     )
-    assert answer.json()["refusal"]["reason"] == "FROM_FUTURE"
+    assert answer.json()["refusal"]["reason"] == "TIMESTAMP_IN_FUTURE"
     assert _figures(centre) == before
 
 
@@ -100,7 +100,7 @@ def test_refused_end_is_accepted_when_repeated_later(centre: World, held: bool) 
     (row,) = centre.ask("POST", "/job/bulk", AGENT, json={"reports": [end]}).json()["data"]
     assert (row["status"], row["refusal"]["reason"], row["refusal"]["asked"]) == (
         409,
-        "FROM_FUTURE",
+        "TIMESTAMP_IN_FUTURE",
         1,
     )
     before = _figures(centre)
@@ -124,7 +124,7 @@ def test_observing_bank_stores_the_refusal_and_lets_the_job_run() -> None:
         answer = centre.ask("POST", "/job", AGENT, json=report(1, start=NOW + 86_400))
         assert answer.status_code == 201
         (kept,) = centre.ask("GET", "/failure?job_id=1", SUPERUSER).json()["data"]
-        assert kept["reason"] == "FROM_FUTURE"
+        assert kept["reason"] == "TIMESTAMP_IN_FUTURE"
         assert "only observes" in kept["detail"]
 
 

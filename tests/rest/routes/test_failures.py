@@ -26,7 +26,7 @@ from tests.rest.world import (
 FIGURES = ("asked", "available", "shortfall")
 DEAR = {"amount": 10**9}
 REPORTS = {
-    "OVERDRAWN": (report(1, **DEAR), True),
+    "INSUFFICIENT_CREDIT": (report(1, **DEAR), True),
     "NO_ALLOCATION": (report(1, resource="tape"), True),
     "UNKNOWN_PROJECT": (report(1, account="nobody"), False),
     "NO_HOLD": (report(1, do="adjust"), False),
@@ -65,7 +65,7 @@ WITHDRAW, OVERLAPPING = (
         (
             "/job/{job}/refund",
             {"amount": 30_001, "comment": "too much"},
-            "TOO_MUCH_BACK",
+            "REFUND_TOO_LARGE",
             [30_001, 30_000, 1],
         ),
         (

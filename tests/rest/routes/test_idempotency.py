@@ -103,14 +103,14 @@ def test_repeated_batch_gets_the_same_answers(world: World) -> None:
 
 
 def test_repeated_start_after_the_end_needs_a_key(world: World) -> None:
-    """As docs/reference/repeating.md begins."""
+    """As docs/reference/repeated-requests.md begins."""
     keyed = {**report(43), "key": "start"}
     (_, first), (_, under_key) = send(world, START), send(world, keyed)
     assert send(world, START) == (200, {**first, "again": True})
     for job in (42, 43):
         assert send(world, {**END, "job_id": job})[0] == 201
     status, problem = send(world, START)
-    assert (status, problem["refusal"]["reason"]) == (409, "RUN_RESOLVED")
+    assert (status, problem["refusal"]["reason"]) == (409, "RUN_CLOSED")
     assert problem["refusal"]["resolution"] == {
         "state": "charged",
         "outcome": END["state"],
@@ -140,7 +140,7 @@ def test_different_start_of_the_run_is_a_conflict(world: World, other: dict[str,
     assert send(world, report(42, resource="cpu"))[0] == 201
     entries = world.entries()
     status, problem = send(world, report(42, **{"resource": "cpu", **other}))
-    assert (status, problem["refusal"]["reason"]) == (409, "RUN_TAKEN")
+    assert (status, problem["refusal"]["reason"]) == (409, "HOLD_EXISTS")
     assert world.entries() == entries
 
 
@@ -167,7 +167,7 @@ def test_reused_key_is_a_conflict_after_settings_changed(worlds: tuple[World, Wo
             {"start": NOW + 1},
         ):
             status, problem = send(world, {**START, "key": "k", **other})
-            assert (status, problem["refusal"]["reason"]) == (409, "KEY_TAKEN")
+            assert (status, problem["refusal"]["reason"]) == (409, "KEY_REUSED")
 
 
 # --- whose key it is ---
@@ -207,7 +207,7 @@ def test_keys_of_users_are_separate(world: World) -> None:
         200,
         first.json()["data"]["entry"],
     )
-    assert transfer(world, PI, world.own, 11).json()["refusal"]["reason"] == "KEY_TAKEN"
+    assert transfer(world, PI, world.own, 11).json()["refusal"]["reason"] == "KEY_REUSED"
 
 
 def test_keys_used_while_acting_as_are_separate(world: World) -> None:

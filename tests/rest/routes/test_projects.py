@@ -70,7 +70,7 @@ def test_used_project_keeps_gid_and_account(world: World, body: dict[str, object
     problem = refused(
         world, SUPERUSER, "PATCH", f"/project/{world.own['project']}", 409, *body, json=body
     )
-    assert problem["refusal"]["reason"] == "NAMES_STAY"
+    assert problem["refusal"]["reason"] == "IDENTITY_LOCKED"
     assert "fairbank project create" in problem["remedy"]
 
 

@@ -95,7 +95,7 @@ def test_predebits_and_activity_have_comments(world: World) -> None:
         None,
     ]
     assert [each["comments"] for each in data(world, "/failure?account=chem&limit=2")] == [
-        "there is too little left",
+        "not enough credit",
         "for the paper",
     ]
 

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, Note
-from fairbank.core.errors import Unreachable
+from fairbank.bank.requests import AuditNote, SubmittedRequest
+from fairbank.core.errors import Unavailable
 from fairbank.core.time import Instant, iso
 from fairbank.rest.write_queue import AsyncWriteQueue
 from fairbank.service.ledger import Ledger
@@ -66,12 +66,12 @@ def test_reads_and_health_continue_while_writes_wait(store: SlowStore) -> None:
 
 def test_unreachable_store_is_a_503(store: SlowStore) -> None:
     with a_world(store) as world:
-        store.reading_breaks = Unreachable("the database does not answer", remedy="try again")
+        store.reading_breaks = Unavailable("the database does not answer", remedy="try again")
         answer = world.ask("GET", "/alloc", SUPERUSER)
         assert (answer.status_code, answer.headers["retry-after"], answer.json()["title"]) == (
             503,
             "5",
-            "unreachable",
+            "unavailable",
         )
         assert world.ask("GET", "/health").status_code == 200
 
@@ -80,7 +80,7 @@ def test_refusal_does_not_wait_for_remedies(store: SlowStore) -> None:
     """The decision is final: a repeated report would be refused again."""
     early = {"start": NOW - 100 * DAY, "submitted": NOW - 100 * DAY}
     with a_world(store) as world:
-        store.reading_breaks = Unreachable("the database does not answer", remedy="try again")
+        store.reading_breaks = Unavailable("the database does not answer", remedy="try again")
         alone = world.ask("POST", "/job", AGENT, json=report(1, **early))
         (row,) = world.ask(
             "POST", "/job/bulk", AGENT, json={"reports": [report(2, **early)]}
@@ -109,8 +109,8 @@ def test_failure_has_a_number_that_the_log_explains(
 # --- the teller ---
 
 
-def _note(text: str) -> Asked:
-    return Asked(Note(details=text), Instant(NOW), 0)
+def _note(text: str) -> SubmittedRequest:
+    return SubmittedRequest(AuditNote(details=text), Instant(NOW), 0)
 
 
 def test_each_caller_gets_its_own_outcomes() -> None:

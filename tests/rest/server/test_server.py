@@ -18,7 +18,7 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, RunQuery
-from fairbank.core.errors import Conflict, Malformed, Unreachable
+from fairbank.core.errors import Conflict, InvalidInput, Unavailable
 from fairbank.core.time import ManualClock
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.context import AppContext
@@ -146,7 +146,7 @@ def test_acknowledged_reports_survive_the_stop(folder: Path) -> None:
 
     def go_on() -> None:
         client = Client(parse_address(f"unix:{server.socket}"))
-        with suppress(Unreachable):
+        with suppress(Unavailable):
             while client.post("/job", hold(number := next(numbers)))["data"]["entry"]:
                 acknowledged.add(number)
                 if len(acknowledged) > 50:
@@ -185,13 +185,13 @@ def test_taken_port_is_refused_and_leaves_no_socket(folder: Path) -> None:
 
 
 def test_server_without_listener_is_refused() -> None:
-    with pytest.raises(Malformed, match="no socket or port to listen on"):
+    with pytest.raises(InvalidInput, match="no socket or port to listen on"):
         serve(_house())
 
 
 @pytest.mark.parametrize("port", [65_536, 99_999_999])
 def test_invalid_port_is_refused(port: int) -> None:
-    with pytest.raises(Malformed, match=f"{port} is not a port") as told:
+    with pytest.raises(InvalidInput, match=f"{port} is not a port") as told:
         serve(_house(), port=port)
     assert told.value.field == "port"
 

@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.core.errors import Busy, Malformed, Unknown, Unreachable
+from fairbank.core.errors import Busy, InvalidInput, NotFound, Unavailable
 from fairbank.rest.client import Client, parse_address
 from fairbank.service.ledger import Ledger
 from fairbank.service.settings import LogFormat, StoreSettings
@@ -122,7 +122,7 @@ def test_callers_get_an_error_when_the_process_dies(
     assert counter.waiting == 3
     os.kill(process, signal.SIGKILL)
     wait_until(lambda: len(told) == 3, "everybody to be told")
-    assert all(isinstance(came, Unreachable) and "not known" in came.message for came in told)
+    assert all(isinstance(came, Unavailable) and "not known" in came.message for came in told)
     wait_until(lambda: counter.failure, "the failure")
     assert "status -9" in str(counter.failure)
     assert (
@@ -185,19 +185,19 @@ def test_process_that_cannot_open_the_store_reports_why(postgres18: PostgresServ
     begin = partial(
         start_write_queue, log=LogFormat.SHORT, bank=Ledger(MemoryStore(), Policy()), capacity=1
     )
-    with postgres18.fresh_database() as name, pytest.raises(Unknown) as empty:
+    with postgres18.fresh_database() as name, pytest.raises(NotFound) as empty:
         begin(StoreSettings(postgres18.url(name)))
     assert "fairbank init" in str(empty.value.remedy)
-    with pytest.raises(Unreachable, match="the database does not answer"):
+    with pytest.raises(Unavailable, match="the database does not answer"):
         begin(StoreSettings(postgres18.url("nowhere")))
-    with pytest.raises(Malformed) as bad:
+    with pytest.raises(InvalidInput) as bad:
         begin(StoreSettings("nonsense"))
     assert bad.value.field == "store.url"
     assert not counters(os.getpid())
 
 
 def test_process_that_ends_silently_is_reported() -> None:
-    with pytest.raises(Unreachable, match="the write queue process did not start"):
+    with pytest.raises(Unavailable, match="the write queue process did not start"):
         start_process(
             (sys.executable, "-c", "raise SystemExit(3)"),
             WorkerSettings("memory:", "wal", Policy(), 1.0, "json"),

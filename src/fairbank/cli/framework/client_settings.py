@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.client import Address, MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.signers import read_token
 
@@ -75,7 +75,7 @@ class Settings(NamedTuple):
 
 
 def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
-    """Return each key from the first source that has it. Raises Malformed with file and key."""
+    """Return each key from the first source that has it. Raises InvalidInput with file and key."""
     layers = [
         {key: value for key, value in flags.items() if value},
         {
@@ -126,13 +126,13 @@ def _file(path: str) -> dict[str, str]:
     try:
         values: dict[str, Any] = tomllib.loads(text.decode())
     except ValueError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is not TOML: {bad}", field="client settings", remedy="fix the line named"
         ) from bad
     for key, value in values.items():
         if key not in KEYS or not isinstance(value, str):
             keys = ", ".join(sorted(KEYS))
-            raise Malformed(
+            raise InvalidInput(
                 f"{path}: {key!r} is not a setting, or its value is not text",
                 field=key,
                 remedy=f'a line is KEY = "TEXT"; keys: {keys}',

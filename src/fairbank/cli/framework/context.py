@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.framework.client_settings import Settings, read_client_settings
 from fairbank.cli.framework.host import Local
 from fairbank.cli.framework.terminal import Terminal
-from fairbank.core.errors import Malformed, Unreachable
+from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.core.time import Instant, parse_instant, parse_moment
 from fairbank.rest.client import Client
 from fairbank.rest.client.response import CHECK
@@ -66,7 +66,7 @@ class Context(Terminal):
         """One answer of the bank; of the query None is left out. Remembers when it was given."""
         answer = self.client.get(path, query)
         if "data" not in answer:
-            raise Unreachable(
+            raise Unavailable(
                 f"the server at {self.settings.address} is not a bank", field="server", remedy=CHECK
             )
         self.as_of = answer.get("as_of") or self.as_of
@@ -113,7 +113,7 @@ class Context(Terminal):
         return f"{parse_moment(word, self.now(), Local(), field=field)}"
 
     def period(self, since: str | None = None) -> dict[str, str | None]:
-        """-S and -E as the bank reads them; `since` is where the period begins when nobody says. Raises Malformed."""
+        """-S and -E as the bank reads them; `since` is where the period begins when nobody says. Raises InvalidInput."""
         options = self.options
         begins, ends = (
             self.moment(options.starttime, "--starttime", since),
@@ -128,7 +128,7 @@ class Context(Terminal):
                 else ("", "exchange -S and -E")
             )
             field = "--endtime" if usual else "--starttime"
-            raise Malformed(
+            raise InvalidInput(
                 f"the period ends before it begins: {spans}{why}", field=field, remedy=remedy
             )
         return {"since": begins, "until": ends}

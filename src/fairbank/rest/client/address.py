@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 UNIX, HTTP, HTTPS = "unix", "http", "https"
 PORTS = {HTTP: 80, HTTPS: 443}
@@ -40,7 +40,7 @@ def parse_address(text: str, *, field: str = "server") -> Address:
         field: the option or setting that contains it.
 
     Raises:
-        Malformed: it has another form.
+        InvalidInput: it has another form.
     """
     if not text.isprintable() or not text.isascii() or " " in text:
         raise _invalid_address(text, field)
@@ -69,8 +69,8 @@ def _is_port(text: str) -> bool:
     return text == "" or (text.isdigit() and len(text) <= 5 and 0 < int(text) < 65_536)
 
 
-def _invalid_address(text: str, field: str) -> Malformed:
-    return Malformed(
+def _invalid_address(text: str, field: str) -> InvalidInput:
+    return InvalidInput(
         f"{text[:80]!r} is not the address of a bank",
         field=field,
         remedy="write unix:/run/fairbank/fairbank.sock or http://host:port",

@@ -9,12 +9,12 @@ from typing import Any
 from fairbank.core.errors import (
     Conflict,
     Corrupt,
+    FairbankError,
     Forbidden,
-    Malformed,
-    Trouble,
+    InvalidInput,
+    NotFound,
     Unauthenticated,
-    Unknown,
-    Unreachable,
+    Unavailable,
 )
 from fairbank.rest.client.address import Address
 from fairbank.rest.client.response import CHECK
@@ -23,7 +23,7 @@ Json = Any
 """A value in a JSON document."""
 
 
-class Refused(Trouble):
+class Refused(FairbankError):
     """A refusal of the bank.
 
     `status` is the HTTP status. `refusal` has the amounts in SU-minutes (asked, available,
@@ -52,14 +52,14 @@ def read_answer(status: int, body: bytes, address: Address) -> dict[str, Json]:
 
     Raises:
         Refused: the bank refused.
-        Trouble: the error of the problem document.
+        FairbankError: the error of the problem document.
     """
     try:
         answer = json.loads(body) if body else {}
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise Unreachable(
+        raise Unavailable(
             f"the server at {address} is not a bank (status {status})", field="server", remedy=CHECK
         )
     if 200 <= status < 300:
@@ -67,23 +67,23 @@ def read_answer(status: int, body: bytes, address: Address) -> dict[str, Json]:
     raise trouble_of(status, answer)
 
 
-_BY_TITLE: Mapping[str, type[Trouble]] = {
-    kind.__name__.lower(): kind
-    for kind in (Malformed, Unauthenticated, Forbidden, Unknown, Conflict, Unreachable, Corrupt)
+_BY_TITLE: Mapping[str, type[FairbankError]] = {
+    kind.title: kind
+    for kind in (InvalidInput, Unauthenticated, Forbidden, NotFound, Conflict, Unavailable, Corrupt)
 }
-_BY_STATUS: Mapping[int, type[Trouble]] = {
+_BY_STATUS: Mapping[int, type[FairbankError]] = {
     401: Unauthenticated,
     403: Forbidden,
-    404: Unknown,
+    404: NotFound,
     409: Conflict,
-    429: Unreachable,
-    502: Unreachable,
-    503: Unreachable,
-    504: Unreachable,
+    429: Unavailable,
+    502: Unavailable,
+    503: Unavailable,
+    504: Unavailable,
 }
 
 
-def trouble_of(status: int, problem: Mapping[str, Json]) -> Trouble:
+def trouble_of(status: int, problem: Mapping[str, Json]) -> FairbankError:
     """Return the error, or the refusal, in a problem document of this status."""
     detail = (
         _text(problem, "detail")
@@ -96,9 +96,9 @@ def trouble_of(status: int, problem: Mapping[str, Json]) -> Trouble:
     kind = (
         _BY_TITLE.get(_text(problem, "title") or "")
         or _BY_STATUS.get(status)
-        or (Malformed if status < 500 else Trouble)
+        or (InvalidInput if status < 500 else FairbankError)
     )
-    remedy = _text(problem, "remedy") or ("try again in a moment" if kind is Unreachable else None)
+    remedy = _text(problem, "remedy") or ("try again in a moment" if kind is Unavailable else None)
     return kind(detail, field=_text(problem, "field"), remedy=remedy)
 
 
@@ -107,7 +107,7 @@ def _text(problem: Mapping[str, Json], name: str) -> str | None:
     return str(value) if value else None
 
 
-def unreachable(address: Address, error: OSError) -> Trouble:
+def unreachable(address: Address, error: OSError) -> FairbankError:
     """Return the error for a connection that failed."""
     if isinstance(error, PermissionError):
         return Forbidden(
@@ -116,13 +116,13 @@ def unreachable(address: Address, error: OSError) -> Trouble:
             remedy="ask the bank's staff, or name another bank: FAIRBANK_SERVER",
         )
     if isinstance(error, TimeoutError):
-        return Unreachable(
+        return Unavailable(
             f"the bank at {address} does not answer in time",
             field="server",
             remedy="try again; it may be busy or stopped",
         )
     why = error.strerror or str(error) or type(error).__name__
-    return Unreachable(
+    return Unavailable(
         f"no bank answers at {address}: {why.lower()}",
         field="server",
         remedy=(

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from fairbank import __version__
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.client.address import HTTP, UNIX, Address
 from fairbank.rest.client.answers import Json, read_answer, unreachable
 from fairbank.rest.client.response import read_response
@@ -24,7 +24,7 @@ _AGENT = f"fairbank/{__version__}"
 class Client:
     """Client of one bank, over a Unix socket or TCP.
 
-    Each method raises Unreachable if no bank answers, Refused for a refusal, and otherwise the
+    Each method raises Unavailable if no bank answers, Refused for a refusal, and otherwise the
     error that the bank reports.
     """
 
@@ -109,7 +109,7 @@ def _head(method: str, target: str, headers: Mapping[str, str | None]) -> bytes:
         if value is None:
             continue
         if not (value.isascii() and value.isprintable()):
-            raise Malformed(
+            raise InvalidInput(
                 f"{value[:64]!r} cannot be sent to the bank",
                 field=name,
                 remedy="use printable ASCII",

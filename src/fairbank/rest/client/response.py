@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 
 HEAD_MAX = 65_536
 """Maximum of bytes of all heads and trailers of a response together, those of 1xx included."""
@@ -13,7 +13,7 @@ CHECK = "check --server or FAIRBANK_SERVER"
 
 
 def read_response(pieces: Iterable[bytes]) -> tuple[int, bytes]:
-    """Return the status and the body; raise Unreachable if the response is truncated, too long or
+    """Return the status and the body; raise Unavailable if the response is truncated, too long or
     not HTTP.
     """
     stream = _Stream(pieces)
@@ -38,7 +38,7 @@ class _Stream:
         self._head_left = HEAD_MAX
 
     def head_line(self) -> str:
-        """Return a line of a head or of trailers; raise Unreachable if all are too long."""
+        """Return a line of a head or of trailers; raise Unavailable if all are too long."""
         line = self.line()
         self._head_left -= len(line) + 1
         if self._head_left < 0:
@@ -70,7 +70,7 @@ class _Stream:
     def _receive(self) -> None:
         piece = next(self._pieces, b"")
         if not piece:
-            raise Unreachable("the bank's response is truncated", remedy="try again")
+            raise Unavailable("the bank's response is truncated", remedy="try again")
         self._buffer += piece
 
 
@@ -109,12 +109,12 @@ def _check_size(size: int) -> int:
     if size < 0:
         raise _not_http()
     if size > BODY_MAX:
-        raise Unreachable(
+        raise Unavailable(
             f"the bank's response is longer than {BODY_MAX} bytes",
             remedy="request fewer rows, with --limit",
         )
     return size
 
 
-def _not_http() -> Unreachable:
-    return Unreachable("the server is not a bank", field="server", remedy=CHECK)
+def _not_http() -> Unavailable:
+    return Unavailable("the server is not a bank", field="server", remedy=CHECK)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from stat import S_IMODE, S_ISREG
 
-from fairbank.core.errors import Forbidden, Malformed, Unknown, Unreachable
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound, Unavailable
 
 
 class Signer:
@@ -58,8 +58,8 @@ class MungeSigner(Signer):
         )
         try:
             return sign(munge, request)
-        except Unreachable as silent:
-            raise Unreachable(
+        except Unavailable as silent:
+            raise Unavailable(
                 "requests over the network are signed with MUNGE unless a token is given, and "
                 f"{silent.message}",
                 field="token_file",
@@ -74,14 +74,14 @@ def read_token(path: str) -> str:
     """Return the token in a file. No message repeats the token.
 
     Raises:
-        Unknown: the file cannot be read.
+        NotFound: the file cannot be read.
         Forbidden: other users can read it.
-        Malformed: it does not contain a token.
+        InvalidInput: it does not contain a token.
     """
     try:
         file = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK)  # noqa: PTH111
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read the token in {path}: {error.strerror}",
             field="token_file",
             remedy="name a readable file",
@@ -101,7 +101,7 @@ def read_token(path: str) -> str:
         )
     token = text.strip().decode("latin-1")
     if not (token.isascii() and token.isprintable() and token) or " " in token:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} does not contain a token",
             field="token_file",
             remedy="one line, as `fairbank token create` printed it",

@@ -107,7 +107,7 @@ def _find(
 ) -> tuple[list[Allocation], str | None]:
     services, state = request.services, chosen.state
     query = AllocationQuery(
-        sight=request.asker.sight,
+        visibility=request.asker.visibility,
         projects=chosen.projects,
         **chosen.allocations._asdict(),
         stands=None if state is None else (state, services.clock.now()),
@@ -141,7 +141,7 @@ def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListRe
 
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:
-    """Return an allocation as it is now; raise Unknown if the user may not see it."""
+    """Return an allocation as it is now; raise NotFound if the user may not see it."""
     allocation = request.services.allocations.get_drawable(request.asker, number)
     return item_response("allocation", request.services.clock, _row(request, allocation))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.query import RefusalQuery
-from fairbank.bank.refusal import NOTHING_KNOWN, Refusal
+from fairbank.bank.refusals import NOTHING_KNOWN, Refusal
 from fairbank.rest.parameters import JOBS, JobsChosen, Number, OneId, OneName, OnePage, OneUid
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route
@@ -48,7 +48,7 @@ def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRo
     that could pay.
     """
     entry, refusal = request.services.runs.refusal(request.asker, failure)
-    may_know = request.asker.sight.everything or refusal.owner == request.asker.uid
+    may_know = request.asker.visibility.everything or refusal.owner == request.asker.uid
     known = request.services.runs.remedies_for(refusal) if may_know else NOTHING_KNOWN
     row = failure_row(entry, refusal, _account(request, refusal), known)
     return item_response("failure", request.services.clock, row)

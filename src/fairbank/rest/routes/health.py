@@ -37,7 +37,7 @@ def _user_name(uid: int) -> str | None:
 @read_route("/metrics", media_type="text/plain")
 def show_metrics(request: ApiRequest) -> Response[str]:
     """Return the metrics in the format of Prometheus, for staff."""
-    if not request.asker.sight.everything:
+    if not request.asker.visibility.everything:
         raise Forbidden(
             "the server's metrics are for staff", remedy="ask a superuser for a token of an admin"
         )

@@ -11,14 +11,14 @@ from litestar import Response, post
 from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import RunQuery
-from fairbank.bank.refusal import NOTHING_KNOWN, Help, Reason, Refusal
+from fairbank.bank.refusals import NOTHING_KNOWN, Help, Reason, Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.bank.wish import Asked
 from fairbank.cluster.run_report import RunReport
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.units import SuMinutes
 from fairbank.rest.field_hints import fields_of_body
 from fairbank.rest.json_body import read_json
@@ -39,7 +39,6 @@ from fairbank.rest.schemas.envelope import (
 from fairbank.rest.schemas.job import JobRow, ReportAnswer, job_row
 from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
 from fairbank.rest.schemas.requests import NewRefund
-from fairbank.rest.statuses import status_of
 
 InOutcome = Annotated[
     Literal["completed", "failed"] | None,
@@ -85,9 +84,9 @@ async def report_runs(
     """
     _refuse_key_header(request, 'send one with each report, as "key"')
     prepared = await request.thread_pools.reports.run(_prepare, request, data)
-    requests = [item for item in prepared if isinstance(item, Asked)]
+    requests = [item for item in prepared if isinstance(item, SubmittedRequest)]
     outcomes = iter(await request.write_queue.apply(requests))
-    results = [next(outcomes) if isinstance(item, Asked) else item for item in prepared]
+    results = [next(outcomes) if isinstance(item, SubmittedRequest) else item for item in prepared]
     refusals = [result for result in results if isinstance(result, Refusal)]
     known = iter(await _help_for_batch(request, refusals))
     rows = [
@@ -100,7 +99,7 @@ async def report_runs(
 def _refuse_key_header(request: ApiRequest, remedy: str) -> None:
     """Refuse the header Idempotency-Key: it would be ignored, and the client would rely on it."""
     if any(name == b"idempotency-key" for name, _ in request.scope["headers"]):
-        raise Malformed(
+        raise InvalidInput(
             "a report of a run takes no Idempotency-Key header: its key is a part of it",
             field="Idempotency-Key",
             remedy=remedy,
@@ -115,7 +114,7 @@ async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
     else:
         prepare = request.thread_pools.reports.run
         prepared = (await prepare(service.prepare, request.asker, [report]))[0]
-    if isinstance(prepared, Trouble):
+    if isinstance(prepared, FairbankError):
         raise prepared
     return (await request.write_queue.apply([prepared]))[0]
 
@@ -140,29 +139,29 @@ async def _in_time(look_up: Callable[[], T], default: T) -> T:
     try:
         async with asyncio.timeout(HELP_SECONDS):
             return await sync_to_thread(look_up)
-    except (TimeoutError, Trouble):
+    except (TimeoutError, FairbankError):
         return default
 
 
-def _prepare(request: ApiRequest, data: ReportBatch) -> list[Asked | Trouble]:
+def _prepare(request: ApiRequest, data: ReportBatch) -> list[SubmittedRequest | FairbankError]:
     """Convert reports to requests, and invalid ones to their errors, in order."""
     parsed = [_parse(raw) for raw in data.reports]
-    valid = [report for report in parsed if not isinstance(report, Trouble)]
+    valid = [report for report in parsed if not isinstance(report, FairbankError)]
     requests = iter(request.services.reports.prepare(request.asker, valid))
-    return [item if isinstance(item, Trouble) else next(requests) for item in parsed]
+    return [item if isinstance(item, FairbankError) else next(requests) for item in parsed]
 
 
-def _parse(raw: msgspec.Raw) -> RunReport | Trouble:
+def _parse(raw: msgspec.Raw) -> RunReport | FairbankError:
     try:
         return run_report(read_json(raw, AnyReport))
-    except Trouble as trouble:
+    except FairbankError as trouble:
         return trouble
 
 
 _REPORT_FIELDS = fields_of_body(AnyReport)
 
 
-def _report_answer(result: Outcome | Trouble, known: Help) -> ReportAnswer:
+def _report_answer(result: Outcome | FairbankError, known: Help) -> ReportAnswer:
     match result:
         case Done():
             return ReportAnswer(status=200 if result.again else 201, granted=granted(result))
@@ -175,9 +174,9 @@ def _report_answer(result: Outcome | Trouble, known: Help) -> ReportAnswer:
                 remedy=problem.remedy,
                 refusal=problem.refusal,
             )
-        case Trouble():
+        case FairbankError():
             return ReportAnswer(
-                status=status_of(result),
+                status=result.status,
                 detail=result.message,
                 field=result.field,
                 remedy=result.remedy,

@@ -10,9 +10,9 @@ from msgspec import structs
 
 from fairbank.bank.project import Role
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
-from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject
+from fairbank.bank.requests import AmendProject, CreateProject, RemoveProject
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.parameters import (
     PAGE,
     Key,
@@ -61,7 +61,7 @@ def list_projects(
 ) -> ListResponse[ProjectRow]:
     """List the projects that the user may see. Removed projects are listed for staff only."""
     query = ProjectQuery(
-        sight=request.asker.sight,
+        visibility=request.asker.visibility,
         gid=gid,
         gname=gname,
         account=account,
@@ -88,14 +88,14 @@ def enter_project(
 ) -> Response[ItemResponse[EnteredProject]]:
     """Create a project for a Unix group."""
     account = data.gname if data.account is None else data.account
-    wish = CreateProject(
+    bank_request = CreateProject(
         gname=ids.name(data.gname, field="gname"),
         gid=data.gid,
         account=ids.name(account, field="account"),
         parent=data.parent,
         key=checked_key(key),
     )
-    done = done_of(request.services.projects.create(request.asker, wish))
+    done = done_of(request.services.projects.create(request.asker, bank_request))
     row = project_row(request.services.project_cache.by_id(done.project or 0))
     entered = EnteredProject(**structs.asdict(row), entry=done.entry or None)
     return Response(
@@ -114,10 +114,10 @@ def amend_project(
     run.
     """
     if structs.replace(data, comment=None) == NewNames():
-        raise Malformed(
+        raise InvalidInput(
             "the request changes nothing", remedy="send gname, gid, account, parent or restore"
         )
-    wish = AmendProject(
+    bank_request = AmendProject(
         project=project,
         gname=None if data.gname is None else ids.name(data.gname, field="gname"),
         gid=data.gid,
@@ -127,7 +127,7 @@ def amend_project(
         key=checked_key(key),
         comment=None if data.comment is None else ids.comment(data.comment),
     )
-    outcome = request.services.projects.amend(request.asker, wish)
+    outcome = request.services.projects.amend(request.asker, bank_request)
     return granted_response(outcome, request.services.clock)
 
 
@@ -138,8 +138,8 @@ def remove_project(request: ApiRequest, project: Number, key: Key = None) -> Ite
     Staff can still read its journal. Its names stay reserved, so that no later project gets access
     to it.
     """
-    wish = RemoveProject(project=project, key=checked_key(key))
-    outcome = request.services.projects.remove(request.asker, wish)
+    bank_request = RemoveProject(project=project, key=checked_key(key))
+    outcome = request.services.projects.remove(request.asker, bank_request)
     return granted_response(outcome, request.services.clock)
 
 

@@ -8,7 +8,7 @@ from litestar import post
 from litestar.params import JSONBody, QueryParameter
 
 from fairbank.cluster.share_record import ShareQuery
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, iso
 from fairbank.rest.dry_run import SAME_RESPONSE
 from fairbank.rest.parameters import PERIOD, Limit, OneName, OnePeriod
@@ -82,7 +82,7 @@ def record_shares(request: ApiRequest, data: JSONBody[NewShares]) -> ItemRespons
     check_cluster(request.asker, data.cluster, "record the fair share")
     at = parse_when(data.at, field="at")
     if at > request.services.clock.now() + DAY:
-        raise Malformed(
+        raise InvalidInput(
             f"{iso(at)} is in the future", field="at", remedy="synchronise the clocks (NTP)"
         )
     records = share_records(data, at)

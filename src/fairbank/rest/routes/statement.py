@@ -103,7 +103,7 @@ def list_entries(
     or set caps; by default all of these.
     """
     query = EntryQuery(
-        sight=request.asker.sight,
+        visibility=request.asker.visibility,
         book=allocation,
         projects=projects,
         kinds=_ALL_KINDS if about is None else _KINDS_ABOUT[about],

@@ -52,7 +52,7 @@ Tres = Annotated[str, Meta(max_length=TRES_MAX, examples=["cpu=8,mem=16G,gres/gp
 
 
 def parse_when(value: When, *, field: str) -> Instant:
-    """Parse a time of a body; raise Malformed for an invalid one."""
+    """Parse a time of a body; raise InvalidInput for an invalid one."""
     return Instant(value) if isinstance(value, int) else parse_instant(value, field=field)
 
 

@@ -44,7 +44,7 @@ def _response(
 
 
 def _malformed(detail: str, remedy: str, field: str | None = None) -> bytes:
-    return _response(400, "Bad Request", "malformed", detail, remedy, field=field)
+    return _response(400, "Bad Request", "invalid input", detail, remedy, field=field)
 
 
 def parse_error(error: BaseException | None, before: Iterable[tuple[bytes, bytes]] | None) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.bank.project import Role
-from fairbank.bank.query import Sight
+from fairbank.bank.query import Visibility
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant
 
@@ -47,13 +47,13 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
         return self.uid if self.uid != self.actor else None
 
     @property
-    def sight(self) -> Sight:
+    def visibility(self) -> Visibility:
         """Return what the user may see: staff everything, others their projects and what they
         own.
         """
         if self.superuser or self.admin:
-            return Sight(everything=True)
-        return Sight(uid=self.uid, projects=frozenset(self.roles))
+            return Visibility(everything=True)
+        return Visibility(uid=self.uid, projects=frozenset(self.roles))
 
 
 def asker_of(

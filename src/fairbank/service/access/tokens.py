@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import Page
+from fairbank.bank.requests import IssueToken, RevokeToken
+from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.token import Token
-from fairbank.bank.wish import IssueToken, RevokeToken
 from fairbank.core import ids
-from fairbank.core.errors import Conflict, Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import DAY, LAST_INSTANT, Clock, Instant, iso
 from fairbank.service.access.identity import FULL, Asker
 from fairbank.service.access.permissions import Action, check_allowed, is_allowed
@@ -60,7 +60,7 @@ class Tokens:
             The token, and its secret, which cannot be shown again.
 
         Raises:
-            Forbidden, Malformed: the user may not create this token, or a value is out of range.
+            Forbidden, InvalidInput: the user may not create this token, or a value is out of range.
         """
         if asker.acting_as is not None:
             raise Forbidden(
@@ -147,7 +147,7 @@ class Tokens:
     def revoke(self, asker: Asker, number: int) -> Token:
         """Revoke a token, on all servers at once.
 
-        Raises Forbidden, and Unknown for a missing token as for a token of others.
+        Raises Forbidden, and NotFound for a missing token as for a token of others.
         """
         _check_write_scope(asker)
         owner = None if asker.superuser else asker.uid
@@ -155,7 +155,7 @@ class Tokens:
         with self._store.reading() as reader:
             token = next(iter(reader.tokens(owner, Page(1, after=number - 1))), None)
         if not isinstance(outcome, Done) or token is None or token.id != number:
-            raise Unknown(
+            raise NotFound(
                 f"there is no valid token {number}",
                 field="token",
                 remedy="list yours with: fairbank token list",
@@ -212,18 +212,18 @@ _SCOPES = "read, write, agent:CLUSTER, or several of them"
 
 
 def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
-    """Return the scopes, sorted. Raises Malformed for unknown ones, Forbidden for those the user
+    """Return the scopes, sorted. Raises InvalidInput for unknown ones, Forbidden for those the user
     lacks.
     """
     wanted = tuple(sorted(set(scopes)))
     if not wanted:
-        raise Malformed("a token needs a scope", field="scopes", remedy=_SCOPES)
+        raise InvalidInput("a token needs a scope", field="scopes", remedy=_SCOPES)
     for scope in wanted:
         if scope.startswith(AGENT):
             ids.name(scope.removeprefix(AGENT), field="scopes")
             _check_agent_scope(asker, scope)
         elif scope not in FULL:
-            raise Malformed(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
+            raise InvalidInput(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
         elif scope not in asker.scopes:
             raise Forbidden(
                 f"you signed in without the scope {scope!r}", field="scopes", remedy=_AS_YOURSELF
@@ -261,7 +261,7 @@ def _check_write_scope(asker: Asker) -> None:
 def _checked_label(label: str) -> str:
     if label.strip() and len(label) <= LABEL_MAX and label.isprintable():
         return label
-    raise Malformed(
+    raise InvalidInput(
         "this label cannot be kept",
         field="label",
         remedy=f"1 to {LABEL_MAX} printable characters that say what it is for",
@@ -270,7 +270,7 @@ def _checked_label(label: str) -> str:
 
 def _checked_days(days: int) -> int:
     if not 1 <= days <= DAYS_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"a token cannot be good for {days} days", field="days", remedy=f"from 1 to {DAYS_MAX}"
         )
     return days

@@ -13,7 +13,7 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.audit import Finding, Fold, Head, cut_off
-from fairbank.bank.entry import OFFICE, Entry
+from fairbank.bank.entry import REGISTRY, Entry
 from fairbank.bank.query import EVERY_BOOK, AllocationQuery, Books, Page, RunQuery
 from fairbank.bank.run import RunRecord
 from fairbank.core.errors import Corrupt
@@ -48,9 +48,9 @@ class Audit:
         Kept elsewhere, they reveal even a journal that was rewritten from its beginning.
         """
         with self._store.reading() as reader:
-            office = reader.office()
+            registry = reader.registry()
             return [
-                Head(OFFICE, office.seq, office.link),
+                Head(REGISTRY, registry.seq, registry.link),
                 *(Head(each.id, each.seq, each.link) for each in reader.scan_allocations()),
             ]
 
@@ -59,12 +59,12 @@ class Audit:
         allocations.
         """
         with self._store.reading() as reader:
-            office = reader.office()
+            registry = reader.registry()
             heads = [
                 Head(each.id, each.seq, each.link)
                 for each in reader.allocations(AllocationQuery(), page)
             ]
-            return reader.count_entries(), Head(OFFICE, office.seq, office.link), heads
+            return reader.count_entries(), Head(REGISTRY, registry.seq, registry.link), heads
 
     def verify(
         self,
@@ -150,9 +150,9 @@ class _BookWalk:
             met.add(book)
         self._books = len(met)
         if (
-            OFFICE in self._stretch and OFFICE not in met
+            REGISTRY in self._stretch and REGISTRY not in met
         ):  # compare its rows even if all its entries are gone
-            self._book(OFFICE, iter(()))
+            self._book(REGISTRY, iter(()))
         self._rows_of(Fold(ID_MAX))
         for book in sorted(self._heads.keys() - met):
             if book in self._stretch:
@@ -170,8 +170,8 @@ class _BookWalk:
             if self._progress and self._entries % _STEP == 0:
                 self._progress(self._entries, self._of)
         fold.finish()
-        if book == OFFICE:
-            self._office(fold)
+        if book == REGISTRY:
+            self._registry(fold)
         else:
             self._rows_of(fold)
         fold.check_left_over()
@@ -221,17 +221,17 @@ class _BookWalk:
             None,
         )
 
-    def _office(self, fold: Fold) -> None:
+    def _registry(self, fold: Fold) -> None:
         for project in self._reader.scan_projects():
-            fold.office.check_project(project)
+            fold.registry.check_project(project)
         for member in self._reader.scan_members():
-            fold.office.check_member(member)
+            fold.registry.check_member(member)
         for token in self._reader.tokens(None):
-            fold.office.check_token(token)
-        head = self._reader.office()
+            fold.registry.check_token(token)
+        head = self._reader.registry()
         if (head.seq, head.link) != (fold.seq, fold.link):
             told = f"its head says entry number {head.seq}, the journal ends at {fold.seq}"
-            self._findings.append(Finding(OFFICE, cut_off(head.seq, fold.seq) or told))
+            self._findings.append(Finding(REGISTRY, cut_off(head.seq, fold.seq) or told))
 
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ import msgspec
 
 from fairbank.bank.audit import Finding, Head
 from fairbank.bank.query import EVERY_BOOK, Books
-from fairbank.core.errors import Corrupt, Unreachable
+from fairbank.core.errors import Corrupt, Unavailable
 from fairbank.service.ops.audit import Audit, AuditResult, Progress
 from fairbank.store.contract import Store
 
@@ -50,7 +50,7 @@ def verify(
         entries_min: entries of a range.
 
     Raises:
-        Unreachable: a process was killed.
+        Unavailable: a process was killed.
     """
     jobs = jobs or len(os.sched_getaffinity(0))
     stretches = _split(store, jobs * _PARTS_PER_PROCESS, entries_min)
@@ -103,7 +103,7 @@ def _run_in_processes(
         yield from (each.result() for each in waiting)
         yield AuditResult(0, 0, 0, whole.result())
     except BrokenProcessPool as ended:
-        raise Unreachable(
+        raise Unavailable(
             "a process of the audit was ended from outside",
             remedy="try again; perhaps memory ran out",
         ) from ended

@@ -8,7 +8,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from fairbank.core.errors import Conflict, Corrupt, Malformed, Unknown
+from fairbank.core.errors import Conflict, Corrupt, InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Clock
 from fairbank.service.ops.backup_file import Progress, chunks, verify_file, write
@@ -45,9 +45,9 @@ class Backups:
 
         Raises:
             Conflict: the file exists and `replace` is false.
-            Unknown: there is no such directory.
+            NotFound: there is no such directory.
             Corrupt: the store's own file is damaged.
-            Forbidden, Malformed: the file cannot be written.
+            Forbidden, InvalidInput: the file cannot be written.
         """
         _check_path(path, replace)
         self._check_integrity(at_work)
@@ -91,7 +91,7 @@ class Backups:
     ) -> int:
         """Fill the store from a backup in one transaction. An incomplete file changes nothing.
 
-        Raises Conflict if the store has rows and `replace` is false; Corrupt, Malformed, Unknown.
+        Raises Conflict if the store has rows and `replace` is false; Corrupt, InvalidInput, NotFound.
         """
         of = verify_file(path)
         rows = 0
@@ -108,13 +108,13 @@ class Backups:
 def _check_path(path: Path, replace: bool) -> None:
     """Check, before long work, that the backup can be created at this path."""
     if not path.parent.is_dir():
-        raise Unknown(
+        raise NotFound(
             f"there is no folder {path.parent}",
             field="FILE",
             remedy=f"make it first: mkdir -p {shlex.quote(str(path.parent))}",
         )
     if path.is_dir():
-        raise Malformed(f"{path} is a folder", field="FILE", remedy="name a file in it")
+        raise InvalidInput(f"{path} is a folder", field="FILE", remedy="name a file in it")
     if not replace and os.path.lexists(path):
         raise _file_exists(path)
 

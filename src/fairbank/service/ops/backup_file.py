@@ -24,9 +24,9 @@ from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office
+from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.share_record import ShareRecord
-from fairbank.core.errors import Corrupt, Malformed, Unknown
+from fairbank.core.errors import Corrupt, InvalidInput, NotFound
 from fairbank.core.time import Instant, iso
 from fairbank.service.ops.restored_tokens import RestoredTokens
 from fairbank.store.contract import Reader, RestoreTarget
@@ -74,10 +74,10 @@ _TABLES = (
         "entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries
     ),
     BackupTable(
-        "office",
-        Office,
-        lambda reader: [reader.office()],
-        lambda _, tokens: lambda rows: tokens.office(rows[0]),
+        "registry",
+        RegistryHead,
+        lambda reader: [reader.registry()],
+        lambda _, tokens: lambda rows: tokens.registry(rows[0]),
     ),
     BackupTable(
         "token", Token, lambda reader: reader.tokens(None), lambda _, tokens: tokens.tokens
@@ -115,7 +115,7 @@ def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | 
 def verify_file(path: Path, progress: Progress | None = None) -> int:
     """Read a backup to its end without restoring it, and return the number of rows.
 
-    Raises Corrupt for a damaged file, Malformed for another kind of file, Unknown.
+    Raises Corrupt for a damaged file, InvalidInput for another kind of file, NotFound.
     """
     return sum(1 for _ in _lines(path, progress))
 
@@ -159,7 +159,7 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
         ) from bad
     except OSError as error:
         remedy = "name a file made by: fairbank backup create"
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}", field="file", remedy=remedy
         ) from error
 
@@ -167,7 +167,7 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
 def _check_form(stream: gzip.GzipFile, path: Path) -> None:
     form = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1).get("format")
     if form != FORMAT:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is no backup of the form {FORMAT}",
             field="file",
             remedy="name a file made by: fairbank backup create",

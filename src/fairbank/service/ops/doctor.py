@@ -10,7 +10,7 @@ from pathlib import Path
 from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.core.check import HealthCheck
-from fairbank.core.errors import Corrupt, Trouble
+from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import Clock, Instant
 from fairbank.service.access.tokens import AGENT
 from fairbank.service.settings import BankSettings
@@ -31,7 +31,7 @@ def check_bank(
     yield from _check_settings(settings)
     try:
         store = open_store(settings.store.url, journal=settings.store.journal)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         yield HealthCheck(f"the store cannot be opened: {trouble.message}", False, trouble.remedy)
         return
     try:
@@ -76,7 +76,7 @@ def check_schema(url: str) -> Iterator[HealthCheck]:
     """Compare triggers, views, indexes and constraints with those that Fairbank creates."""
     try:
         found = schema_differences(url)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         yield HealthCheck(
             f"the guards could not be compared: {trouble.message}", False, trouble.remedy
         )
@@ -110,7 +110,7 @@ def _check_file(
         return
     try:
         found = store.integrity_errors(at_work=at_work)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         yield HealthCheck(f"the file cannot be checked: {trouble.message}", False, trouble.remedy)
         return
     if not found:

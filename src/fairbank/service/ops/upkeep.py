@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairbank.bank.ledger import Done
-from fairbank.bank.wish import Asked, Expire, Lapse
-from fairbank.core.errors import Corrupt, Trouble
+from fairbank.bank.requests import Expire, Lapse, SubmittedRequest
+from fairbank.bank.rules import Done
+from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import DAY, Clock, Instant
 from fairbank.service.ledger import BATCH_MAX
 from fairbank.service.write_queue.queue import WriteQueue
@@ -97,7 +97,7 @@ class Upkeep:
             return sum(
                 isinstance(each, Done)
                 for each in self._counter.apply(
-                    [Asked(request, now, self._actor) for request in requests]
+                    [SubmittedRequest(request, now, self._actor) for request in requests]
                 )
             )
         except Corrupt as corrupt:
@@ -139,7 +139,7 @@ class Upkeep:
                     )
                 if gone := self.delete_old_shares():
                     _log.info("upkeep: %d old fair-share records deleted", gone)
-            except Trouble as trouble:
+            except FairbankError as trouble:
                 _log.warning("upkeep: %s; next try in %g s", trouble.message, every_seconds)
             except Exception:  # noqa: BLE001  the sweep must go on, or no hold would ever expire
                 _log.exception("upkeep failed; next try in %g s", every_seconds)

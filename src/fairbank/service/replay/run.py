@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from fairbank.bank.charge import cost
-from fairbank.bank.ledger import Done, Outcome
-from fairbank.bank.refusal import remedies, sentence
-from fairbank.bank.wish import Asked, Charge, EndFacts, Hold, Release
+from fairbank.bank.pricing import cost
+from fairbank.bank.refusals import remedies, sentence
+from fairbank.bank.requests import Charge, EndFacts, Hold, Release, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
@@ -43,12 +43,12 @@ def replay(
     """Run a whole trace through an empty bank. Reads the trace twice: to size the allocations, then
     to play it.
 
-    Raises Malformed for a trace that cannot be read, Conflict for a store that is not empty.
+    Raises InvalidInput for a trace that cannot be read, Conflict for a store that is not empty.
     """
     with open_trace() as trace:
         demand = demand_of(trace.header, distinct(trace.jobs), plan.payer)
     if not demand.seconds:
-        raise Malformed(
+        raise InvalidInput(
             "there is no job to replay in this trace",
             field="FILE",
             remedy="a job needs a size and a run time; look at the file",
@@ -113,7 +113,7 @@ class _Player:
         limit = job.time_limit or job.run_time
         return Hold(
             run=self._run(job, header),
-            line=(self._projects[payer_of(job, self._demand.payer)],),
+            chain=(self._projects[payer_of(job, self._demand.payer)],),
             resource=resource_of(job, header),
             owner=uid_of(job.user),
             amount=_cost(job, limit),
@@ -124,7 +124,7 @@ class _Player:
             partition=header.partitions.get(job.partition, "")[:64],
             billing=str(job.processors),
             limit_seconds=limit,
-            particulars=particulars_of(job, header),
+            job_details=particulars_of(job, header),
         )
 
     def _resolution(self, moment: Moment, header: Header) -> Charge | Release:
@@ -139,7 +139,7 @@ class _Player:
             "ended": moment.at,
             "outcome": outcome,
             "elapsed_seconds": job.run_time,
-            "particulars": time_used_by(job),
+            "job_details": time_used_by(job),
         }
         return Release(**facts) if free else Charge(amount=_cost(job, job.run_time), **facts)
 
@@ -156,7 +156,7 @@ class _Player:
         """Apply the collected requests and count the outcomes."""
         actor = self._plan.actor
         outcomes = self._bank.apply(
-            [Asked(request, moment.at, actor) for moment, request in self._batch]
+            [SubmittedRequest(request, moment.at, actor) for moment, request in self._batch]
         )
         for (moment, request), outcome in zip(self._batch, outcomes, strict=True):
             if isinstance(request, Hold):
@@ -181,7 +181,7 @@ class _Player:
         if not isinstance(outcome, Done):
             # The end of a job that was refused in this same batch is refused with NO_HOLD.
             if not self._was_refused(request.run):
-                raise Trouble(
+                raise FairbankError(
                     f"job {moment.number} could not be settled: {sentence(outcome)}",
                     remedy=remedies(outcome)[0],
                 )
@@ -211,7 +211,7 @@ def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]
     jobs of one second have to be remembered. Lines with nothing to bill may repeat a number.
 
     Raises:
-        Malformed: a run appears twice (with both line numbers), or more than `most` runs are
+        InvalidInput: a run appears twice (with both line numbers), or more than `most` runs are
             submitted in one second.
     """
     second, known = -1, dict[int, int]()
@@ -223,10 +223,10 @@ def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]
         if billable_until(job) is not None:
             if job.number in known:
                 what = f"line {line}: job {job.number} stands in line {known[job.number]} already"
-                raise Malformed(what, field="FILE", remedy="keep one line for each job")
+                raise InvalidInput(what, field="FILE", remedy="keep one line for each job")
             if len(known) == most:
                 what = f"line {line}: more than {most:,} jobs are submitted in one second"
-                raise Malformed(
+                raise InvalidInput(
                     what,
                     field="FILE",
                     remedy="spread their submit times, or replay a part of the trace",

@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
-from fairbank.bank.ledger import Outcome
-from fairbank.core.errors import Trouble
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import FairbankError
 from fairbank.service.gc_tuning import tune_gc
 from fairbank.service.ledger import Deadline, Ledger, RetryPolicy
 from fairbank.service.write_queue.protocol import (
@@ -60,7 +60,7 @@ def serve(
     prepare(settings)
     try:
         store = open_store(settings.url, journal=settings.journal)
-    except Trouble as error:
+    except FairbankError as error:
         connection.sendall(frame(encode_error(error)))
         return
     tune_gc()
@@ -160,7 +160,7 @@ class _ReplyBuffer:
         )
 
     def _put(self, number: int, result: BatchResult) -> None:
-        if isinstance(result, Exception) and not isinstance(result, Trouble):
+        if isinstance(result, Exception) and not isinstance(result, FairbankError):
             _log.error("the write queue failed", exc_info=result)
         self._replies.append(encode_result(number, result))
 

@@ -8,7 +8,7 @@ the replies of a transaction come back in one. The event loop reads and writes t
 so no other thread has to be woken. Before the server's loop runs, and after it, a loop in a thread
 of the queue has the socket.
 
-If the process dies, the result of every open batch is Unreachable: it is unknown if it was
+If the process dies, the result of every open batch is Unavailable: it is unknown if it was
 applied. `failure` makes the server end, as if the queue had been its own thread; the supervisor
 (systemd) starts both again.
 """
@@ -27,9 +27,9 @@ from itertools import count
 
 import msgspec
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
-from fairbank.core.errors import Unreachable
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import Unavailable
 from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.protocol import (
     READ_MAX,
@@ -118,7 +118,7 @@ class ProcessWriteQueue(WriteQueue):
     def waiting(self) -> int:
         return self._count
 
-    def submit(self, batch: Sequence[Asked], notify: BatchCallback) -> None:
+    def submit(self, batch: Sequence[SubmittedRequest], notify: BatchCallback) -> None:
         check_batch_size(batch)
         number = next(self._numbers)
         deadline = self.bank.retry_policy.new_deadline()
@@ -262,7 +262,7 @@ class ProcessWriteQueue(WriteQueue):
         if not intended:
             # This does not block for long: the connection ends only with the process.
             status = self._wait_for_exit()
-            self.failure = Unreachable(
+            self.failure = Unavailable(
                 f"the write queue process ended (status {status}), and the server with it",
                 remedy="see the log for what it said before; start the server again",
             )
@@ -272,8 +272,8 @@ class ProcessWriteQueue(WriteQueue):
         self._finished.set()
 
 
-def _outcome_unknown() -> Unreachable:
-    return Unreachable(
+def _outcome_unknown() -> Unavailable:
+    return Unavailable(
         "the write queue process ended, and whether this was carried out is not known",
         remedy=(
             "send it again with the same key: it counts once; without a key check the statement"
@@ -295,8 +295,8 @@ def start_process(
         Our end of the socket, and a function that waits for the exit status of the process.
 
     Raises:
-        Trouble: the store could not be opened, with the reason.
-        Unreachable: the process ended without a reason, or did not answer for START_SECONDS.
+        FairbankError: the store could not be opened, with the reason.
+        Unavailable: the process ended without a reason, or did not answer for START_SECONDS.
     """
     connection, theirs = socket.socketpair()
     try:
@@ -326,7 +326,7 @@ def _wait_until_ready(connection: socket.socket, settings: WorkerSettings) -> No
                 if failure is not None:
                     raise decode_error(failure)
                 return
-    raise Unreachable(
+    raise Unavailable(
         "the write queue process did not start",
         remedy='see what it said above; or set write_queue = "threads" in [server]',
     )

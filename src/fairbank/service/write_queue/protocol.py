@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.core import errors
 from fairbank.service.write_queue.queue import BatchResult
 
@@ -39,7 +39,7 @@ class RequestBatch(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     number: int
     start_deadline: float
-    batch: Sequence[Asked]
+    batch: Sequence[SubmittedRequest]
 
 
 class BatchFailure(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -89,13 +89,16 @@ def decode_result(reply: BatchReply) -> BatchResult:
 
 def encode_error(error: Exception) -> BatchFailure:
     """Return an error in the form in which it is sent."""
-    if not isinstance(error, errors.Trouble):
+    if not isinstance(error, errors.FairbankError):
         return BatchFailure("", f"{type(error).__name__}: {error}")
     retry = error.retry_after_seconds if isinstance(error, errors.Busy) else 1
     return BatchFailure(type(error).__name__, error.message, error.field, error.remedy, retry)
 
 
-_ERROR_CLASSES: list[type[errors.Trouble]] = [errors.Trouble, *errors.Trouble.__subclasses__()]
+_ERROR_CLASSES: list[type[errors.FairbankError]] = [
+    errors.FairbankError,
+    *errors.FairbankError.__subclasses__(),
+]
 _CLASS_BY_NAME = {cls.__name__: cls for cls in _ERROR_CLASSES}
 
 

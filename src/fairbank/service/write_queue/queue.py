@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
-from fairbank.core.errors import Busy, Unreachable
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import Busy, Unavailable
 from fairbank.service.ledger import BATCH_MAX, Ledger
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class WriteQueue(ABC):
         self.bank = bank
         self.capacity = capacity
         self.observer: Callable[[Sequence[Outcome]], None] = _ignore
-        self.failure: Unreachable | None = None
+        self.failure: Unavailable | None = None
 
     @property
     @abstractmethod
@@ -53,7 +53,7 @@ class WriteQueue(ABC):
         """Number of waiting requests. A queue in a process counts those in progress, too."""
 
     @abstractmethod
-    def submit(self, batch: Sequence[Asked], notify: BatchCallback) -> None:
+    def submit(self, batch: Sequence[SubmittedRequest], notify: BatchCallback) -> None:
         """Queue a batch of at most BATCH_MAX requests and return at once.
 
         One transaction applies the whole batch, and `notify` gets all its outcomes together. A
@@ -75,11 +75,11 @@ class WriteQueue(ABC):
         del loop
         yield
 
-    def apply(self, batch: Sequence[Asked]) -> list[Outcome]:
+    def apply(self, batch: Sequence[SubmittedRequest]) -> list[Outcome]:
         """Queue a batch and wait for its outcomes. Not for use in an event loop.
 
         Raises:
-            Busy, Unreachable: the batch was not applied, or it is unknown if it was.
+            Busy, Unavailable: the batch was not applied, or it is unknown if it was.
         """
         outcomes: Future[list[Outcome]] = Future()
 
@@ -92,7 +92,9 @@ class WriteQueue(ABC):
         self.submit(batch, notify)
         return outcomes.result()
 
-    def _check_capacity(self, batch: Sequence[Asked], waiting: int, *, closed: bool) -> None:
+    def _check_capacity(
+        self, batch: Sequence[SubmittedRequest], waiting: int, *, closed: bool
+    ) -> None:
         """Raise Busy if the queue is closed or has no capacity left for the batch."""
         if closed:
             raise Busy("the server is stopping")
@@ -107,7 +109,7 @@ class WriteQueue(ABC):
             _log.exception("the observer of the write queue failed")
 
 
-def check_batch_size(batch: Sequence[Asked]) -> None:
+def check_batch_size(batch: Sequence[SubmittedRequest]) -> None:
     """Raise ValueError for a batch that needs more than one transaction.
 
     Busy could follow after the first of them, and would then no longer mean "not applied".

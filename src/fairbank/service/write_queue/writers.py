@@ -21,9 +21,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
-from fairbank.core.errors import Busy, Unreachable
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import Busy, Unavailable
 from fairbank.service.ledger import BATCH_MAX, Deadline, Ledger
 from fairbank.service.write_queue.queue import (
     BatchCallback,
@@ -44,7 +44,7 @@ def _do_nothing() -> None:
 class QueuedBatch(NamedTuple):
     """Batch of one client, applied only if a writer takes it before `start_deadline`."""
 
-    batch: Sequence[Asked]
+    batch: Sequence[SubmittedRequest]
     notify: BatchCallback
     start_deadline: Deadline
 
@@ -93,7 +93,7 @@ class WriterThreads(WriteQueue):
     def waiting(self) -> int:
         return self._count
 
-    def submit(self, batch: Sequence[Asked], notify: BatchCallback) -> None:
+    def submit(self, batch: Sequence[SubmittedRequest], notify: BatchCallback) -> None:
         check_batch_size(batch)
         with self._changed:
             self._check_capacity(batch, self._count, closed=self._closed)
@@ -175,17 +175,17 @@ class WriterThreads(WriteQueue):
     ) -> None:
         """Apply each batch of a failed transaction in its own, so that one bad batch fails alone.
 
-        A lost database is no fault of a batch: after Unreachable nothing more is tried, and the
+        A lost database is no fault of a batch: after Unavailable nothing more is tried, and the
         rest gets the error. After the deadline the rest is Busy.
         """
         for queued in taken:
             result: BatchResult = error
-            if len(taken) > 1 and not isinstance(error, Unreachable):
+            if len(taken) > 1 and not isinstance(error, Unavailable):
                 if deadline.is_over:
                     result = Busy("other writers held the locks until the deadline")
                 else:
                     result = self._apply_one(queued, deadline)
-                if isinstance(result, Unreachable):
+                if isinstance(result, Unavailable):
                     error = _not_applied()
             call_safely(queued.notify, result)
             if not isinstance(result, Exception):
@@ -198,8 +198,8 @@ class WriterThreads(WriteQueue):
             return error
 
 
-def _not_applied() -> Unreachable:
-    return Unreachable(
+def _not_applied() -> Unavailable:
+    return Unavailable(
         "the database does not answer any more, and this was not carried out", remedy="try again"
     )
 

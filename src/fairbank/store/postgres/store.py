@@ -75,7 +75,7 @@ class PostgresStore(SqlStore):
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Begin a transaction that commits at the end of the block. Raises Contention,
-        Unreachable.
+        Unavailable.
         """
         with self._writer_slot(), translated_errors(), self._writer.connect() as connection:
             transaction = self._transaction_over(connection)  # it begins with what it loads first
@@ -94,7 +94,7 @@ class PostgresStore(SqlStore):
 
     def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Store a nonce until it expires. Return False if it was used before. Does not wait for
-        batches. Raises Busy, Unreachable.
+        batches. Raises Busy, Unavailable.
         """
         with (
             contention_is_busy(),
@@ -172,7 +172,7 @@ _GUARDED = ("allocation", "run", "journal")
 
 # Every batch begins by locking rows of one of these two, in this order. So this waits for the batches under way and
 # keeps the next ones out, without ever holding what one of them waits for; readers go on.
-_ALONE = "LOCK TABLE allocation, office IN EXCLUSIVE MODE"
+_ALONE = "LOCK TABLE allocation, registry IN EXCLUSIVE MODE"
 
 # The statement limits of a batch are not meant for a restore.
 _LIMITS = (

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import psycopg
 from sqlalchemy import exc
 
-from fairbank.core.errors import Busy, Corrupt, Unreachable
+from fairbank.core.errors import Busy, Corrupt, Unavailable
 from fairbank.store.contract import Contention
 from fairbank.store.sqlite.driver import driver as sqlite
 
@@ -46,7 +46,7 @@ _SQLITE_BROKEN = re.compile(
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Translate database errors inside the block into Contention, Unreachable, Busy or Corrupt."""
+    """Translate database errors inside the block into Contention, Unavailable, Busy or Corrupt."""
     try:
         yield
     except exc.TimeoutError as error:
@@ -105,13 +105,13 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
     return None
 
 
-def _unreachable(complaint: BaseException | None) -> Unreachable:
+def _unreachable(complaint: BaseException | None) -> Unavailable:
     remedy = (
         "make room on its disk, then try again"
         if DISK_FULL in str(complaint)
         else "try again; if it stays so: fairbank doctor"
     )
-    return Unreachable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)
+    return Unavailable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)
 
 
 def _damaged(complaint: BaseException | None) -> Corrupt:

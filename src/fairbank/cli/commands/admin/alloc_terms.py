@@ -9,7 +9,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_allocation, add_writing
 from fairbank.cli.framework.selectors import find_project
 from fairbank.cli.framework.write import LARGE, WriteRequest, post, tell
-from fairbank.core.errors import Conflict, Malformed
+from fairbank.core.errors import Conflict, InvalidInput
 from fairbank.core.units import parse_su
 from fairbank.report.columns import instant_of
 
@@ -82,7 +82,7 @@ def _create(context: Context, options: Namespace) -> int:
 def _span(
     context: Context, options: Namespace, row: Row | None = None
 ) -> tuple[str | None, str | None]:
-    """Return --start and --end for the request; defaults are those of `row`. Raises Malformed."""
+    """Return --start and --end for the request, by default those of `row`. Raises InvalidInput."""
     start, end = context.moment(options.start, "--start"), context.moment(options.end, "--end")
     begins = int(start) if start is not None else instant_of(row["start"]) if row else 0
     ends = int(end) if end is not None else instant_of(row["end"]) if row else begins + 1
@@ -93,7 +93,7 @@ def _span(
             if end
             else ("--start", "say a start before the end")
         )
-        raise Malformed(
+        raise InvalidInput(
             f"the allocation would not end after it starts: {span}", field=field, remedy=remedy
         )
     return start, end
@@ -148,7 +148,7 @@ def _set(context: Context, options: Namespace) -> int:
     }
     changes = {key: value for key, value in wanted.items() if value is not None}
     if not changes:
-        raise Malformed(
+        raise InvalidInput(
             "nothing is to change",
             field="--end",
             remedy="say --start, --end, --credit-limit, --shared or --not-shared",
@@ -181,7 +181,7 @@ def _extend(context: Context, options: Namespace) -> int:
         remedy = (
             f"name a later time, or shorten it: fairbank alloc set {row['id']} --end {options.end}"
         )
-        raise Malformed(
+        raise InvalidInput(
             f"allocation {row['id']} is valid longer already: to {row['end']}",
             field="TIME",
             remedy=remedy,

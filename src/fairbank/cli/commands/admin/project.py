@@ -10,7 +10,7 @@ from fairbank.cli.framework.options import add_project, add_writing, unix_id
 from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.selectors import find_project, group_query
 from fairbank.cli.framework.write import WriteRequest, numbered, post, tell
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 
@@ -164,7 +164,7 @@ def _set(context: Context, options: Namespace) -> int:
     }
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
-        raise Malformed(
+        raise InvalidInput(
             "nothing is to change",
             remedy="name --group, --gid, -A, --parent, --no-parent or --restore",
         )
@@ -197,7 +197,7 @@ def _gid_of(group: str) -> int:
     try:
         return getgrnam(group).gr_gid
     except (KeyError, ValueError) as bad:
-        raise Unknown(
+        raise NotFound(
             f"there is no group {group[:64]!r} on this host",
             field="GROUP",
             remedy="name its number with --gid",

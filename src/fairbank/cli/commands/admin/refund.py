@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_clusters, add_writing, number
 from fairbank.cli.framework.write import LARGE, WriteRequest, moved, post, tell
-from fairbank.core.errors import Conflict, Malformed, Unknown
+from fairbank.core.errors import Conflict, InvalidInput, NotFound
 from fairbank.core.units import parse_su
 from fairbank.report.cells import plain
 
@@ -72,12 +72,12 @@ def run(context: Context, options: Namespace) -> int:
 def _the_run(context: Context, job_id: int, cluster: str | None) -> Row:
     """Return the charged run of this job; the newest if no run has anything to refund.
 
-    Raises Unknown, Conflict while it runs, Malformed if there are several.
+    Raises NotFound, Conflict while it runs, InvalidInput if there are several.
     """
     found = context.rows("/job", {"job_id": job_id, "cluster": cluster})
     if not found:
         where = "" if cluster is None else f" of cluster {plain(cluster)}"
-        raise Unknown(
+        raise NotFound(
             f"there is no job {job_id}{where} that you may see",
             field="JOBID",
             remedy="list them with: fairbank jobs -a",
@@ -95,7 +95,7 @@ def _the_run(context: Context, job_id: int, cluster: str | None) -> Row:
         which = ", ".join(
             f"{run['id']} ({plain(run['cluster'])}, started {run['start']})" for run in runs[:10]
         )
-        raise Malformed(
+        raise InvalidInput(
             f"job {job_id} was charged {len(runs)} times: {which}",
             field="JOBID",
             remedy="name one run: --id NUMBER",

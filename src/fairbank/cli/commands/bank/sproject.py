@@ -182,7 +182,7 @@ def _show(
 
 
 def _check(context: Context) -> None:
-    """Check that what the filters name exists, if no row matches. Raises Unknown."""
+    """Check that what the filters name exists, if no row matches. Raises NotFound."""
     options = context.options
     check_group(context, options.group)
     check_accounts(context, [options.account] if options.account else None, of_jobs=True)

@@ -68,8 +68,8 @@ def _reason(row: Row, look: Look) -> str:
             ),
         )
     if row.get("kind") in _SAYS_NO and details:
-        asked = f"asked {look.su(row['amount'])} {_unit(look)}" if row["amount"] else None
-        said += [": ".join(filter(None, (details["reason"], details.get("about"), asked)))]
+        asked = f"requested {look.su(row['amount'])} {_unit(look)}" if row["amount"] else None
+        said += [": ".join(filter(None, (details["message"], asked)))]
     if row.get("returned"):
         back = "back" if look.short else "returned"
         held, used = ((row["before"][name], row[name]) for name in ("held", "charged"))

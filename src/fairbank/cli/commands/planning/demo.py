@@ -18,7 +18,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import DONE, FOUND, TOO_LITTLE
 from fairbank.cli.framework.options import count
 from fairbank.cli.framework.progress import add_progress
-from fairbank.core.errors import Trouble, Unreachable
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.time import DAY, Instant
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _await(server: subprocess.Popen[bytes], socket: Path, log: Path) -> None:
         [*FAIRBANK, "status", "--server", f"unix:{socket}"], capture_output=True, check=False
     ).returncode:
         if server.poll() is not None or time.monotonic() > deadline:
-            raise Unreachable(
+            raise Unavailable(
                 f"the demo's server did not start: {log.read_text(errors='replace')[-500:].strip()}"
             )
         time.sleep(0.1)
@@ -143,12 +143,12 @@ class _Shell:
         }
 
     def type(self, *words: str) -> None:
-        """Show the command and its output. Raises Trouble when it fails."""
+        """Show the command and its output. Raises FairbankError when it fails."""
         self._desk.say(f"\n$ fairbank {' '.join(words)}")
         sys.stdout.flush()
         code = subprocess.run([*FAIRBANK, *words], env=self._environ, check=False).returncode
         if code not in (DONE, TOO_LITTLE):  # that too little is left is an answer
-            raise Trouble(f"fairbank {' '.join(words)} ended with {code}")
+            raise FairbankError(f"fairbank {' '.join(words)} ended with {code}")
 
     def rows(self, *words: str) -> list[dict[str, Any]]:
         """Return the rows of a command's JSON output."""
@@ -156,7 +156,7 @@ class _Shell:
             [*FAIRBANK, *words, "--json"], env=self._environ, capture_output=True, check=False
         )
         if done.returncode:
-            raise Trouble(
+            raise FairbankError(
                 f"fairbank {' '.join(words)} failed: {done.stderr.decode(errors='replace').strip()}"
             )
         rows: list[dict[str, Any]] = json.loads(done.stdout)["data"]
@@ -168,7 +168,7 @@ def _session(context: Context, shell: _Shell) -> None:
     refused = shell.rows("jobs", "--refused", "-a", "--limit", "1000")
     balances = shell.rows("balance")
     if not refused or not balances:
-        raise Trouble("this month has no refusal to show; try another --seed")
+        raise FairbankError("this month has no refusal to show; try another --seed")
     last = refused[0]
     account, user = str(last["account"]), str(last["owner_uid"])
     allocation = str(last["allocation"])
@@ -203,7 +203,7 @@ def _verify(context: Context, folder: Path) -> None:
         [*FAIRBANK, "audit", "verify", "--config", f"{folder}/fairbank.toml"], check=False
     ).returncode
     if code:
-        raise Trouble("the audit found discrepancies")
+        raise FairbankError("the audit found discrepancies")
 
 
 COMMAND = Command(

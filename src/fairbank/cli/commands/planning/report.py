@@ -9,7 +9,7 @@ from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.options import count, listed
 from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.selectors import spread
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, iso
 from fairbank.report import share_history
 from fairbank.report.cells import plain
@@ -84,7 +84,7 @@ def _site_factor_figures(agent_config: str | None, command: str) -> Iterator[tup
 
     try:
         settings = read_agent_settings(Path(agent_config)).site_factor
-    except Trouble as error:
+    except FairbankError as error:
         if error.field != "config":
             raise
         raise type(error)(

@@ -25,7 +25,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import at_least_one, count, file_written
 from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.report.cells import counted, plain
 from fairbank.report.simulations import COLUMNS, measure_table
 
@@ -115,11 +115,11 @@ def run(context: Context, options: Namespace) -> int:
     policies = list(dict.fromkeys(options.policies or [DEFAULT_POLICY]))
     if options.starts is not None and len(policies) > 1 and not _is_table(options.starts):
         remedy = "name one --policy, or a FILE.csv, which has room for all"
-        raise Malformed("--starts has room for one schedule", field="starts", remedy=remedy)
+        raise InvalidInput("--starts has room for one schedule", field="starts", remedy=remedy)
     if options.plots is not None:
         _check_pictures(policies, options.plots)
     elif options.png:
-        raise Malformed(
+        raise InvalidInput(
             "--png says how pictures are drawn, and none are",
             field="png",
             remedy="add --plots FOLDER, or leave it out",
@@ -131,7 +131,7 @@ def run(context: Context, options: Namespace) -> int:
         if options.starts is not None:
             _write_starts(outcomes, options.starts)
         drawn = _draw(context, options, outcomes) if options.plots else ()
-    except Trouble:
+    except FairbankError:
         tell(context, outcomes, ())  # the work is done, and may have been long
         raise
     tell(context, outcomes, drawn)
@@ -139,11 +139,11 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _workload(options: Namespace) -> str | Modelled:
-    """Return the name of the trace, or a synthetic workload. Raises Malformed."""
+    """Return the name of the trace, or a synthetic workload. Raises InvalidInput."""
     names = ("jobs", "model", "seed", "save")
     synthetic = [f"--{name}" for name in names if getattr(options, name) is not None]
     if options.trace is not None and synthetic:
-        raise Malformed(
+        raise InvalidInput(
             f"{synthetic[0]} is for a synthetic workload",
             field=synthetic[0][2:],
             remedy="name no trace, or leave it out",
@@ -151,7 +151,7 @@ def _workload(options: Namespace) -> str | Modelled:
     if options.trace is not None:
         return str(options.trace)
     if options.jobs is None and options.model is None:
-        raise Malformed(
+        raise InvalidInput(
             "there is nothing to simulate",
             field="FILE",
             remedy="name a trace, or --jobs N for a synthetic workload",
@@ -181,7 +181,7 @@ def _simulate(
 ) -> list[SimulationResult]:
     """Simulate the workload under each policy.
 
-    Raises Trouble before the work starts if the file of --starts cannot be written.
+    Raises FairbankError before the work starts if the file of --starts cannot be written.
     """
     from functools import partial
     from pathlib import Path
@@ -258,12 +258,12 @@ def _name(number: int) -> str:
 
 
 def _check_pictures(policies: Sequence[str], folder: str) -> None:
-    """Check before the work starts that the pictures can be drawn and written. Raises Malformed."""
+    """Check before the work starts that the pictures can be drawn and written. Raises InvalidInput."""
     from fairbank.report.plots.figures import SERIES_MAX
 
     check_folder(folder, "plots")
     if len(policies) > SERIES_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"a figure can show {SERIES_MAX} policies, not {len(policies)}",
             field="plots",
             remedy="name fewer of them",

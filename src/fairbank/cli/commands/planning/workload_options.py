@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.options import at_least_one, count, file_read
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ArgumentGroup
@@ -69,17 +69,17 @@ def add_budget(parser: Parser) -> None:
 
 
 def budget_of(options: Namespace) -> Budget | None:
-    """Return the credit to grant; None without a bank. Raises Malformed for unused options."""
+    """Return the credit to grant; None without a bank. Raises InvalidInput for unused options."""
     if options.grant is None:
         for name in ("periods", "staggered", "unpaid"):
             if getattr(options, name):
-                raise Malformed(
+                raise InvalidInput(
                     f"--{name} says how credit is granted, and none is",
                     field=name,
                     remedy="add --grant PERCENT, or leave it out",
                 )
         if options.by is not None and options.shares is None:
-            raise Malformed(
+            raise InvalidInput(
                 "--by says whose shares or credit are meant, and there are neither",
                 field="by",
                 remedy="add --shares FILE or --grant PERCENT, or leave it out",
@@ -87,7 +87,7 @@ def budget_of(options: Namespace) -> Budget | None:
         return None
     periods = options.periods or 1
     if periods > PERIODS_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"{periods} periods are too many",
             field="periods",
             remedy=f"a number from 1 to {PERIODS_MAX}",

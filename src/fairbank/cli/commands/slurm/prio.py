@@ -10,7 +10,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
 from fairbank.cli.framework.host import Local, own_name
 from fairbank.cli.framework.options import listed
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
@@ -185,7 +185,7 @@ def _check(context: Context, options: Namespace) -> int:
 
     found = read_recomputed_priorities(options.folder, context.now(), Local())
     if told(context, found.unreadable, "sprio -l, scontrol show job, sshare -a -l -P"):
-        raise Malformed(
+        raise InvalidInput(
             "with lines left out all other factors may be wrong",
             field="--check",
             remedy="mend what is told above first",

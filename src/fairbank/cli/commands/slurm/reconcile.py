@@ -10,7 +10,7 @@ from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.options import add_clusters, add_period, count
 from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import UNITS, Column, moment, su, text
 
@@ -92,7 +92,7 @@ def run(context: Context, options: Namespace) -> int:
     if shown_columns(context, COLUMNS):
         return 0
     if options.again and not options.fix:
-        raise Malformed(
+        raise InvalidInput(
             "--again does nothing by itself",
             field="--again",
             remedy="fairbank reconcile --fix --again",
@@ -114,11 +114,11 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def period_of(context: Context, default: str) -> tuple[int, int]:
-    """-S and -E as seconds since 1970, up to now when nobody says; it is not empty. Raises Malformed."""
+    """-S and -E as seconds since 1970, up to now when nobody says; it is not empty. Raises InvalidInput."""
     period = context.period(default)
     since, until = int(period["since"] or 0), int(period["until"] or context.now())
     if until <= since:
-        raise Malformed(
+        raise InvalidInput(
             "the period ends before it begins",
             field="--endtime",
             remedy="a period goes from -S up to, without, -E",

@@ -10,7 +10,7 @@ from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, note, tol
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import Local, own_name
 from fairbank.cli.framework.options import listed
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import iso
 from fairbank.report import forecasts
@@ -163,10 +163,10 @@ ENDINGS = {"csv": LineFormat.COMMAS, "bar": LineFormat.BAR, "between": LineForma
 
 
 def _fit(options: Namespace) -> None:
-    """Raises Malformed for options that would change nothing."""
+    """Raises InvalidInput for options that would change nothing."""
     if options.forecast and options.form in ("tree", *ENDINGS):
         remedy = "it is a table, or with --json for programs"
-        raise Malformed(
+        raise InvalidInput(
             f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy
         )
     if options.form == "json":
@@ -214,9 +214,9 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _there(context: Context, found: Shares) -> Shares:
-    """What was found; with --set as it would be. Raises Malformed where there are none, or only some to compute from."""
+    """What was found; with --set as it would be. Raises InvalidInput where there are none, or only some to compute from."""
     if not found.rows:
-        raise Malformed(
+        raise InvalidInput(
             "there is nobody in what Slurm said of fair share",
             field="sshare",
             remedy="look at what it prints: sshare -a",
@@ -225,7 +225,7 @@ def _there(context: Context, found: Shares) -> Shares:
         return found
     if found.unreadable:
         remedy = "mend what is told above first: sacctmgr show associations"
-        raise Malformed(
+        raise InvalidInput(
             "with associations left out all other figures would be wrong",
             field="--set",
             remedy=remedy,

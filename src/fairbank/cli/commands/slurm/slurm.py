@@ -13,7 +13,7 @@ from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_clusters, add_writing
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.units import show_su
 from fairbank.report.cells import counted, plain
 
@@ -83,7 +83,7 @@ def _add_import(parser: Parser) -> None:
 
 def _import(context: Context, options: Namespace) -> int:
     if options.cover and not options.starttime:
-        raise Malformed(
+        raise InvalidInput(
             "--cover is about the history, which was not asked for",
             field="--cover",
             remedy="add -S TIME: -S now-90days",
@@ -253,20 +253,20 @@ def _sync(context: Context, options: Namespace) -> int:
 
 
 def _demand_accounts(options: Namespace) -> None:
-    """Raises Malformed for what is about Slurm's accounts where these were not asked for, and where nothing is."""
+    """Raises InvalidInput for what is about Slurm's accounts where these were not asked for, and where nothing is."""
     if options.accounts:
         return
     for name, given in (("--fence", options.fence), ("--remove", options.remove)):
         if given:
             remedy = f"fairbank slurm sync --accounts {name}; with --dry-run it shows beforehand what it changes"
-            raise Malformed(
+            raise InvalidInput(
                 f"{name} changes Slurm's accounts, which were not asked for",
                 field=name,
                 remedy=remedy,
             )
     if options.no_policy:
         remedy = "leave it away, or add --accounts"
-        raise Malformed(
+        raise InvalidInput(
             "without the policy there is nothing to do", field="--no-policy", remedy=remedy
         )
 

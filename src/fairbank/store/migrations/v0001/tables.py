@@ -181,13 +181,13 @@ def _journal() -> None:
         sqlite_where=_UNDOING,
         postgresql_where=_UNDOING,
     )
-    office = op.create_table(
-        "office",
+    registry = op.create_table(
+        "registry",
         sa.Column("id", _Id, primary_key=True),
         *(_number("seq"), _bytes("link")),
         sa.CheckConstraint("id = 0", name="office_is_one"),
     )
-    op.bulk_insert(office, [{"id": 0, "seq": 0, "link": bytes(32)}])
+    op.bulk_insert(registry, [{"id": 0, "seq": 0, "link": bytes(32)}])
     if op.get_bind().dialect.name == "postgresql":
         op.execute("CREATE SEQUENCE entry_id_seq")
 
