@@ -20,13 +20,13 @@ from fairbank.rest.problems import problem_of_refusal
 from fairbank.rest.schemas.envelope import granted
 from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
-from fairbank.service.access.identity import Asker, Staff
+from fairbank.service.access.identity import Identity, Staff
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 from tests.agent.plugin import ACCOUNT, BEGAN, CLUSTER, PARTITION
 
 NOW = Instant(BEGAN + 100)
-US = Asker(actor=0, uid=0, superuser=True)
+US = Identity(actor=0, uid=0, superuser=True)
 
 
 class InProcessBank:

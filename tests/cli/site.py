@@ -36,7 +36,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.rest.auth.munge import Munge
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.server import serve
-from fairbank.service.access.identity import Staff, asker_of
+from fairbank.service.access.identity import Staff, identity_of
 from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
@@ -248,9 +248,9 @@ def built() -> AppContext:
 def main(socket: str, port: str | None = None, token_file: str | None = None) -> None:
     context = built()
     if token_file is not None:
-        asker = asker_of(AYLA, context.services.staff, {CHEM: Role.PI})
+        identity = identity_of(AYLA, context.services.staff, {CHEM: Role.PI})
         _, secret = context.services.tokens.create(
-            asker, label="tests", scopes=["read", "write"], days=30, uid=None
+            identity, label="tests", scopes=["read", "write"], days=30, uid=None
         )
         Path(token_file).touch(mode=0o600)
         Path(token_file).write_text(secret + "\n")

@@ -1,5 +1,5 @@
 """Every question about what happened: entries, refusals and debits, with every filter, and only
-what the asker may see.
+what the user may see.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every question about what stands, with every filter, and only what the asker may see."""
+"""Every question about what stands, with every filter, and only what the user may see."""
 
 from __future__ import annotations
 

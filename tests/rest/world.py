@@ -36,7 +36,7 @@ from fairbank.rest.app import create_app
 from fairbank.rest.auth.peers import EXTENSION, Peer
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.server import with_middleware
-from fairbank.service.access.identity import Staff, asker_of
+from fairbank.service.access.identity import Staff, identity_of
 from fairbank.service.services import services
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
@@ -133,13 +133,13 @@ class World:
     def token(self, uid: int, *scopes: str, days: int = 10) -> str:
         """Create a token of `uid` as the superuser and return its secret."""
         return self.context.services.tokens.create(
-            asker_of(SUPERUSER, STAFF, {}), label="test", scopes=scopes, days=days, uid=uid
+            identity_of(SUPERUSER, STAFF, {}), label="test", scopes=scopes, days=days, uid=uid
         )[1]
 
     def token_number(self, uid: int) -> int:
         """Create a token of `uid` and return its number."""
         return self.context.services.tokens.create(
-            asker_of(SUPERUSER, STAFF, {}), label="test", scopes=["read"], days=10, uid=uid
+            identity_of(SUPERUSER, STAFF, {}), label="test", scopes=["read"], days=10, uid=uid
         )[0].id
 
     def entries(self) -> int:

@@ -16,7 +16,7 @@ from fairbank.cluster.partition import Cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Staff, asker_of
+from fairbank.service.access.identity import Staff, identity_of
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 from tests.support.ticks import Ticks
@@ -85,7 +85,7 @@ class Centre:
 
     def hear(self, report: RunReport) -> Outcome:
         """The agent's report, judged. Raises what keeps it from being a request."""
-        (prepared,) = self.house.reports.prepare(asker_of(AGENT, STAFF, {}), [report])
+        (prepared,) = self.house.reports.prepare(identity_of(AGENT, STAFF, {}), [report])
         if not isinstance(prepared, SubmittedRequest):
             raise prepared
         return self.house.write_queue.apply([prepared])[0]
@@ -93,7 +93,7 @@ class Centre:
     def kept(self, entry: int | None) -> Refusal:
         """A refusal in the books, as staff see it."""
         return self.house.runs.refusal(
-            asker_of(0, Staff(superusers=frozenset({0})), {}), entry or 0
+            identity_of(0, Staff(superusers=frozenset({0})), {}), entry or 0
         )[1]
 
     def refused_but_let_through(self, report: RunReport) -> Refusal:

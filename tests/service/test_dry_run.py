@@ -16,7 +16,7 @@ from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import CreateProject
 from fairbank.bank.rules import Done
 from fairbank.core.time import ManualClock
-from fairbank.service.access.identity import Asker, Staff, asker_of
+from fairbank.service.access.identity import Identity, Staff, identity_of
 from fairbank.service.dry_run import DryRunResult
 from fairbank.service.services import Services, services
 from fairbank.store.memory.store import MemoryStore
@@ -43,27 +43,29 @@ def bank() -> Iterator[Services]:
 
 
 @pytest.fixture
-def asker() -> Asker:
-    return asker_of(SUPERUSER, STAFF, {})
+def identity() -> Identity:
+    return identity_of(SUPERUSER, STAFF, {})
 
 
 def test_one_asker_is_foretold_by_the_one_and_served_by_the_other(
-    bank: Services, asker: Asker
+    bank: Services, identity: Identity
 ) -> None:
     with pytest.raises(DryRunResult) as told:
-        bank.dry_run().projects.create(asker, CHEM)
+        bank.dry_run().projects.create(identity, CHEM)
     assert [each.entry.kind for each in told.value.entries] == [Kind.PROJECT]
     assert bank.projects.find(ProjectQuery(), Page()) == []
-    assert isinstance(bank.projects.create(asker, CHEM), Done)
+    assert isinstance(bank.projects.create(identity, CHEM), Done)
 
 
-def test_what_would_be_refused_is_refused_with_the_same_words(bank: Services, asker: Asker) -> None:
-    bank.projects.create(asker, CHEM)
+def test_what_would_be_refused_is_refused_with_the_same_words(
+    bank: Services, identity: Identity
+) -> None:
+    bank.projects.create(identity, CHEM)
     other = CreateProject(gname="bio", gid=CHEM.gid, account="bio")
-    no = bank.dry_run().projects.create(asker, other)
+    no = bank.dry_run().projects.create(identity, other)
     assert isinstance(no, Refusal)
     assert no.reason is Reason.EXISTS
-    assert _replace(no, entry=None) == _replace(bank.projects.create(asker, other), entry=None)
+    assert _replace(no, entry=None) == _replace(bank.projects.create(identity, other), entry=None)
 
 
 def test_all_that_changes_the_books_is_there_twice_and_nothing_else(bank: Services) -> None:

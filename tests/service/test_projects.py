@@ -1,4 +1,4 @@
-"""Roles are given and taken by what everybody is when the request is judged, not by what its asker saw
+"""Roles are given and taken by what everybody is when the request is judged, not by what its identity saw
 before.
 """
 
@@ -17,7 +17,7 @@ from fairbank.bank.requests import CreateProject, SetMember, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant, ManualClock
-from fairbank.service.access.identity import Asker, Staff, asker_of
+from fairbank.service.access.identity import Identity, Staff, identity_of
 from fairbank.service.ledger import Ledger
 from fairbank.service.project_cache import ProjectCache
 from fairbank.service.projects import Projects
@@ -42,10 +42,10 @@ class Centre:
             [by_staff(SetMember(project=1, uid=uid, role=role)) for uid, role in roles.items()]
         )
 
-    def asker(self, uid: int) -> Asker:
+    def identity(self, uid: int) -> Identity:
         """Somebody as they are now."""
         with self.store.reading() as reader:
-            return asker_of(
+            return identity_of(
                 uid, STAFF, {each.project: each.role for each in reader.memberships(uid)}
             )
 
@@ -53,14 +53,16 @@ class Centre:
         with self.store.reading() as reader:
             return {each.uid: each.role for each in reader.members(1, Page())}
 
-    def meanwhile(self, change: SetMember, asker: Asker, uid: int, role: Role | None) -> Outcome:
-        """What `asker` gets who looked before `change` was carried out, and is judged after it."""
+    def meanwhile(
+        self, change: SetMember, identity: Identity, uid: int, role: Role | None
+    ) -> Outcome:
+        """What `identity` gets who looked before `change` was carried out, and is judged after it."""
         with ThreadPoolExecutor(1) as pool:
             with self.store.transaction():
                 self.counter.submit([by_staff(change)], lambda told: None)
                 wait_until(lambda: self.counter.waiting == 0, "the change is taken up")
-                asked = pool.submit(self.projects.set_member, asker, 1, uid, role)
-                wait_until(lambda: self.counter.waiting == 1, "the asker stands at the counter")
+                asked = pool.submit(self.projects.set_member, identity, 1, uid, role)
+                wait_until(lambda: self.counter.waiting == 1, "the request waits in the queue")
             return asked.result()
 
 
@@ -86,7 +88,7 @@ def test_a_coordinator_does_not_change_a_member_who_became_the_pi_meanwhile(
 ) -> None:
     promotion = SetMember(project=1, uid=MEMBER, role=Role.PI)
     assert (
-        refused(centre.meanwhile(promotion, centre.asker(COORDINATOR), MEMBER, role))
+        refused(centre.meanwhile(promotion, centre.identity(COORDINATOR), MEMBER, role))
         is Reason.ROLE_ABOVE
     )
     assert centre.roles()[MEMBER] is Role.PI
@@ -95,7 +97,7 @@ def test_a_coordinator_does_not_change_a_member_who_became_the_pi_meanwhile(
 def test_who_lost_their_own_role_meanwhile_gives_none(centre: Centre) -> None:
     demotion = SetMember(project=1, uid=COORDINATOR, role=None)
     assert (
-        refused(centre.meanwhile(demotion, centre.asker(COORDINATOR), 1004, Role.MEMBER))
+        refused(centre.meanwhile(demotion, centre.identity(COORDINATOR), 1004, Role.MEMBER))
         is Reason.ROLE_ABOVE
     )
     assert centre.roles() == {PI: Role.PI, MEMBER: Role.MEMBER}
@@ -104,14 +106,14 @@ def test_who_lost_their_own_role_meanwhile_gives_none(centre: Centre) -> None:
 def test_a_coordinator_may_take_out_who_became_a_mere_member_meanwhile(centre: Centre) -> None:
     centre.counter.apply([by_staff(SetMember(project=1, uid=MEMBER, role=Role.COORDINATOR))])
     demotion = SetMember(project=1, uid=MEMBER, role=Role.MEMBER)
-    assert isinstance(centre.meanwhile(demotion, centre.asker(COORDINATOR), MEMBER, None), Done)
+    assert isinstance(centre.meanwhile(demotion, centre.identity(COORDINATOR), MEMBER, None), Done)
     assert MEMBER not in centre.roles()
 
 
 def test_staff_may_do_all(centre: Centre) -> None:
-    assert isinstance(centre.projects.set_member(centre.asker(SUPERUSER), 1, PI, None), Done)
+    assert isinstance(centre.projects.set_member(centre.identity(SUPERUSER), 1, PI, None), Done)
 
 
 def test_members_are_turned_away_at_the_door(centre: Centre) -> None:
     with pytest.raises(Forbidden):
-        centre.projects.set_member(centre.asker(MEMBER), 1, 1004, Role.MEMBER)
+        centre.projects.set_member(centre.identity(MEMBER), 1, 1004, Role.MEMBER)

@@ -15,7 +15,7 @@ from fairbank.bank.query import Page
 from fairbank.bank.token import Token
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import DAY, Instant, ManualClock
-from fairbank.service.access.identity import FULL, Asker, Staff, asker_of
+from fairbank.service.access.identity import FULL, Identity, Staff, identity_of
 from fairbank.service.access.tokens import CHAIN_MAX, Tokens, digest, new_secret
 from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.writers import WriterThreads
@@ -41,8 +41,8 @@ def registry() -> Iterator[RegistryHead]:
     made.counter.close()
 
 
-def somebody(uid: int = SOMEBODY, scopes: frozenset[str] = FULL) -> Asker:
-    return asker_of(uid, STAFF, {}, scopes=scopes)
+def somebody(uid: int = SOMEBODY, scopes: frozenset[str] = FULL) -> Identity:
+    return identity_of(uid, STAFF, {}, scopes=scopes)
 
 
 def test_secrets_are_random_and_known_when_seen() -> None:
@@ -73,7 +73,7 @@ def test_a_token_is_found_by_its_secret_until_it_expires(registry: RegistryHead)
 
 def test_a_token_made_by_a_token_lives_no_longer(registry: RegistryHead) -> None:
     first, _ = registry.tokens.create(somebody(), label="x", scopes=["read", "write"], days=1)
-    by_it = asker_of(SOMEBODY, STAFF, {}, scopes=frozenset(first.scopes), until=first.expires)
+    by_it = identity_of(SOMEBODY, STAFF, {}, scopes=frozenset(first.scopes), until=first.expires)
     registry.clock.at = Instant(first.created + DAY // 2)
     second, _ = registry.tokens.create(by_it, label="y", scopes=["read"], days=731)
     assert second.expires == first.expires
@@ -81,9 +81,9 @@ def test_a_token_made_by_a_token_lives_no_longer(registry: RegistryHead) -> None
     assert third.expires == registry.clock.at + 731 * DAY
 
 
-def by(token: Token) -> Asker:
+def by(token: Token) -> Identity:
     """Whoever signed in by this token."""
-    return asker_of(
+    return identity_of(
         token.uid, STAFF, {}, scopes=frozenset(token.scopes), until=token.expires, token=token.id
     )
 

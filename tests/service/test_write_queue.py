@@ -87,7 +87,7 @@ def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits(
 
 
 def test_what_one_transaction_does_not_take_is_not_taken_at_all(scene: Scene) -> None:
-    """It would be carried out in pieces, and its asker told Busy after some of them."""
+    """It would be carried out in pieces, and its identity told Busy after some of them."""
     with pytest.raises(ValueError, match="1001 requests do not fit into one transaction"):
         scene.submit(*["long"] * (BATCH_MAX + 1))
     scene.finish()

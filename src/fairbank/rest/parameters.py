@@ -116,7 +116,7 @@ async def projects(
     """Return the named projects that the user may see; None if none is named. A name without a
     project selects nothing.
     """
-    return await _named(request, request.asker.visibility, project, gid, gname, account)
+    return await _named(request, request.identity.visibility, project, gid, gname, account)
 
 
 async def projects_of_runs(
@@ -201,7 +201,7 @@ def job_filters(
 ) -> JobFilters:
     """Combine the filters with the visibility of the user."""
     return JobFilters(
-        request.asker.visibility,
+        request.identity.visibility,
         projects,
         *allocations,
         allocation,

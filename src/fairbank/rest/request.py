@@ -17,7 +17,7 @@ from fairbank.rest.context import AppContext
 from fairbank.rest.json_body import read_json
 from fairbank.rest.thread_pools import ThreadPools
 from fairbank.rest.write_queue import AsyncWriteQueue
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.services import Services
 
 BODY_MAX = 4 * 1024 * 1024
@@ -35,7 +35,7 @@ _JSON = (
 _PLAIN_ENCODINGS = {b"content-encoding": b"identity", b"transfer-encoding": b"chunked"}
 
 
-class ApiRequest(Request[Asker, None, State]):
+class ApiRequest(Request[Identity, None, State]):
     """litestar's request with typed access to the application's parts."""
 
     _whole_body: bytes | None = None
@@ -62,9 +62,9 @@ class ApiRequest(Request[Asker, None, State]):
         return cast("ThreadPools", self.app.state.thread_pools)
 
     @property
-    def asker(self) -> Asker:
+    def identity(self) -> Identity:
         """The authenticated user. The authenticator has set it on every route that is not open."""
-        return cast("Asker", self.scope["user"])
+        return cast("Identity", self.scope["user"])
 
     @property
     def dry_run(self) -> bool:

@@ -24,7 +24,7 @@ from fairbank.bank.term_changes import changes
 from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.time import Clock, Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request, last_terms
 from fairbank.service.project_cache import ProjectCache
@@ -69,25 +69,25 @@ class Allocations:
         with self._store.reading() as reader:
             return reader.allocations(query, page)
 
-    def parents_of(self, asker: Asker, projects: frozenset[int] | None) -> frozenset[int]:
+    def parents_of(self, identity: Identity, projects: frozenset[int] | None) -> frozenset[int]:
         """Return the parents whose shared credit the projects may use.
 
         `projects` is None for the user's own. A user who may use a parent's allocation sees what is
         left of it, but not its statement, users and runs.
         """
-        drawing = asker.visibility.projects if projects is None else projects
+        drawing = identity.visibility.projects if projects is None else projects
         lines = (self._directory.project_chain(self._directory.by_id(each)) for each in drawing)
         return frozenset(number for _, *parents in lines for number in parents)
 
-    def get_drawable(self, asker: Asker, number: int) -> Allocation:
+    def get_drawable(self, identity: Identity, number: int) -> Allocation:
         """Return an allocation of the user's projects, or one of a parent that they may use. Raises
         NotFound.
         """
         found = self.find(
             AllocationQuery(
-                visibility=asker.visibility,
+                visibility=identity.visibility,
                 ids=frozenset({number}),
-                lenders=self.parents_of(asker, None),
+                lenders=self.parents_of(identity, None),
             ),
             Page(1),
         )
@@ -99,21 +99,21 @@ class Allocations:
             )
         return found[0]
 
-    def get(self, asker: Asker, number: int) -> Allocation:
+    def get(self, identity: Identity, number: int) -> Allocation:
         """Return an allocation of the user's projects.
 
         Raises NotFound, and Forbidden for a parent's allocation that they may only use.
         """
         found = self.find(
-            AllocationQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
+            AllocationQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
         )
         if not found:
-            raise self._not_visible(asker, number)
+            raise self._not_visible(identity, number)
         return found[0]
 
-    def _not_visible(self, asker: Asker, number: int) -> Forbidden:
+    def _not_visible(self, identity: Identity, number: int) -> Forbidden:
         """Return the error for a parent's allocation; raise NotFound if they may not use it."""
-        self.get_drawable(asker, number)
+        self.get_drawable(identity, number)
         return Forbidden(
             f"allocation {number} is your parent project's: you may use its credit, but only its"
             " members may see more",
@@ -121,11 +121,11 @@ class Allocations:
             remedy=f"see what yours used of it: fairbank usage --alloc {number}",
         )
 
-    def users(self, asker: Asker, number: int, page: Page) -> list[UserRow]:
+    def users(self, identity: Identity, number: int, page: Page) -> list[UserRow]:
         """Return the sums and caps of an allocation's users, by uid; `page.after` is a uid. Raises
         as `get`.
         """
-        allocation = self.get(asker, number)
+        allocation = self.get(identity, number)
         with self._store.reading() as reader:
             return reader.allocation_users(allocation.id, page)
 
@@ -135,14 +135,14 @@ class Allocations:
             return reader.debits(query, page)
 
     def statement(
-        self, asker: Asker, number: int, since: Instant, until: Instant, page: Page
+        self, identity: Identity, number: int, since: Instant, until: Instant, page: Page
     ) -> Statement:
         """Return one page of an allocation's journal, oldest first; `page.after` is a seq. Raises
         as `get`.
         """
         with self._store.reading() as reader:
             found = reader.allocations(
-                AllocationQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
+                AllocationQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
             )
             if found:
                 entries = reader.statement(number, since, until, page)
@@ -161,7 +161,7 @@ class Allocations:
                 return Statement(
                     found[0], opening, entries, changes(_terms_before(reader, entries), entries)
                 )
-        raise self._not_visible(asker, number)
+        raise self._not_visible(identity, number)
 
     def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
         """Return journal entries of all allocations that `query.sight` includes."""
@@ -170,18 +170,18 @@ class Allocations:
 
     # --- changing ---
 
-    def open(self, asker: Asker, request: Open) -> Outcome:
+    def open(self, identity: Identity, request: Open) -> Outcome:
         """Create an allocation. Raises Forbidden, NotFound."""
-        check_allowed(asker, Action.OPEN_ALLOCATION)
+        check_allowed(identity, Action.OPEN_ALLOCATION)
         self._directory.by_id(request.project)
-        return self._ask(asker, request)
+        return self._ask(identity, request)
 
     def amend(
-        self, asker: Asker, number: int, terms: TermChanges, comment: str, key: str | None
+        self, identity: Identity, number: int, terms: TermChanges, comment: str, key: str | None
     ) -> Outcome:
         """Change the terms of an allocation. Raises Forbidden, NotFound."""
-        allocation = self.get(asker, number)
-        check_allowed(asker, Action.AMEND_ALLOCATION)
+        allocation = self.get(identity, number)
+        check_allowed(identity, Action.AMEND_ALLOCATION)
         changes = msgspec.structs.asdict(terms)
         request = Amend(
             allocation=number,
@@ -191,52 +191,54 @@ class Allocations:
             key=key,
             **changes,
         )
-        return self._ask(asker, request)
+        return self._ask(identity, request)
 
-    def set_cap(self, asker: Asker, request: SetCap) -> Outcome:
+    def set_cap(self, identity: Identity, request: SetCap) -> Outcome:
         """Cap a user's share of an allocation. Raises Forbidden, NotFound.
 
         The ledger checks, with the roles of that moment, if the user may cap this one.
         """
-        project = self.get(asker, request.allocation).project
-        check_allowed(asker, Action.SET_CAP, project)
+        project = self.get(identity, request.allocation).project
+        check_allowed(identity, Action.SET_CAP, project)
         return self._ask(
-            asker,
+            identity,
             msgspec.structs.replace(
-                request, project=project, by=None if asker.superuser else asker.uid
+                request, project=project, by=None if identity.superuser else identity.uid
             ),
         )
 
-    def deposit(self, asker: Asker, request: Deposit) -> Outcome:
+    def deposit(self, identity: Identity, request: Deposit) -> Outcome:
         """Deposit credit. Raises Forbidden, NotFound."""
-        self.get(asker, request.allocation)
-        check_allowed(asker, Action.DEPOSIT)
-        return self._ask(asker, request)
+        self.get(identity, request.allocation)
+        check_allowed(identity, Action.DEPOSIT)
+        return self._ask(identity, request)
 
-    def withdraw(self, asker: Asker, request: Withdraw) -> Outcome:
+    def withdraw(self, identity: Identity, request: Withdraw) -> Outcome:
         """Withdraw unused credit. Raises Forbidden, NotFound."""
-        self.get(asker, request.allocation)
-        check_allowed(asker, Action.WITHDRAW)
-        return self._ask(asker, request)
+        self.get(identity, request.allocation)
+        check_allowed(identity, Action.WITHDRAW)
+        return self._ask(identity, request)
 
-    def transfer(self, asker: Asker, request: Transfer) -> Outcome:
+    def transfer(self, identity: Identity, request: Transfer) -> Outcome:
         """Move credit between allocations of projects that the user leads. Raises Forbidden,
         NotFound.
         """
-        check_allowed(asker, Action.TRANSFER, self.get(asker, request.source).project)
-        check_allowed(asker, Action.TRANSFER, self._transfer_target(asker, request.target).project)
-        return self._ask(asker, request)
+        check_allowed(identity, Action.TRANSFER, self.get(identity, request.source).project)
+        check_allowed(
+            identity, Action.TRANSFER, self._transfer_target(identity, request.target).project
+        )
+        return self._ask(identity, request)
 
-    def _transfer_target(self, asker: Asker, number: int) -> Allocation:
+    def _transfer_target(self, identity: Identity, number: int) -> Allocation:
         """Return the allocation that receives the credit. Raises NotFound."""
         try:
-            return self.get(asker, number)
+            return self.get(identity, number)
         except NotFound as missing:
             missing.field = "to"
             raise
 
-    def _ask(self, asker: Asker, request: Request) -> Outcome:
-        return apply_request(self._handler, asker, request, self._clock.now())
+    def _ask(self, identity: Identity, request: Request) -> Outcome:
+        return apply_request(self._handler, identity, request, self._clock.now())
 
 
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:

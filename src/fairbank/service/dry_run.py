@@ -18,7 +18,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.term_changes import changes
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Reader, Store
 
@@ -75,14 +75,16 @@ class DryRun:
         )
 
 
-def apply_request(handler: RequestHandler, asker: Asker, request: Request, now: Instant) -> Outcome:
+def apply_request(
+    handler: RequestHandler, identity: Identity, request: Request, now: Instant
+) -> Outcome:
     """Apply a request of a user.
 
     Raises:
         Busy, Unavailable: it was not applied.
         DryRunResult: the handler is a DryRun, and the request would be granted.
     """
-    return handler.apply([SubmittedRequest(request, now, asker.actor, asker.acting_as)])[0]
+    return handler.apply([SubmittedRequest(request, now, identity.actor, identity.acting_as)])[0]
 
 
 def _dry_run_entry(

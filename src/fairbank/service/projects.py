@@ -8,7 +8,7 @@ from fairbank.bank.requests import AmendProject, CreateProject, RemoveProject, S
 from fairbank.bank.rules import Outcome
 from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request
 from fairbank.service.project_cache import ProjectCache
@@ -28,10 +28,10 @@ class Projects:
         with self._store.reading() as reader:
             return reader.projects(query, page)
 
-    def get(self, asker: Asker, number: int) -> Project:
+    def get(self, identity: Identity, number: int) -> Project:
         """Return a project. Raises NotFound for a missing project as for a project of others."""
         found = self.find(
-            ProjectQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
+            ProjectQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
         )
         if not found:
             raise NotFound(
@@ -41,25 +41,25 @@ class Projects:
             )
         return found[0]
 
-    def members(self, asker: Asker, number: int, page: Page) -> list[Member]:
+    def members(self, identity: Identity, number: int, page: Page) -> list[Member]:
         """Return the members by uid; `page.after` is a uid. Raises NotFound."""
-        project = self.get(asker, number)
+        project = self.get(identity, number)
         with self._store.reading() as reader:
             return reader.members(project.id, page)
 
-    def create(self, asker: Asker, request: CreateProject) -> Outcome:
+    def create(self, identity: Identity, request: CreateProject) -> Outcome:
         """Create a project. Raises Forbidden."""
-        check_allowed(asker, Action.CREATE_PROJECT)
-        outcome = self._ask(asker, request)
+        check_allowed(identity, Action.CREATE_PROJECT)
+        outcome = self._ask(identity, request)
         self._directory.refresh()
         return outcome
 
-    def amend(self, asker: Asker, request: AmendProject) -> Outcome:
+    def amend(self, identity: Identity, request: AmendProject) -> Outcome:
         """Change the names or the parent of a project, or restore a removed one. Raises NotFound,
         Forbidden.
         """
-        self.get(asker, request.project)
-        check_allowed(asker, Action.AMEND_PROJECT)
+        self.get(identity, request.project)
+        check_allowed(identity, Action.AMEND_PROJECT)
         if request.parent:
             self._directory.refresh()
             try:
@@ -67,26 +67,26 @@ class Projects:
             except NotFound as missing:
                 missing.field = "parent"
                 raise
-        return self._changed(asker, request)
+        return self._changed(identity, request)
 
-    def remove(self, asker: Asker, request: RemoveProject) -> Outcome:
+    def remove(self, identity: Identity, request: RemoveProject) -> Outcome:
         """Remove a project. Raises NotFound, Forbidden.
 
         For some seconds another server may still let its runs use a parent's credit: until its
         project cache is read again.
         """
-        self.get(asker, request.project)
-        check_allowed(asker, Action.AMEND_PROJECT)
-        return self._changed(asker, request)
+        self.get(identity, request.project)
+        check_allowed(identity, Action.AMEND_PROJECT)
+        return self._changed(identity, request)
 
-    def _changed(self, asker: Asker, request: AmendProject | RemoveProject) -> Outcome:
-        outcome = self._ask(asker, request)
+    def _changed(self, identity: Identity, request: AmendProject | RemoveProject) -> Outcome:
+        outcome = self._ask(identity, request)
         self._directory.refresh()
         return outcome
 
     def set_member(
         self,
-        asker: Asker,
+        identity: Identity,
         number: int,
         uid: int,
         role: Role | None,
@@ -98,15 +98,15 @@ class Projects:
 
         The ledger checks, with the roles of that moment, if the user may give or take this role.
         """
-        project = self.get(asker, number)
-        check_allowed(asker, Action.SET_MEMBER, project.id)
-        by = None if asker.superuser else asker.uid
+        project = self.get(identity, number)
+        check_allowed(identity, Action.SET_MEMBER, project.id)
+        by = None if identity.superuser else identity.uid
         return self._ask(
-            asker,
+            identity,
             SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment, key=key),
         )
 
     def _ask(
-        self, asker: Asker, request: CreateProject | AmendProject | RemoveProject | SetMember
+        self, identity: Identity, request: CreateProject | AmendProject | RemoveProject | SetMember
     ) -> Outcome:
-        return apply_request(self._handler, asker, request, self._clock.now())
+        return apply_request(self._handler, identity, request, self._clock.now())

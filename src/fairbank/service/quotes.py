@@ -13,7 +13,7 @@ from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, cluster_names, find_cluster
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import Clock
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.available_credit import available_credit
 from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Store
@@ -38,14 +38,14 @@ class Quotes:
             clock,
         )
 
-    def quote(self, asker: Asker, account: str, request: JobRequest) -> Quote:
+    def quote(self, identity: Identity, account: str, request: JobRequest) -> Quote:
         """Return the price of a job with its lines, and the allocation that would carry it now.
 
         Raises NotFound, InvalidInput.
         """
         cluster = find_cluster(self._clusters, request.cluster)
         project = self._directory.by_account(account)
-        if project is None or project.removed or not asker.visibility.sees(project.id):
+        if project is None or project.removed or not identity.visibility.sees(project.id):
             raise NotFound(
                 f"there is no project with the account {account!r}",
                 field="account",
@@ -53,7 +53,7 @@ class Quotes:
             )
         priced = bill(request, cluster)
         line, now = self._directory.project_chain(project), self._clock.now()
-        offers = available_credit(self._store, [line], priced.resource, asker.uid, now)[0]
+        offers = available_credit(self._store, [line], priced.resource, identity.uid, now)[0]
         offer = quote(priced, offers, self._policy)
         return msgspec.structs.replace(offer, notes=(*offer.notes, *remarks(request, cluster)))
 

@@ -24,7 +24,7 @@ from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
 from fairbank.core.tres import billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.permissions import check_cluster
 from fairbank.service.project_cache import ProjectCache
 
@@ -44,18 +44,18 @@ class RunReports:
             clock,
         )
 
-    def prepare(self, asker: Asker, reports: Sequence[RunReport]) -> list[PreparedReport]:
+    def prepare(self, identity: Identity, reports: Sequence[RunReport]) -> list[PreparedReport]:
         """Return a request, or the error, for each report. Reads the store if the cached projects
         are too old.
         """
         self._directory.load([each.account for each in reports])
-        return self.requests(asker, reports)
+        return self.requests(identity, reports)
 
     def can_prepare_now(self, reports: Sequence[RunReport]) -> bool:
         """Return True if `requests` needs no read: all accounts are in the cache and fresh."""
         return self._directory.has_fresh([each.account for each in reports])
 
-    def requests(self, asker: Asker, reports: Sequence[RunReport]) -> list[PreparedReport]:
+    def requests(self, identity: Identity, reports: Sequence[RunReport]) -> list[PreparedReport]:
         """Return a request, or the error, for each report, from cached projects only. It never
         waits.
         """
@@ -64,13 +64,13 @@ class RunReports:
         prepared: list[PreparedReport] = []
         for report in reports:
             try:
-                check_cluster(asker, report.run.cluster)
+                check_cluster(identity, report.run.cluster)
                 prepared.append(
                     SubmittedRequest(
                         self._request(report),
                         now,
-                        asker.actor,
-                        asker.acting_as,
+                        identity.actor,
+                        identity.acting_as,
                         fingerprint(report),
                         latest,
                     )

@@ -14,7 +14,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.memberships import Memberships
 from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.available_credit import (
@@ -63,9 +63,11 @@ class Runs:
         with self._store.reading() as reader:
             return reader.runs(query, page)
 
-    def get(self, asker: Asker, number: int) -> RunRecord:
+    def get(self, identity: Identity, number: int) -> RunRecord:
         """Return a run. Raises NotFound for a missing run as for a run of others."""
-        found = self.find(RunQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1))
+        found = self.find(
+            RunQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
             raise NotFound(
                 f"there is no job record {number}",
@@ -80,10 +82,10 @@ class Runs:
             entries = reader.refusals(query, page)
         return [(entry, refusal_of(entry)) for entry in entries]
 
-    def refusal(self, asker: Asker, number: int) -> tuple[Entry, Refusal]:
+    def refusal(self, identity: Identity, number: int) -> tuple[Entry, Refusal]:
         """Return a refusal. Raises NotFound for a missing refusal as for a refusal of others."""
         found = self.refusals(
-            RefusalQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
+            RefusalQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
         )
         if not found:
             raise NotFound(
@@ -114,9 +116,11 @@ class Runs:
         jobs = [self._uncovered(no) for no in refused]
         near = nearest_allocations(self._store, {each for each in jobs if each is not None})
         return [
-            NOTHING_KNOWN
-            if job is None
-            else Help(account=self._account(job.project_chain[0]), nearest=near.get(job))
+            (
+                NOTHING_KNOWN
+                if job is None
+                else Help(account=self._account(job.project_chain[0]), nearest=near.get(job))
+            )
             for job in jobs
         ]
 
@@ -169,15 +173,20 @@ class Runs:
     # --- changing ---
 
     def refund(
-        self, asker: Asker, number: int, amount: SuMinutes | None, comment: str, key: str | None
+        self,
+        identity: Identity,
+        number: int,
+        amount: SuMinutes | None,
+        comment: str,
+        key: str | None,
     ) -> Outcome:
         """Refund part of a run's charge; `amount` is None for all of it. Raises NotFound,
         Forbidden.
         """
-        record = self.get(asker, number)
-        check_allowed(asker, Action.REFUND)
+        record = self.get(identity, number)
+        check_allowed(identity, Action.REFUND)
         request = Refund(run=record.run, amount=amount, comment=comment, key=key)
-        return apply_request(self._handler, asker, request, self._clock.now())
+        return apply_request(self._handler, identity, request, self._clock.now())
 
 
 def _first_sufficient(offers: Offers, asked: int) -> int | None:

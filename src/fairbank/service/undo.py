@@ -15,7 +15,7 @@ from fairbank.bank.rules import Outcome, cannot_undo
 from fairbank.cluster.job import Run
 from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request
 from fairbank.store.contract import Reader, Store
@@ -39,19 +39,21 @@ class EntryUndo:
     def __init__(self, store: Store, handler: RequestHandler, clock: Clock) -> None:
         self._store, self._handler, self._clock = store, handler, clock
 
-    def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
+    def undo(self, identity: Identity, number: int, comment: str, key: str | None) -> Outcome:
         """Undo an entry. Raises NotFound, Forbidden."""
-        request = self._request(asker, number, comment, key)
+        request = self._request(identity, number, comment, key)
         return (
             request
             if isinstance(request, Refusal)
-            else apply_request(self._handler, asker, request, self._clock.now())
+            else apply_request(self._handler, identity, request, self._clock.now())
         )
 
-    def _request(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
+    def _request(
+        self, identity: Identity, number: int, comment: str, key: str | None
+    ) -> Undo | Refusal:
         """Return the request, or the refusal for a kind of entry that cannot be undone."""
         with self._store.reading() as reader:
-            entry = _find_entry(reader, asker, number)
+            entry = _find_entry(reader, identity, number)
             books = _allocations_of(reader, entry)
             run = _run_of(reader, entry)
         no = cannot_undo(entry, run)
@@ -63,19 +65,19 @@ class EntryUndo:
             else {each.project for each in books}
         )
         for project in projects:
-            check_allowed(asker, _PERMISSIONS[entry.kind], project)
+            check_allowed(identity, _PERMISSIONS[entry.kind], project)
         home = next((each.project for each in books if each.id == entry.book), None)
         return undo_of(
             entry,
             run=run,
             project=home,
-            by=None if asker.superuser else asker.uid,
+            by=None if identity.superuser else identity.uid,
             key=key,
             comment=f"undo of entry {number}: {comment}",
         )
 
 
-def _find_entry(reader: Reader, asker: Asker, number: int) -> Entry:
+def _find_entry(reader: Reader, identity: Identity, number: int) -> Entry:
     """Return an entry that the user may see. Raises NotFound.
 
     A user who may see a project may also see the entries of its roles.
@@ -88,16 +90,18 @@ def _find_entry(reader: Reader, asker: Asker, number: int) -> Entry:
         None,
     )
     if role is not None and (
-        asker.visibility.everything or facts_of(role)["project"] in asker.visibility.projects
+        identity.visibility.everything or facts_of(role)["project"] in identity.visibility.projects
     ):
         return role
-    found = reader.entries(msgspec.structs.replace(wanted, visibility=asker.visibility), Page(1))
+    found = reader.entries(msgspec.structs.replace(wanted, visibility=identity.visibility), Page(1))
     if not found:
         raise NotFound(
             f"there is no entry {number}, or you may not see it",
             field="entry",
-            remedy="the number is printed by the command that made it, and in the column ENTRY of:"
-            " fairbank statement",
+            remedy=(
+                "the number is printed by the command that made it, and in the column ENTRY of:"
+                " fairbank statement"
+            ),
         )
     return found[0]
 

@@ -142,7 +142,8 @@ class Reader(Protocol):
         """Return the token with this id, valid or not."""
         ...
 
-    # Whole tables, or what belongs to a stretch of books, in the order of the audit; databases stream them, in constant memory.
+    # Whole tables, or the rows of a range of journals, in the order of the audit. Databases stream
+    # them in constant memory.
     def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
         """Yield every entry, by (book, seq)."""
         ...

@@ -20,7 +20,7 @@ from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
-# Two servers that migrate at once do so one after the other. Any number will do, as long as it stays the same.
+# Lock of a migration: a second server waits for the first. Any number that never changes is fine.
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7283746)"
 
 

@@ -51,7 +51,7 @@ def test_foreign_objects_look_like_missing_ones(asking: Asking) -> None:
 
 
 def neutral(response: httpx.Response) -> tuple[int, list[tuple[str, str]], str]:
-    """All that the asker sees, with what was asked for left out."""
+    """All that the user sees, with what was asked for left out."""
     asked = [part for part in response.request.url.path.split("/") if part.isdigit()][:1] or [
         "bio",
         "nosuch",

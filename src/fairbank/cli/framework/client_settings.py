@@ -13,8 +13,9 @@ from fairbank.rest.client.signers import read_token
 SITE_FILE = "/etc/fairbank/client.toml"
 SITE_SOCKET = "/run/fairbank/fairbank.sock"
 KEYS = {
-    "server": "address of the bank: unix:/run/fairbank/fairbank.sock, http://host:port or"
-    " https://host",
+    "server": (
+        "address of the bank: unix:/run/fairbank/fairbank.sock, http://host:port or https://host"
+    ),
     "server_name": "name of the bank in MUNGE credentials (default: fairbank)",
     "token_file": "file with a token, to sign in over the network; readable by its owner only",
     "munge_socket": "socket of munged, if not the default",
@@ -32,7 +33,9 @@ ENVIRONMENT = {
     "FAIRBANK_DEBUG": "1: show the traceback of a bug",
     "SBATCH_ACCOUNT, SLURM_ACCOUNT": "default project of fairbank quote, before account above",
     "SLURM_CLUSTER_NAME": "default cluster of fairbank quote, before cluster above",
-    "XDG_CACHE_HOME": "directory of the names cached for completion, in fairbank/ (default: ~/.cache)",
+    "XDG_CACHE_HOME": (
+        "directory of the names cached for completion, in fairbank/ (default: ~/.cache)"
+    ),
     "PAGER": "pager of long tables on a terminal (default: less; empty or cat: none)",
     "TERM": "dumb: no pager",
     "NO_COLOR": "any value: no colours",
@@ -43,7 +46,7 @@ ENVIRONMENT = {
 
 
 class Settings(NamedTuple):
-    """Settings of the client, by the keys of KEYS. `is_named`: an option, a variable or a file names the server."""
+    """Settings by the keys of KEYS. `is_named`: an option, a variable or a file names the server."""
 
     server: str
     server_name: str = "fairbank"

@@ -41,7 +41,7 @@ def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
         return _tell(trouble_lines(trouble), exit_code(trouble), program)
     except OSError as error:
         return _tell(trouble_lines(translate_os_error(error, _of_file(error))), NOT_DONE, program)
-    except Exception as bug:  # noqa: BLE001  the last line of defence: a person is told in one sentence
+    except Exception as bug:  # noqa: BLE001  the outermost handler: print one sentence
         return _tell(_bug_lines(bug), NOT_DONE, program)
     return code
 

@@ -33,7 +33,8 @@ def find_allocation(
     if not rows:
         check_accounts(context, [account])
         raise NotFound(
-            f"{plain(account)} has no active allocation{f' of {plain(resource)}' if resource else ''}",
+            f"{plain(account)} has no active"
+            f" allocation{f' of {plain(resource)}' if resource else ''}",
             field="--account",
             remedy=f"fairbank alloc list -A {plain(account)} shows all; name one by its number",
         )
@@ -103,11 +104,14 @@ def _check_clusters(
             context.get(path, {"cluster": name, "limit": 1})["data"] for path in _OF_JOBS
         ):
             raise NotFound(
-                f"there is no cluster {plain(name[:64])!r} that you may see{did_you_mean(name, known)}",
+                f"there is no cluster {plain(name[:64])!r} that you may"
+                f" see{did_you_mean(name, known)}",
                 field="--clusters",
-                remedy=f"one of {plain(', '.join(known[:8]))}"
-                if known
-                else "have it entered in the settings",
+                remedy=(
+                    f"one of {plain(', '.join(known[:8]))}"
+                    if known
+                    else "have it entered in the settings"
+                ),
             )
 
 
@@ -149,9 +153,13 @@ def check_accounts(
             continue
         mine = [str(row["account"]) for row in context.rows("/project")]
         raise NotFound(
-            f"you have no project with the account {plain(account[:64])!r}{did_you_mean(account, mine)}",
+            "you have no project with the account"
+            f" {plain(account[:64])!r}{did_you_mean(account, mine)}",
             field="--account",
-            remedy=f"list yours with: {'sproject projects' if context.prog.startswith('sproject') else 'fairbank project list'}",
+            remedy=(
+                "list yours with:"
+                f" {'sproject projects' if context.prog.startswith('sproject') else 'fairbank project list'}"
+            ),
         )
 
 
@@ -174,11 +182,14 @@ def check_resources(
     for resource in silent:
         if resource not in known:
             raise NotFound(
-                f"there is no resource {plain(resource[:64])!r} that you may see{did_you_mean(resource, sorted(known))}",
+                f"there is no resource {plain(resource[:64])!r} that you may"
+                f" see{did_you_mean(resource, sorted(known))}",
                 field="--resource",
-                remedy=f"one of {plain(', '.join(sorted(known)[:8]))}"
-                if known
-                else "list them with: fairbank alloc list",
+                remedy=(
+                    f"one of {plain(', '.join(sorted(known)[:8]))}"
+                    if known
+                    else "list them with: fairbank alloc list"
+                ),
             )
 
 

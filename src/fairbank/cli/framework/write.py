@@ -129,5 +129,8 @@ def moved(context: Context, answer: Row | None, what: str, *, of: str = "") -> s
     return (
         ""
         if answer is None
-        else f"entry {answer['entry']}: {what}; available {context.format.left(answer['available'])} SU{of}"
+        else (
+            f"entry {answer['entry']}: {what}; available {context.format.left(answer['available'])}"
+            f" SU{of}"
+        )
     )

@@ -1,6 +1,6 @@
-"""Drawing of figures with matplotlib, through its object-oriented interface: no window, no state kept.
+"""Drawing of figures with matplotlib's object-oriented interface: no window and no global state.
 
-Only the functions of this module import matplotlib, so that no other command pays for it or needs it.
+Only the functions of this module import matplotlib: no other command needs it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from fairbank.rest.auth.peers import peer_of
 from fairbank.rest.context import AppContext
 from fairbank.rest.request import SENT_METHOD, ApiRequest
 from fairbank.rest.thread_pools import ThreadPools
-from fairbank.service.access.identity import FULL, Asker, asker_of
+from fairbank.service.access.identity import FULL, Identity, identity_of
 from fairbank.service.access.tokens import AGENT
 
 Scope = MutableMapping[str, Any]
@@ -162,14 +162,14 @@ class Authenticator:
             key=single_header(scope, b"idempotency-key"),
         )
 
-    async def _asker(self, signed_in: SignedIn, scope: str) -> Asker:
+    async def _asker(self, signed_in: SignedIn, scope: str) -> Identity:
         """Return the user with permissions. The roles of superusers, and of agents that report
         runs, do not matter and are not looked up.
         """
         if scope == "report" or signed_in.uid in self._services.staff.superusers:
             return self._asker_without_roles(signed_in)
         roles = await sync_to_thread(self._services.memberships.roles, signed_in.uid)
-        return asker_of(
+        return identity_of(
             signed_in.uid,
             self._services.staff,
             roles,
@@ -178,8 +178,8 @@ class Authenticator:
             token=signed_in.token,
         )
 
-    def _new_asker_without_roles(self, signed_in: SignedIn) -> Asker:
-        return asker_of(
+    def _new_asker_without_roles(self, signed_in: SignedIn) -> Identity:
+        return identity_of(
             signed_in.uid,
             self._services.staff,
             {},
@@ -190,7 +190,7 @@ class Authenticator:
 
     def _asker_acting_as(
         self, signed_in: SignedIn, acting_as: str, method: str, path: str
-    ) -> Asker:
+    ) -> Identity:
         """Return the user who acts as another one, after the journal recorded it.
 
         The scopes of an agent do not apply, like all other permissions of the user.
@@ -203,7 +203,7 @@ class Authenticator:
                 remedy="send the request as yourself",
             )
         uid = parse_user(acting_as)
-        asker = asker_of(
+        identity = identity_of(
             signed_in.uid,
             staff,
             self._services.memberships.roles(uid),
@@ -211,12 +211,16 @@ class Authenticator:
             scopes=signed_in.scopes & FULL,
             until=signed_in.until,
         )
-        if asker.acting_as is not None:
+        if identity.acting_as is not None:
             note = AuditNote(details=f"acted as user {uid}: {method} {path[:200]}")
             self._services.write_queue.apply(
-                [SubmittedRequest(note, self._services.clock.now(), asker.actor, asker.acting_as)]
+                [
+                    SubmittedRequest(
+                        note, self._services.clock.now(), identity.actor, identity.acting_as
+                    )
+                ]
             )
-        return asker
+        return identity
 
 
 def demand_scope(scopes: frozenset[str], scope: str) -> None:

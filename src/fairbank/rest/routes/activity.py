@@ -49,7 +49,7 @@ def entry_query(
 ) -> EntryQuery:
     """Return the query for entries of all kinds that the user may see."""
     return EntryQuery(
-        visibility=request.asker.visibility,
+        visibility=request.identity.visibility,
         book=allocation,
         projects=projects,
         since=period.since,
@@ -134,7 +134,7 @@ def list_debits(
     """List the sum of charges of each owner in each allocation."""
     page = DebitPage(limit, _parse_cursor(after))
     query = DebitQuery(
-        visibility=request.asker.visibility,
+        visibility=request.identity.visibility,
         projects=projects,
         allocation=allocation,
         owner=owner_uid,

@@ -107,11 +107,11 @@ def _find(
 ) -> tuple[list[Allocation], str | None]:
     services, state = request.services, chosen.state
     query = AllocationQuery(
-        visibility=request.asker.visibility,
+        visibility=request.identity.visibility,
         projects=chosen.projects,
         **chosen.allocations._asdict(),
         stands=None if state is None else (state, services.clock.now()),
-        lenders=services.allocations.parents_of(request.asker, chosen.projects),
+        lenders=services.allocations.parents_of(request.identity, chosen.projects),
     )
     return split_page(page.limit, services.allocations.find(query, page.and_one))
 
@@ -133,7 +133,7 @@ def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListRe
     """List the use of an allocation by each user, and the users' caps, by uid."""
     users, next_ = split_page(
         page.limit,
-        request.services.allocations.users(request.asker, allocation, page.and_one),
+        request.services.allocations.users(request.identity, allocation, page.and_one),
         lambda user: user.uid,
     )
     rows = [drawn_row(user) for user in users]
@@ -142,7 +142,7 @@ def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListRe
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:
     """Return an allocation as it is now; raise NotFound if the user may not see it."""
-    allocation = request.services.allocations.get_drawable(request.asker, number)
+    allocation = request.services.allocations.get_drawable(request.identity, number)
     return item_response("allocation", request.services.clock, _row(request, allocation))
 
 

@@ -16,7 +16,7 @@ def show_heads(request: ApiRequest, page: OnePage) -> AuditAnswer:
     """Return the last link of each journal. A copy stored elsewhere reveals a journal that was
     rewritten from its start.
     """
-    check_allowed(request.asker, Action.AUDIT)
+    check_allowed(request.identity, Action.AUDIT)
     entries, registry, allocations = request.services.audit.state(page.and_one)
     heads, next_ = split_page(page.limit, allocations, lambda head: head.book)
     card = AuditCard(

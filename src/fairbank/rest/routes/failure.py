@@ -47,8 +47,8 @@ def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRo
     """Return one refusal. For its owner and for staff, it also names other projects of the owner
     that could pay.
     """
-    entry, refusal = request.services.runs.refusal(request.asker, failure)
-    may_know = request.asker.visibility.everything or refusal.owner == request.asker.uid
+    entry, refusal = request.services.runs.refusal(request.identity, failure)
+    may_know = request.identity.visibility.everything or refusal.owner == request.identity.uid
     known = request.services.runs.remedies_for(refusal) if may_know else NOTHING_KNOWN
     row = failure_row(entry, refusal, _account(request, refusal), known)
     return item_response("failure", request.services.clock, row)

@@ -110,10 +110,10 @@ async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
     """Apply one report. No thread is needed if all that it names is in the cache, as usually."""
     service = request.services.reports
     if service.can_prepare_now([report]):
-        prepared = service.requests(request.asker, [report])[0]
+        prepared = service.requests(request.identity, [report])[0]
     else:
         prepare = request.thread_pools.reports.run
-        prepared = (await prepare(service.prepare, request.asker, [report]))[0]
+        prepared = (await prepare(service.prepare, request.identity, [report]))[0]
     if isinstance(prepared, FairbankError):
         raise prepared
     return (await request.write_queue.apply([prepared]))[0]
@@ -147,7 +147,7 @@ def _prepare(request: ApiRequest, data: ReportBatch) -> list[SubmittedRequest | 
     """Convert reports to requests, and invalid ones to their errors, in order."""
     parsed = [_parse(raw) for raw in data.reports]
     valid = [report for report in parsed if not isinstance(report, FairbankError)]
-    requests = iter(request.services.reports.prepare(request.asker, valid))
+    requests = iter(request.services.reports.prepare(request.identity, valid))
     return [item if isinstance(item, FairbankError) else next(requests) for item in parsed]
 
 
@@ -216,7 +216,7 @@ def list_jobs(
 @read_route("/job/{job:int}")
 def show_job(request: ApiRequest, job: Number) -> ItemResponse[JobRow]:
     """Return one run. `job` is the bank's number: a job id of Slurm may have several runs."""
-    run = request.services.runs.get(request.asker, job)
+    run = request.services.runs.get(request.identity, job)
     return item_response("job", request.services.clock, _row(request, run))
 
 
@@ -233,7 +233,7 @@ def refund_job(
     """
     amount = None if data.amount is None else SuMinutes(data.amount)
     outcome = request.services.runs.refund(
-        request.asker, job, amount, ids.reason(data.comment), checked_key(key)
+        request.identity, job, amount, ids.reason(data.comment), checked_key(key)
     )
     return created_response(outcome, request.services.clock)
 

@@ -42,7 +42,7 @@ def open_allocation(
 ) -> Response[ItemResponse[ChangedAllocation]]:
     """Grant a project credit on a resource for a period."""
     # First, so that users without this permission cannot find out which projects exist.
-    check_allowed(request.asker, Action.OPEN_ALLOCATION)
+    check_allowed(request.identity, Action.OPEN_ALLOCATION)
     bank_request = Open(
         project=_project(request, data),
         resource=ids.kind(data.resource),
@@ -56,7 +56,7 @@ def open_allocation(
         comment=ids.reason(data.comment),
     )
     _check_period(bank_request.start, bank_request.end)
-    done = done_of(request.services.allocations.open(request.asker, bank_request))
+    done = done_of(request.services.allocations.open(request.identity, bank_request))
     warnings = unbilled_warnings(bank_request.resource, request.services.clusters)
     return Response(_changed(request, done, warnings), status_code=200 if done.again else 201)
 
@@ -118,7 +118,7 @@ def amend_allocation(
         )
     _check_period(terms.start, terms.end)
     outcome = request.services.allocations.amend(
-        request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)
+        request.identity, allocation, terms, ids.reason(data.comment), checked_key(key)
     )
     return _changed(request, done_of(outcome))
 
@@ -135,7 +135,7 @@ def set_cap(
         key=checked_key(key),
         comment=None if data.comment is None else ids.comment(data.comment),
     )
-    outcome = request.services.allocations.set_cap(request.asker, bank_request)
+    outcome = request.services.allocations.set_cap(request.identity, bank_request)
     return granted_response(outcome, request.services.clock)
 
 
@@ -161,7 +161,7 @@ def deposit(
 ) -> Response[ItemResponse[Granted]]:
     """Deposit credit in an allocation."""
     bank_request = Deposit(allocation=allocation, **_movement_fields(data, key))
-    outcome = request.services.allocations.deposit(request.asker, bank_request)
+    outcome = request.services.allocations.deposit(request.identity, bank_request)
     return created_response(outcome, request.services.clock)
 
 
@@ -171,7 +171,7 @@ def withdraw(
 ) -> Response[ItemResponse[Granted]]:
     """Withdraw unused credit from an allocation."""
     bank_request = Withdraw(allocation=allocation, **_movement_fields(data, key))
-    outcome = request.services.allocations.withdraw(request.asker, bank_request)
+    outcome = request.services.allocations.withdraw(request.identity, bank_request)
     return created_response(outcome, request.services.clock)
 
 
@@ -181,7 +181,7 @@ def transfer(
 ) -> Response[ItemResponse[Granted]]:
     """Transfer unused credit to another allocation of the same resource."""
     bank_request = Transfer(source=allocation, target=data.to, **_movement_fields(data, key))
-    outcome = request.services.allocations.transfer(request.asker, bank_request)
+    outcome = request.services.allocations.transfer(request.identity, bank_request)
     return created_response(outcome, request.services.clock)
 
 

@@ -61,7 +61,7 @@ def list_projects(
 ) -> ListResponse[ProjectRow]:
     """List the projects that the user may see. Removed projects are listed for staff only."""
     query = ProjectQuery(
-        visibility=request.asker.visibility,
+        visibility=request.identity.visibility,
         gid=gid,
         gname=gname,
         account=account,
@@ -77,7 +77,8 @@ def show_project(request: ApiRequest, project: Number) -> ItemResponse[ProjectCa
     """Return one project with its first 1,000 members."""
     service = request.services.projects
     card = project_card(
-        service.get(request.asker, project), service.members(request.asker, project, Page(PAGE_MAX))
+        service.get(request.identity, project),
+        service.members(request.identity, project, Page(PAGE_MAX)),
     )
     return item_response("project", request.services.clock, card)
 
@@ -95,7 +96,7 @@ def enter_project(
         parent=data.parent,
         key=checked_key(key),
     )
-    done = done_of(request.services.projects.create(request.asker, bank_request))
+    done = done_of(request.services.projects.create(request.identity, bank_request))
     row = project_row(request.services.project_cache.by_id(done.project or 0))
     entered = EnteredProject(**structs.asdict(row), entry=done.entry or None)
     return Response(
@@ -127,7 +128,7 @@ def amend_project(
         key=checked_key(key),
         comment=None if data.comment is None else ids.comment(data.comment),
     )
-    outcome = request.services.projects.amend(request.asker, bank_request)
+    outcome = request.services.projects.amend(request.identity, bank_request)
     return granted_response(outcome, request.services.clock)
 
 
@@ -139,7 +140,7 @@ def remove_project(request: ApiRequest, project: Number, key: Key = None) -> Ite
     to it.
     """
     bank_request = RemoveProject(project=project, key=checked_key(key))
-    outcome = request.services.projects.remove(request.asker, bank_request)
+    outcome = request.services.projects.remove(request.identity, bank_request)
     return granted_response(outcome, request.services.clock)
 
 
@@ -148,7 +149,7 @@ def list_members(request: ApiRequest, project: Number, page: OnePage) -> ListRes
     """List the members of a project, by uid."""
     members, next_ = split_page(
         page.limit,
-        request.services.projects.members(request.asker, project, page.and_one),
+        request.services.projects.members(request.identity, project, page.and_one),
         lambda member: member.uid,
     )
     rows = [member_row(member) for member in members]
@@ -162,7 +163,7 @@ def set_member(
     """Give a user a role in a project."""
     comment = None if data.comment is None else ids.comment(data.comment)
     outcome = request.services.projects.set_member(
-        request.asker, project, uid, Role(data.role), comment=comment, key=checked_key(key)
+        request.identity, project, uid, Role(data.role), comment=comment, key=checked_key(key)
     )
     return granted_response(outcome, request.services.clock)
 
@@ -173,7 +174,7 @@ def remove_member(
 ) -> ItemResponse[Granted]:
     """Remove a user from a project."""
     outcome = request.services.projects.set_member(
-        request.asker, project, uid, None, key=checked_key(key)
+        request.identity, project, uid, None, key=checked_key(key)
     )
     return granted_response(outcome, request.services.clock)
 

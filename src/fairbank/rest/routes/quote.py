@@ -35,7 +35,7 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
         limit_seconds=_limit_seconds(data.time_limit),
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
     )
-    quote = service.quote(request.asker, account, job)
+    quote = service.quote(request.identity, account, job)
     if quote.bill.amount > AMOUNT_MAX:
         raise InvalidInput(
             f"this job costs {quote.bill.amount} SU-minutes, more than the bank can count",

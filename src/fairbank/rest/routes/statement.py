@@ -58,7 +58,7 @@ def show_statement(
     services = request.services
     until = LAST_INSTANT if period.until is None else period.until
     statement = services.allocations.statement(
-        request.asker, allocation, period.since or Instant(0), until, page.and_one
+        request.identity, allocation, period.since or Instant(0), until, page.and_one
     )
     entries, next_ = split_page(page.limit, statement.entries, lambda entry: entry.seq)
     runs = request.runs_by_id(entry.run for entry in entries)
@@ -103,7 +103,7 @@ def list_entries(
     or set caps; by default all of these.
     """
     query = EntryQuery(
-        visibility=request.asker.visibility,
+        visibility=request.identity.visibility,
         book=allocation,
         projects=projects,
         kinds=_ALL_KINDS if about is None else _KINDS_ABOUT[about],
@@ -133,7 +133,7 @@ def undo_entry(
     opposite request.
     """
     outcome = request.services.undo.undo(
-        request.asker, entry, ids.reason(data.comment), checked_key(key)
+        request.identity, entry, ids.reason(data.comment), checked_key(key)
     )
     return created_response(outcome, request.services.clock)
 

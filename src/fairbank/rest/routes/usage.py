@@ -62,7 +62,7 @@ def show_usage(
     group_by = UsageBy(by)
     page = GroupPage(limit, _parse_cursor(after, group_by))
     query = UsageQuery(
-        visibility=request.asker.visibility,
+        visibility=request.identity.visibility,
         projects=projects,
         allocation=allocation,
         resource=resource,

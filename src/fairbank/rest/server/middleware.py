@@ -177,17 +177,17 @@ class Middleware:
         is_quiet = route in _QUIET_ROUTES and status < 400
         level = logging.DEBUG if is_quiet else logging.INFO
         if _log.isEnabledFor(level):
-            asker = scope.get("user")
+            identity = scope.get("user")
             facts = {
                 "method": method,
                 "path": scope["path"][:200],
                 "status": status,
                 "ms": round(seconds * 1_000, 1),
             }
-            if asker is not None:
-                facts["uid"] = asker.actor
-                if asker.acting_as is not None:
-                    facts["acting_as"] = asker.acting_as
+            if identity is not None:
+                facts["uid"] = identity.actor
+                if identity.acting_as is not None:
+                    facts["acting_as"] = identity.acting_as
             _log.log(level, "request", extra={"facts": facts})
 
 

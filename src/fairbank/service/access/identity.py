@@ -23,7 +23,7 @@ class Staff(msgspec.Struct, frozen=True):
     agents: Mapping[int, frozenset[str]] = {}
 
 
-class Asker(msgspec.Struct, frozen=True, kw_only=True):
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """Authenticated user. `actor` signed in; `uid` is the user whose permissions count: the actor,
     or the user acted as.
 
@@ -56,7 +56,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
         return Visibility(uid=self.uid, projects=frozenset(self.roles))
 
 
-def asker_of(
+def identity_of(
     actor: int,
     staff: Staff,
     roles: Mapping[int, Role],
@@ -65,7 +65,7 @@ def asker_of(
     scopes: frozenset[str] = FULL,
     until: Instant | None = None,
     token: int | None = None,
-) -> Asker:
+) -> Identity:
     """Return the identity of a signed-in user.
 
     Acting as another user leaves one's own permissions behind.
@@ -88,7 +88,7 @@ def asker_of(
             raise Forbidden(
                 "only staff may act as another user",
                 field="X-Fairbank-As",
-                remedy="ask in your own name",
+                remedy="send the request as yourself",
             )
         if uid in staff.superusers and actor not in staff.superusers:
             raise Forbidden(
@@ -104,7 +104,7 @@ def asker_of(
         )
     )
     named = staff.agents.get(uid, frozenset()) if "write" in scopes else frozenset()
-    return Asker(
+    return Identity(
         actor=actor,
         uid=uid,
         superuser=uid in staff.superusers,

@@ -20,7 +20,7 @@ from fairbank.bank.token import Token
 from fairbank.core import ids
 from fairbank.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import DAY, LAST_INSTANT, Clock, Instant, iso
-from fairbank.service.access.identity import FULL, Asker
+from fairbank.service.access.identity import FULL, Identity
 from fairbank.service.access.permissions import Action, check_allowed, is_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request
 from fairbank.store.contract import Reader, Store
@@ -41,7 +41,13 @@ class Tokens:
         self._store, self._handler, self._clock, self._key = store, handler, clock, key
 
     def create(
-        self, asker: Asker, *, label: str, scopes: Iterable[str], days: int, uid: int | None = None
+        self,
+        identity: Identity,
+        *,
+        label: str,
+        scopes: Iterable[str],
+        days: int,
+        uid: int | None = None,
     ) -> tuple[Token, str]:
         """Create a token.
 
@@ -50,7 +56,7 @@ class Tokens:
         one ends.
 
         Args:
-            asker: user who creates it.
+            identity: user who creates it.
             label: purpose, shown in lists.
             scopes: scopes of the new token.
             days: lifetime.
@@ -62,19 +68,19 @@ class Tokens:
         Raises:
             Forbidden, InvalidInput: the user may not create this token, or a value is out of range.
         """
-        if asker.acting_as is not None:
+        if identity.acting_as is not None:
             raise Forbidden(
                 "tokens are not made while acting as another user",
                 field="X-Fairbank-As",
-                remedy="ask in your own name; a superuser says whose token it is to be",
+                remedy="send the request as yourself; a superuser says whose token it is to be",
             )
-        _check_write_scope(asker)
-        owner = asker.uid if uid is None else ids.uid(uid)
-        wanted = _checked_scopes(asker, scopes)
-        if owner != asker.uid:
-            check_allowed(asker, Action.MANAGE_TOKENS)
-        if asker.token is not None:
-            self._check_chain_length(asker.token)
+        _check_write_scope(identity)
+        owner = identity.uid if uid is None else ids.uid(uid)
+        wanted = _checked_scopes(identity, scopes)
+        if owner != identity.uid:
+            check_allowed(identity, Action.MANAGE_TOKENS)
+        if identity.token is not None:
+            self._check_chain_length(identity.token)
         now = self._clock.now()
         secret = new_secret()
         request = IssueToken(
@@ -85,27 +91,30 @@ class Tokens:
             expires=Instant(
                 min(
                     now + _checked_days(days) * DAY,
-                    LAST_INSTANT if asker.until is None else asker.until,
+                    LAST_INSTANT if identity.until is None else identity.until,
                 )
             ),
-            parent=asker.token,
+            parent=identity.token,
         )
-        outcome = self._ask(asker, request, now)
+        outcome = self._ask(identity, request, now)
         if not isinstance(outcome, Done) or outcome.token is None:
             raise Conflict(
                 "this secret is in use already, so no token was made",
                 remedy="ask again: the next secret is another",
             )
-        return Token(
-            id=outcome.token,
-            digest=request.digest,
-            uid=owner,
-            label=request.label,
-            scopes=wanted,
-            created=now,
-            expires=request.expires,
-            parent=request.parent,
-        ), secret
+        return (
+            Token(
+                id=outcome.token,
+                digest=request.digest,
+                uid=owner,
+                label=request.label,
+                scopes=wanted,
+                created=now,
+                expires=request.expires,
+                parent=request.parent,
+            ),
+            secret,
+        )
 
     def find(self, secret: str) -> Token:
         """Return the token of a secret.
@@ -133,25 +142,25 @@ class Tokens:
             )
         return token
 
-    def list(self, asker: Asker, uid: int | None, page: Page) -> list[Token]:
+    def list(self, identity: Identity, uid: int | None, page: Page) -> list[Token]:
         """Return the tokens of a user, ended ones included. Raises Forbidden.
 
         `uid` is None for the own tokens. A token whose chain is revoked is shown as revoked.
         """
-        owner = asker.uid if uid is None else uid
-        if owner != asker.uid:
-            check_allowed(asker, Action.MANAGE_TOKENS)
+        owner = identity.uid if uid is None else uid
+        if owner != identity.uid:
+            check_allowed(identity, Action.MANAGE_TOKENS)
         with self._store.reading() as reader:
             return [_with_chain_revocation(each, reader) for each in reader.tokens(owner, page)]
 
-    def revoke(self, asker: Asker, number: int) -> Token:
+    def revoke(self, identity: Identity, number: int) -> Token:
         """Revoke a token, on all servers at once.
 
         Raises Forbidden, and NotFound for a missing token as for a token of others.
         """
-        _check_write_scope(asker)
-        owner = None if asker.superuser else asker.uid
-        outcome = self._ask(asker, RevokeToken(token=number, uid=owner), self._clock.now())
+        _check_write_scope(identity)
+        owner = None if identity.superuser else identity.uid
+        outcome = self._ask(identity, RevokeToken(token=number, uid=owner), self._clock.now())
         with self._store.reading() as reader:
             token = next(iter(reader.tokens(owner, Page(1, after=number - 1))), None)
         if not isinstance(outcome, Done) or token is None or token.id != number:
@@ -175,8 +184,8 @@ class Tokens:
                 remedy=_AS_YOURSELF,
             )
 
-    def _ask(self, asker: Asker, request: IssueToken | RevokeToken, now: Instant) -> Outcome:
-        return apply_request(self._handler, asker, request, now)
+    def _ask(self, identity: Identity, request: IssueToken | RevokeToken, now: Instant) -> Outcome:
+        return apply_request(self._handler, identity, request, now)
 
 
 def _chain(token: Token, reader: Reader) -> Iterator[Token]:
@@ -211,7 +220,7 @@ _AS_YOURSELF = "sign in as yourself, or by a token that has it"
 _SCOPES = "read, write, agent:CLUSTER, or several of them"
 
 
-def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
+def _checked_scopes(identity: Identity, scopes: Iterable[str]) -> tuple[str, ...]:
     """Return the scopes, sorted. Raises InvalidInput for unknown ones, Forbidden for those the user
     lacks.
     """
@@ -221,10 +230,10 @@ def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
     for scope in wanted:
         if scope.startswith(AGENT):
             ids.name(scope.removeprefix(AGENT), field="scopes")
-            _check_agent_scope(asker, scope)
+            _check_agent_scope(identity, scope)
         elif scope not in FULL:
             raise InvalidInput(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
-        elif scope not in asker.scopes:
+        elif scope not in identity.scopes:
             raise Forbidden(
                 f"you signed in without the scope {scope!r}", field="scopes", remedy=_AS_YOURSELF
             )
@@ -243,9 +252,9 @@ def unknown_cluster_warnings(scopes: Iterable[str], clusters: Collection[str]) -
     ]
 
 
-def _check_agent_scope(asker: Asker, scope: str) -> None:
+def _check_agent_scope(identity: Identity, scope: str) -> None:
     """Raise Forbidden for an agent's scope unless the user is a superuser."""
-    if not is_allowed(asker, Action.MANAGE_TOKENS):
+    if not is_allowed(identity, Action.MANAGE_TOKENS):
         raise Forbidden(
             f"you may not make tokens with the scope {scope!r}",
             field="scopes",
@@ -253,8 +262,8 @@ def _check_agent_scope(asker: Asker, scope: str) -> None:
         )
 
 
-def _check_write_scope(asker: Asker) -> None:
-    if "write" not in asker.scopes:
+def _check_write_scope(identity: Identity) -> None:
+    if "write" not in identity.scopes:
         raise Forbidden("you signed in without the scope 'write'", remedy=_AS_YOURSELF)
 
 

@@ -126,7 +126,9 @@ class PostgresTransaction(SqlTransaction):
 
         if self._begun:
             lock()
-        else:  # a statement by itself must come next: after a pipeline the database does not count how long we keep it waiting
+        else:
+            # A plain statement must come next: after a pipeline PostgreSQL does not apply
+            # idle_in_transaction_session_timeout to us.
             self._begin([lock])
         *rows, (*_, self._numbers) = self._cursor.fetchall()
         allocations = [allocation_of(row[:-1]) for row in rows]

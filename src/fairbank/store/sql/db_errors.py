@@ -13,7 +13,7 @@ from fairbank.core.errors import Busy, Corrupt, Unavailable
 from fairbank.store.contract import Contention
 from fairbank.store.sqlite.driver import driver as sqlite
 
-# SQLSTATEs (PostgreSQL manual, appendix A). Other writers were in the way: the same batch may pass the next time.
+# SQLSTATEs (PostgreSQL manual, appendix A) of conflicts with other writers: a retry may succeed.
 _IN_THE_WAY = {
     "40001": "serialisation failure",
     "40P01": "deadlock",
@@ -23,7 +23,8 @@ _IN_THE_WAY = {
 }
 # The rows would break the books' own rules; 23001 is what our triggers raise.
 _BROKEN = frozenset({"23514", "23503", "23502", "23001"})
-# Classes and codes that mean "not now": no connection, no resources, shutting down, cancelled, read-only, not let in.
+# Classes and codes of temporary failures: no connection, no resources, shutdown, cancelled, read-only,
+# not admitted.
 _NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 
 # Whoever has opened the books has seen their schema's version: what they lack then was taken away.

@@ -35,7 +35,7 @@ from fairbank.store.sql.rows import (
 )
 from fairbank.store.sql.share_records import record_row
 
-# In this order a table may be filled, in the other emptied. Nonces are no part of a backup, and stay.
+# Tables are filled in this order and emptied in the reverse one. Nonces are not in a backup; they stay.
 TABLES = (
     schema.project,
     schema.member,

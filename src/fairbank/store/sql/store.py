@@ -101,7 +101,8 @@ class SqlStore(ABC):
     def close(self) -> None:
         """Close all connections. A closed store opens new ones when it is used again."""
         self._reader.dispose()
-        self._writer.dispose()  # last: SQLite's log goes into its file with the last connection, and readers may not write
+        # Last: the last connection moves SQLite's log into its file, and readers may not write.
+        self._writer.dispose()
 
     @contextmanager
     def _read_transaction(self) -> Iterator[Connection]:

@@ -59,7 +59,8 @@ class SqliteTransaction(SqlTransaction):
         return entry, allocation, project, token
 
     def _load(self, locks: LockSet) -> tuple[list[Allocation], list[RunRecord]]:
-        # Nothing can change between the two statements, so the runs may come first and say where they belong.
+        # Nothing can change between the two statements, so the runs may be read first: they name their
+        # allocations.
         runs = self._runs(locks.runs) if locks.runs else []
         numbers = locks.allocations.union(each.allocation for each in runs)
         funds = [

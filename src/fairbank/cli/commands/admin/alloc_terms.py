@@ -73,7 +73,10 @@ def _create(context: Context, options: Namespace) -> int:
         "comment": options.reason,
     }
     period = f"{context.format.moment(int(start or 0))} .. {context.format.moment(int(end or 0))}"
-    question = f"Open an allocation of {options.resource} for {project['account']}, {period}, with {context.format.su(body['amount'])} SU?"
+    question = (
+        f"Open an allocation of {options.resource} for {project['account']}, {period}, with"
+        f" {context.format.su(body['amount'])} SU?"
+    )
     is_large = body["amount"] >= LARGE or body["credit_limit"] >= LARGE
     answer = post(context, WriteRequest("POST", "/alloc", body, question if is_large else None))
     return tell(context, "fairbank.allocation/1", answer, _sentence(context, answer))
@@ -113,7 +116,10 @@ def _sentence(context: Context, row: Row | None) -> str:
     period = f"{look.day(instant_of(row['start']))} .. {look.day(instant_of(row['end']))}"
     limit = f", credit limit {look.su(row['credit_limit'])} SU" if row["credit_limit"] else ""
     name = f"allocation {row['id']}: {row['account']}/{row['resource']}"
-    return f"entry {row['entry']}: {name}, {period}, {row['state']}{limit}, {look.left(row['available'])} SU available"
+    return (
+        f"entry {row['entry']}: {name}, {period}, {row['state']}{limit},"
+        f" {look.left(row['available'])} SU available"
+    )
 
 
 def _add_set(parser: Parser) -> None:
@@ -162,7 +168,8 @@ def _begun_before(context: Context, row: Row, start: str | None) -> list[str]:
     if start is None or not context.get("/job", query)["data"]:
         return []
     return [
-        f"Jobs that began before {context.format.moment(int(start))} hold credit here: they go on, and are charged here all the same."
+        f"Jobs that began before {context.format.moment(int(start))} hold credit here: they go on,"
+        " and are charged here all the same."
     ]
 
 
@@ -263,8 +270,14 @@ VERBS = {
         "open an allocation; for staff",
         (
             'fairbank alloc create -A chem -r cpu --end 2027-07-01 --amount 100k --reason "call 2"',
-            'fairbank alloc create -A chem -r gpu --start 2027-01-01 --end 2028-01-01 --reason "call 2"',
-            'fairbank alloc create -A chem -r cpu --end 2027-07-01 --shared --reason "all of us" --dry-run',
+            (
+                "fairbank alloc create -A chem -r gpu --start 2027-01-01 --end 2028-01-01 --reason"
+                ' "call 2"'
+            ),
+            (
+                'fairbank alloc create -A chem -r cpu --end 2027-07-01 --shared --reason "all of'
+                ' us" --dry-run'
+            ),
         ),
         _add_create,
         _create,

@@ -84,7 +84,10 @@ def _verify(context: Context, options: Namespace) -> int:
         if verdict.findings
         else "every row is as the journal says"
     )
-    read = f"{counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')} and {counted(verdict.runs, 'run')}"
+    read = (
+        f"{counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')} and"
+        f" {counted(verdict.runs, 'run')}"
+    )
     context.say(f"read {read}: {judged}")
     return FOUND if verdict.findings else 0
 

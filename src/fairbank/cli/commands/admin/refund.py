@@ -47,8 +47,14 @@ def run(context: Context, options: Namespace) -> int:
     )
     row = context.one(f"/alloc/{job['allocation']}")
     back = job["charged"] - job["refunded"] if amount is None else amount
-    what = f"refund of {context.format.su(back)} SU of job {job['job_id']} to allocation {row['id']} ({row['account']}/{row['resource']})"
-    before = f"! {context.format.su(job['refunded'])} of its {context.format.su(job['charged'])} SU were refunded before"
+    what = (
+        f"refund of {context.format.su(back)} SU of job {job['job_id']} to allocation {row['id']}"
+        f" ({row['account']}/{row['resource']})"
+    )
+    before = (
+        f"! {context.format.su(job['refunded'])} of its {context.format.su(job['charged'])} SU were"
+        " refunded before"
+    )
     warnings = [f"{before}; this is one refund more"] if job["refunded"] else []
     body = (
         {"comment": options.reason}
@@ -104,7 +110,8 @@ def _the_run(context: Context, job_id: int, cluster: str | None) -> Row:
 
 
 COMMAND = Command(
-    "give back what a job was charged, or a part of it; each time again, unless under one key; for staff",
+    "give back what a job was charged, or a part of it; each time again, unless under one key; for"
+    " staff",
     (
         'fairbank refund 812222 --reason "node n031 failed"',
         'fairbank refund 812222 60 --reason "half of it" --idempotency-key incident-17',

@@ -89,7 +89,8 @@ def _show(context: Context, wanted: int | None) -> int:
     short = [row for row in rows if wanted is not None and row["available"] < wanted]
     warnings = [line for row in rows if (line := _warning(row, context.bank_time, context.format))]
     warnings += [
-        f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than {show_su(wanted or 0)}"
+        f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than"
+        f" {show_su(wanted or 0)}"
         for row in short
     ]
     notes = (
@@ -106,9 +107,14 @@ def _show(context: Context, wanted: int | None) -> int:
             caption(context),
             warnings=warnings,
             notes=notes,
-            empty="There is no allocation that you may see."
-            if options.all
-            else "There is no active allocation that you may see; with --all also those that are over or to come.",
+            empty=(
+                "There is no allocation that you may see."
+                if options.all
+                else (
+                    "There is no active allocation that you may see; with --all also those that are"
+                    " over or to come."
+                )
+            ),
         ),
     )
     return TOO_LITTLE if wanted is not None and (short or not rows) else 0

@@ -39,7 +39,10 @@ def add(parser: Parser) -> None:
         "script",
         metavar="JOBFILE",
         nargs="?",
-        help="a batch script with #SBATCH lines; - is standard input; exit code 1 when it asks for more than is priced",
+        help=(
+            "a batch script with #SBATCH lines; - is standard input; exit code 1 when it asks for"
+            " more than is priced"
+        ),
     )
     add_job_options(parser)
     parser.add_argument(
@@ -184,7 +187,8 @@ def _tell(context: Context, request: Row, card: Row, job: Described, unread: lis
     name = context.options.script or "job"
     for line in folded(
         plain(
-            f"{name}: {where}, {words}, {limit}  ->  {card['account']}/{card['resource']}{_by(card)}"
+            f"{name}: {where}, {words}, {limit}  -> "
+            f" {card['account']}/{card['resource']}{_by(card)}"
         ),
         context.width,
     ):
@@ -194,7 +198,8 @@ def _tell(context: Context, request: Row, card: Row, job: Described, unread: lis
     context.say(f"  {padded('hold at start', 18)}{look.su(card['amount'])} SU")
     after = f" -> {look.left(card['after'])}" if card["fits"] and not unread else ""
     context.say(
-        f"  {padded('available', 18)}{look.left(card['available'])}{after} SU   {_verdict(card, look, unread)}"
+        f"  {padded('available', 18)}{look.left(card['available'])}{after} SU  "
+        f" {_verdict(card, look, unread)}"
     )
     if card["fits"]:
         context.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")

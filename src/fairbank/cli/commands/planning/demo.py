@@ -86,10 +86,12 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
         file.writelines(map(str.encode, write(*month(centre, options.seed))))
     jobs = centre.jobs
     context.say(
-        f"An invented centre: 768 cores, 24 GPUs, 8 projects, 40 users, {jobs:,} jobs in {MONTH_DAYS} days."
+        f"An invented centre: 768 cores, 24 GPUs, 8 projects, 40 users, {jobs:,} jobs in"
+        f" {MONTH_DAYS} days."
     )
     context.say(
-        "Each project is granted 95% of what its jobs really used. Every start is a hold, every end a charge.\n"
+        "Each project is granted 95% of what its jobs really used. Every start is a hold, every end"
+        " a charge.\n"
     )
     init(str(folder), None)
     plan = Namespace(
@@ -173,7 +175,8 @@ def _session(context: Context, shell: _Shell) -> None:
     account, user = str(last["account"]), str(last["owner_uid"])
     allocation = str(last["allocation"])
     context.say(
-        f"\nThe bank is running. Be user {user} of project {account}, whose job was refused; --as is how staff see what a user sees."
+        f"\nThe bank is running. Be user {user} of project {account}, whose job was refused; --as"
+        " is how staff see what a user sees."
     )
     shell.type("balance", "--as", user)
     shell.type("jobs", "--refused", "--limit", "1", "--as", user)

@@ -30,8 +30,10 @@ def _add_site_factor(parser: Parser) -> None:
     parser.add_argument(
         "folder",
         metavar="FOLDER",
-        help="where to write them, in the place of those that are there; made if need be; "
-        "needs fairbank[plots]",
+        help=(
+            "where to write them, in the place of those that are there; made if need be; "
+            "needs fairbank[plots]"
+        ),
     )
     parser.add_argument(
         "--agent-config",
@@ -177,7 +179,10 @@ COMMAND = Noun(
             "fair share from day to day, as it was recorded",
             (
                 "fairbank report fairshare",
-                "fairbank report fairshare figures --days 365 -A chem_qmc --png   also as a picture",
+                (
+                    "fairbank report fairshare figures --days 365 -A chem_qmc --png   also as a"
+                    " picture"
+                ),
                 "fairbank report fairshare --users --csv",
             ),
             _add_fair_share,

@@ -71,11 +71,20 @@ def add(parser: Parser) -> None:
         help="write the synthetic workload as a trace too",
     )
     add_processors(parser)
+    _add_results(parser)
+    add_budget(parser)
+    add_progress(parser)
+
+
+def _add_results(parser: Parser) -> None:
     parser.add_argument(
         "--starts",
         metavar="FILE",
         type=file_written,
-        help="write a line `job start` for each job, in the order of the queue, of one policy; a FILE.csv has a table of all policies",
+        help=(
+            "write a line `job start` for each job, in the order of the queue, of one policy; a"
+            " FILE.csv has a table of all policies"
+        ),
     )
     parser.add_argument(
         "--shares",
@@ -85,7 +94,10 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--by",
         choices=("user", "group"),
-        help="whose shares and credit are; the group of a Slurm job is its account (default: user; with --grant group, if there are any)",
+        help=(
+            "whose shares and credit are; the group of a Slurm job is its account (default: user;"
+            " with --grant group, if there are any)"
+        ),
     )
     parser.add_argument(
         "--fair-starts",
@@ -97,16 +109,16 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--plots",
         metavar="FOLDER",
-        help="draw utilisation, queue, waits and, with --shares, shares; made if need be; "
-        "needs fairbank[plots]",
+        help=(
+            "draw utilisation, queue, waits and, with --shares, shares; made if need be; "
+            "needs fairbank[plots]"
+        ),
     )
     parser.add_argument(
         "--png",
         action="store_true",
         help="draw PNG files, for where SVG is not taken (default: SVG)",
     )
-    add_budget(parser)
-    add_progress(parser)
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -114,8 +126,8 @@ def run(context: Context, options: Namespace) -> int:
         return 0
     policies = list(dict.fromkeys(options.policies or [DEFAULT_POLICY]))
     if options.starts is not None and len(policies) > 1 and not _is_table(options.starts):
-        remedy = "name one --policy, or a FILE.csv, which has room for all"
-        raise InvalidInput("--starts has room for one schedule", field="starts", remedy=remedy)
+        remedy = "name one --policy, or a FILE.csv, which holds all"
+        raise InvalidInput("--starts holds one schedule", field="starts", remedy=remedy)
     if options.plots is not None:
         _check_pictures(policies, options.plots)
     elif options.png:
@@ -207,9 +219,11 @@ def _simulate(
         every=options.starts is not None and _is_table(options.starts),
     )
     return simulate_each(
-        partial(in_file, Path(workload), skim_any)
-        if isinstance(workload, str)
-        else workload.opened,
+        (
+            partial(in_file, Path(workload), skim_any)
+            if isinstance(workload, str)
+            else workload.opened
+        ),
         policies,
         plan,
         holdings=None if options.shares is None else read_shares(Path(options.shares)),
@@ -304,7 +318,10 @@ def tell(
     rows = [row_of(outcome, exactly=not for_people) for outcome in outcomes]
     first = outcomes[0]
     there = rows[0]["jobs"] + rows[0]["left_out"]
-    caption = f"{rows[0]['jobs']:,} of {counted(there, 'job')} on {counted(first.processors, 'processor')}"
+    caption = (
+        f"{rows[0]['jobs']:,} of {counted(there, 'job')} on"
+        f" {counted(first.processors, 'processor')}"
+    )
     remarks = remarks_of(outcomes)
     more = {
         "excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()},

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_question(parser: Parser) -> None:
+    """Add the options of the question: the workload, its changes, and the shares."""
     add_trace(parser)
     parser.add_argument(
         "--policy",
@@ -33,6 +34,13 @@ def add_question(parser: Parser) -> None:
         help=f"{POLICIES} (default: {DEFAULT_POLICY})",
     )
     add_processors(parser)
+    _add_changes(parser)
+    _add_copies(parser)
+    _add_shares(parser)
+    add_budget(parser)
+
+
+def _add_changes(parser: Parser) -> None:
     group = parser.add_argument_group("What if")
     group.add_argument(
         "--to-policy", metavar="NAME|FILE", help="another policy, or other weights in a file"
@@ -88,6 +96,9 @@ def add_question(parser: Parser) -> None:
         default=100,
         help="all limits, but none shorter than the run",
     )
+
+
+def _add_copies(parser: Parser) -> None:
     group = parser.add_argument_group("How sure")
     group.add_argument(
         "--shaken",
@@ -97,6 +108,9 @@ def add_question(parser: Parser) -> None:
         help="look at so many slightly other copies of the trace as well",
     )
     group.add_argument("--seed", metavar="N", type=count, help="other copies (default: 1)")
+
+
+def _add_shares(parser: Parser) -> None:
     group = parser.add_argument_group("Shares")
     group.add_argument(
         "--shares",
@@ -108,7 +122,6 @@ def add_question(parser: Parser) -> None:
         choices=("user", "group"),
         help="whose shares and credit are (default: user; with --grant group, if any)",
     )
-    add_budget(parser)
 
 
 def _signed(said: str) -> int:

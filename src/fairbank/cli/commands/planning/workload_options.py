@@ -1,4 +1,4 @@
-"""Options that the commands on recorded workloads share: trace, policies, machine, granted credit."""
+"""Common options of the commands on recorded workloads: trace, policies, machine, credit."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ def add_trace(parser: Parser, *, optional: bool = False) -> None:
         metavar="FILE",
         type=file_read,
         nargs="?" if optional else None,
-        help="a trace in the Standard Workload Format, or the output of sacct -P; "
-        "compressed or not; - for standard input",
+        help=(
+            "a trace in the Standard Workload Format, or the output of sacct -P; "
+            "compressed or not; - for standard input"
+        ),
     )
 
 
@@ -63,8 +65,10 @@ def add_budget(parser: Parser) -> None:
     group.add_argument(
         "--unpaid",
         choices=("refuse", "last"),
-        help="jobs without credit: refuse them, or run them without charge after all paid jobs "
-        "(default: refuse)",
+        help=(
+            "jobs without credit: refuse them, or run them without charge after all paid jobs "
+            "(default: refuse)"
+        ),
     )
 
 

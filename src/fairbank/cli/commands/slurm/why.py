@@ -215,7 +215,7 @@ def _explain_trace_job(
 
 
 def missing_range(why: Explanation) -> list[str]:
-    """Return a note why there is no range for the start; empty if there is one or none was asked."""
+    """Return a note why there is no range of the start; empty if there is one or none is asked."""
     from fairbank.scheduling.explain.answer import NoStartRange
 
     match why.untold:

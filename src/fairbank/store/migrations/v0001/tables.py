@@ -58,7 +58,8 @@ def _people() -> None:
 
 
 def _allocations() -> None:
-    # Sums change with every hold and charge. Room in the pages lets PostgreSQL change them without touching an index.
+    # Sums change with every hold and charge. Free space in the pages lets PostgreSQL update them
+    # without a change of an index.
     op.create_table(
         "allocation",
         sa.Column("id", _Id, primary_key=True),
@@ -169,7 +170,7 @@ def _journal() -> None:
         sqlite_where=_REFUSED,
         postgresql_where=_REFUSED,
     )
-    # Of the refusals alone, in their order: staff who list them would else have the whole journal read.
+    # Refusals only, in their order: a list of refusals would read the whole journal otherwise.
     op.create_index(
         "journal_refused", "journal", ["id"], sqlite_where=_REFUSED, postgresql_where=_REFUSED
     )

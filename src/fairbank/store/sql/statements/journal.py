@@ -113,7 +113,7 @@ def _of_job(cluster: str | None, job_id: int | None) -> Condition:
     return and_(of_cluster, true() if job_id is None else run.like(f"%/{job_id}@%"))
 
 
-# Built once, for it takes long: carried out with `book`, `since` and `until`, or with `book` and `at`.
+# Built once, because that is slow. Parameters: `book`, `since` and `until`, or `book` and `at`.
 _STATEMENT = select(journal).where(
     journal.c.book == BOOK,
     journal.c.seq > count_before_sql("since"),

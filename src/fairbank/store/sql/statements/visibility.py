@@ -14,7 +14,8 @@ from fairbank.store.sql.dialects import in_few
 
 Condition = ColumnElement[bool]
 
-# Written out, not bound: an index of refusals alone is only used for a statement that itself says that it wants no others.
+# Literal, not a bound parameter: a partial index is used only if the statement itself contains its
+# condition.
 IS_REFUSAL = journal.c.kind == literal_column(f"'{Kind.REFUSAL.value}'")
 
 
