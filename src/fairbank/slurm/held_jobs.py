@@ -117,15 +117,15 @@ class Releaser:
 
     def __init__(self, client: Client, slurm: SlurmCommands, again: float) -> None:
         self._client, self._slurm, self._schedule = client, slurm, ReleaseSchedule(again)
-        self._trouble: FairbankError | None = None
+        self._error: FairbankError | None = None
         self._released = 0
 
     def run_round(self, now: float) -> None:
         """Release what can be paid now. An error is logged once, until another one replaces it."""
         try:
             self._round(now)
-        except FairbankError as trouble:
-            self._log_error(trouble)
+        except FairbankError as error:
+            self._log_error(error)
         except (OSError, KeyError, TypeError, ValueError) as error:
             self._log_error(
                 InvalidInput(
@@ -134,7 +134,7 @@ class Releaser:
                 )
             )
         else:
-            self._trouble = None
+            self._error = None
 
     def _round(self, now: float) -> None:
         """Release each job by itself, so that one that fails delays no other.
@@ -148,8 +148,8 @@ class Releaser:
                 continue
             try:
                 self._slurm.release(job.name)
-            except FairbankError as trouble:
-                errors.append(trouble)
+            except FairbankError as error:
+                errors.append(error)
                 continue
             self._schedule.count_release(job)
             self._released += 1
@@ -165,10 +165,10 @@ class Releaser:
         for count, job in enumerate(due, 1):
             try:
                 quote = self._quote(job)
-            except FairbankError as trouble:
+            except FairbankError as error:
                 for unquoted in due[count:]:
                     self._schedule.put_back(unquoted)
-                return quotes, [trouble]
+                return quotes, [error]
             if quote is not None:
                 quotes.append((job, quote))
         return quotes, []
@@ -189,20 +189,20 @@ class Releaser:
             return None
         return HoldQuote(quote["amount"], quote["allocation"], quote["available"], quote["fits"])
 
-    def _log_error(self, trouble: FairbankError) -> None:
-        if self._trouble is None or self._trouble.message != trouble.message:
+    def _log_error(self, error: FairbankError) -> None:
+        if self._error is None or self._error.message != error.message:
             _log.warning(
                 "jobs that can be paid now are not released: %s; try: %s",
-                trouble.message,
-                trouble.remedy,
+                error.message,
+                error.remedy,
             )
-        self._trouble = trouble
+        self._error = error
 
     def status(self) -> dict[str, Any]:
         """Return the number of releases and the last error, as JSON."""
-        trouble = self._trouble
+        error = self._error
         return {
             "released": self._released,
-            "trouble": None if trouble is None else trouble.message,
-            "remedy": None if trouble is None else trouble.remedy,
+            "error": None if error is None else error.message,
+            "remedy": None if error is None else error.remedy,
         }

@@ -266,12 +266,12 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
     yield _bank_check(bank)
     outbox_state = (
         f"{outbox['reports']} reports wait"
-        if not outbox["trouble"]
-        else f"cannot be written: {outbox['trouble']}"
+        if not outbox["error"]
+        else f"cannot be written: {outbox['error']}"
     )
     yield HealthCheck(
         f"the agent's outbox: {outbox_state}",
-        not outbox["trouble"],
+        not outbox["error"],
         "make room on its disk; the agent goes on by itself",
     )
     if later := outbox.get("retry_later"):
@@ -305,7 +305,7 @@ def _bank_check(bank: Mapping[str, Any]) -> HealthCheck:
             " connected"
         )
         return HealthCheck("the agent reaches the bank: it has not asked yet", False, remedy)
-    trouble = "" if bank["reachable"] else f": {bank['trouble']}"
+    trouble = "" if bank["reachable"] else f": {bank['error']}"
     remedy = bank["remedy"] or "bank.server in the agent's settings; fairbank status there"
     return HealthCheck(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
 

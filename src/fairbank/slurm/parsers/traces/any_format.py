@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fairbank.core.errors import InvalidInput
-from fairbank.simulator.traces.fast_reader import FastTrace, skim_lines
+from fairbank.simulator.traces.fast_reader import FastTrace, read_lines
 from fairbank.simulator.traces.job_line import parse_job
 from fairbank.simulator.traces.swf import ByteStream, NumberedLines, is_remark
 
@@ -31,7 +31,7 @@ def read_any_trace(stream: ByteStream) -> FastTrace:
         raise InvalidInput("the file is empty", field="FILE", remedy=_FORMATS)
     lines.put_back(first)
     if is_remark(first):  # sacct prints no comments
-        return skim_lines(lines)
+        return read_lines(lines)
     # Imported here, so that reading the Standard Workload Format does not pay for it.
     from fairbank.slurm.parsers.traces.sacct_trace import (  # noqa: PLC0415
         is_accounting,
@@ -52,4 +52,4 @@ def read_any_trace(stream: ByteStream) -> FastTrace:
             remedy=_FORMATS,
         )
     parse_job(first, number)  # before a header is missed that no such file has
-    return skim_lines(lines)
+    return read_lines(lines)

@@ -13,7 +13,7 @@ from heapq import heappop, heappush, heappushpop
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.simulator.traces.fast_reader import FastTrace, People, ReaderNotes, Skimmed
+from fairbank.simulator.traces.fast_reader import FastLine, FastTrace, ReaderNotes, TraceNames
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.user_numbers import UserNumbers
 from fairbank.slurm.parsers.columns import split_record
@@ -68,7 +68,7 @@ def read_accounting_trace(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     heads, notes, people = (
         _read_header(number, first),
         ReaderNotes(),
-        People(UserNumbers(), UserNumbers(), UserNumbers()),
+        TraceNames(UserNumbers(), UserNumbers(), UserNumbers()),
     )
     found = _executions(numbered, heads, notes)
     return FastTrace(Header(), _skim(_in_order(found, heads), notes, people), notes, people)
@@ -105,14 +105,14 @@ def _executions(
             text = text.removesuffix(heads.delimiter)
         found = split_record("sacct", number, text, heads.columns, heads.delimiter)
         if isinstance(found, UnreadableLine):
-            notes.leave(number, "another number of cells than heads")
+            notes.omit(number, "another number of cells than heads")
         elif is_step(found.cells):
-            notes.note(STEP)
+            notes.correct(STEP)
         else:
             try:
                 execution = read_execution(found.cells)
             except InvalidInput as bad:
-                notes.leave(number, f"{bad.field} cannot be read" if bad.field else bad.message)
+                notes.omit(number, f"{bad.field} cannot be read" if bad.field else bad.message)
             else:
                 yield execution.submitted, number, execution
 
@@ -143,7 +143,7 @@ def _in_order(found: Iterator[_Placed], heads: TraceHeader) -> Iterator[_Placed]
         yield heappop(held)
 
 
-def _skim(found: Iterator[_Placed], notes: ReaderNotes, people: People) -> Iterator[Skimmed]:
+def _skim(found: Iterator[_Placed], notes: ReaderNotes, people: TraceNames) -> Iterator[FastLine]:
     """Yield the jobs. An execution that starts at the same time under the same id occurs in two
     files.
     """
@@ -154,11 +154,11 @@ def _skim(found: Iterator[_Placed], notes: ReaderNotes, people: People) -> Itera
             seen.clear()
         if job.elapsed is not None:
             if (job.name, job.start) in seen:
-                notes.leave(line, "the same execution once more")
+                notes.omit(line, "the same execution once more")
                 continue
             seen.add((job.name, job.start))
             if job.suspended:
-                notes.note(SUSPENDED)
+                notes.correct(SUSPENDED)
         # A job of Slurm has whole cores or nodes: its allocation counts if known, not its request.
         requested = job.allocated or job.requested or -1
         sizes = (job.allocated or -1, requested, job.limit or -1)
