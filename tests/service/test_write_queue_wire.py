@@ -48,7 +48,7 @@ outcomes = st.lists(
         Refusal,
         reason=st.sampled_from(Reason),
         available=st.integers(-(2**53), 9),
-        about=st.none() | st.text(max_size=3),
+        account=st.none() | st.text(max_size=3),
     )
     | st.just(
         Refusal(
