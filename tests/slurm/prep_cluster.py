@@ -74,12 +74,12 @@ def socket_of(cluster: Cluster) -> Path:
 
 
 def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
-    """What makes slurmctld ask. `changes` are parameters of ours, without their prefix."""
+    """Return settings with which slurmctld asks; `changes` are parameters without prefix."""
     ours = {
         "socket": str(socket_of(cluster)),
         "patience": str(PATIENCE),
-        "watch": "1",
-        "silence": "closed",
+        "poll_interval": "1",
+        "outage_policy": "closed",
         **changes,
     }
     return {
