@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from msgspec.structs import asdict
+
 from fairbank.bank.pricing import cost
 from fairbank.bank.refusals import remedies, sentence
 from fairbank.bank.requests import Charge, Ending, Hold, Release, SubmittedRequest
