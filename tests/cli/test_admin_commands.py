@@ -126,7 +126,7 @@ def test_the_doctor(fairbank: Run) -> None:
 
 
 def test_what_is_waited_for_is_told_beside_what_is_found(fairbank: Run) -> None:
-    """Whoever reads stdout reads the same."""
+    """Progress goes to stderr, so stdout is the same with and without it."""
     services = FakeServices(checks=(HealthCheck("the store opens", True),))
     silent, told = (
         fairbank("doctor", services=services),

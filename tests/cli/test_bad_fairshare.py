@@ -30,8 +30,8 @@ def cell(line: int, column: int, text: str) -> Damage:
 
 @pytest.fixture
 def ask(fairbank: Run, tmp_path: Path) -> Run:
-    """What a Slurm said, with `damage` done to its fair share, `sprio` to its priorities, or
-    `config` changed from one text to another.
+    """Run a command on the recorded output of Slurm, with `damage` done to its fair share, `sprio`
+    to its priorities, or `config` changed from one text to another.
     """
 
     def call(

@@ -38,7 +38,9 @@ def shell(bank: Bank, tmp_path: Path) -> Bash:
 
 
 class Bash:
-    """What bash offers for a beginning of a command line; `milliseconds` is how long that took."""
+    """Completion of bash for the beginning of a command line; `milliseconds` is the time it
+    took.
+    """
 
     def __init__(self, server: str, home: Path) -> None:
         if (found := shutil.which("bash")) is None:

@@ -1,4 +1,4 @@
-"""What every command has in common, asked of every one of them: forms, columns, care, help."""
+"""Conventions of every command: formats, columns, confirmations, help."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ READING = {
     "audit verify": (),
     "doctor": (),
 }
-"""How each command that shows something is asked for something that is there."""
+"""Arguments with which each reading command finds something."""
 WRITING = {
     "deposit", "withdraw", "transfer", "refund", "undo",
     "project create", "project set", "project remove", "project add-user", "project remove-user",

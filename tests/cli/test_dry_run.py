@@ -23,7 +23,7 @@ LAB = "labdry"
 
 
 class Books:
-    """What is written in the centre's books, for whoever looks without leaving a trace."""
+    """Content of the site's ledger, read without leaving a trace."""
 
     def __init__(self, bank: Bank) -> None:
         self._client = Client(parse_address(bank.unix))

@@ -1,4 +1,4 @@
-"""What is shown of work that takes long, on a terminal."""
+"""Progress of long work on a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
 
 
 def told(screen: Terminal) -> list[str]:
-    """What stood in the line, one after the other."""
+    """Return the contents of the progress line, one after the other."""
     return screen.getvalue().split(CLEAR_LINE)[1:]
 
 

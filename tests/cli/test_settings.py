@@ -1,4 +1,4 @@
-"""Where the commands find the bank, and what they make of their zone."""
+"""Settings with which the commands find the bank, and their time zone."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.support.recorded_slurm import Recorded, line
 
 Ask = Run
 NOT_OURS = {"unknown-field", "by-nice", "no-jobs", "no-header-h", "parsable", "jobs"}
-"""What is told in other words, or asked for in another way: -h is help here."""
+"""Forms that Fairbank words or spells in another way: -h is help here."""
 
 
 @pytest.fixture
@@ -37,7 +37,9 @@ def slurm(tmp_path: Path, surroundings: pytest.MonkeyPatch) -> Recorded:
 
 
 def queue(*jobs: tuple[int, str, int]) -> str:
-    """What squeue says: job, account, and the second of a minute in which it was submitted."""
+    """Return the output of squeue: job, account, and the second of a minute in which it was
+    submitted.
+    """
     return "".join(
         line(job, account, "normal", f"2026-11-21T23:53:{second}") for job, account, second in jobs
     )
@@ -115,7 +117,7 @@ def test_what_was_asked_of_slurm(ask: Ask, slurm: Recorded) -> None:
 
 
 def test_share_looks_at_one_clock(slurm: Recorded) -> None:
-    """What is told as its time is what the next reset is counted from."""
+    """The time until the next reset is counted from the time that the output states."""
     slurm.say(
         "scontrol-show-config",
         printed("fair-tree", "config").replace("ResetPeriod = NONE", "ResetPeriod = DAILY"),

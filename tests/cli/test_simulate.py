@@ -97,7 +97,7 @@ def test_a_table_of_starts_has_room_for_all_policies(ask: Run, tmp_path: Path) -
 
 
 def test_a_table_of_starts_has_the_names_of_accounting(ask: Run, tmp_path: Path) -> None:
-    """Which may be those of a formula. Seconds are since 1970."""
+    """Names may be those of a formula. Times are in seconds since 1970."""
     heads = "JobID|Submit|Start|End|Elapsed|State|User|Account|AllocCPUS\n"
     row = (
         "9|2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:00:40|00:00:30|COMPLETED|{}|{}|4\n"
@@ -225,8 +225,8 @@ def test_accounting_that_contradicts_itself_is_left_out(
 def test_accounts_with_shares_that_the_trace_does_not_have_are_named(
     ask: Run, tmp_path: Path
 ) -> None:
-    """Whoever has only jobs that are left out is there. Shares that nobody of the changed workload
-    has are no mistake.
+    """An account counts as present if it has only jobs that are left out. Shares that nobody of the
+    changed workload has are no mistake.
     """
     (tmp_path / "two.swf").write_text(HEAD + line(1) + line(2, run=-1).replace(" 7 7 ", " 8 8 "))
     (tmp_path / "some.csv").write_text("\ufeffaccount,shares\n7,5\n8,1\n999,4\n")

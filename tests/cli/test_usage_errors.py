@@ -1,6 +1,4 @@
-"""What is typed wrong: told in one sentence with what was meant, with the exit codes of the table,
-never with a traceback.
-"""
+"""Usage errors: one sentence with a suggestion, the exit codes of the table, never a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked again is answered from the books: keys, reports, runs and whole batches."""
+"""Idempotency: a repeated key, report, run or batch gets the recorded answer."""
 
 from __future__ import annotations
 

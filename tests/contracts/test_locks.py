@@ -1,4 +1,4 @@
-"""Who waits for whom: for the rows that a batch needs and for no others, and never in a circle."""
+"""Locks between batches: only for the rows that a batch needs, and never in a circle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.support.conditions import wait_until
 
 
 def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None:
-    """What is read after the wait is what the other has written, not what was there before."""
+    """After the wait, a batch reads the values that the other one has written."""
     one, two = sql_place.open(), sql_place.open()
     fill(one)
     begun, go_on = threading.Event(), threading.Event()

@@ -160,5 +160,5 @@ def _answer(reader: Reader, question: str, about: tuple[Any, ...]) -> Any:
 
 
 def test_a_template_is_left_empty(migrated_file: Path) -> None:
-    """What the other tests copy must stay what it was."""
+    """Other tests copy the template, so nothing may be written to it."""
     assert all(not table for table in contents(open_store(f"sqlite:///{migrated_file}"))[:6])

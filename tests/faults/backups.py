@@ -98,8 +98,8 @@ def check_restored(url: str, taken: Taken) -> int:
 
 
 def told_by(path: Path) -> dict[int, tuple[str, int]]:
-    """What a server should answer of the books in a backup: by allocation, the account and what is
-    available.
+    """Return the account and the available credit of each allocation in a backup, as a server
+    should answer.
     """
     accounts = {row["id"]: row["account"] for row in rows(path, "project")}
     left = {book: sums[0] + sums[3] - sums[1] - sums[2] for book, sums in last_sums(path).items()}

@@ -57,8 +57,8 @@ _FORGED: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Forgery:
-    """What was done, in which books (0 is the office's, None the store as a whole) it is to be
-    found, and how it is done and undone.
+    """One manual change of a table: its description, the books in which the audit must find it (0:
+    the registry, None: the whole store), and the statements that make it and undo it.
     """
 
     what: str

@@ -1,5 +1,5 @@
-"""Whatever a hand does to the tables, past the bank and past its triggers, the audit finds, and
-names the book.
+"""Manual edits of the tables, past the bank and its triggers: the audit finds each and names the
+book.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ async def open_projects(wire: Wire) -> None:
 
 
 def lives(number: int, rng: random.Random) -> Iterator[list[Message]]:
-    """What agents send of the runs of one job: it may be put back into the queue, and its number
-    may come again.
+    """Generate the reports of the runs of one job. It may be requeued, and its number may come
+    again.
     """
     submitted = (int(time.time()) // DAY - rng.choice([0, 1, AGO_DAYS + 2, 9])) * DAY
     for epoch in range(rng.choice([1, 1, 2])):
@@ -124,7 +124,7 @@ async def pour(server: FairbankServer, messages: list[Message], rng: random.Rand
 
 
 def final(books: Books, account: str) -> tuple[list[Row], list[Row], list[Row]]:
-    """What is left of a project in the end: its balances, its users' sums, its runs."""
+    """Return the final state of a project: balances, sums of its users, runs."""
     mine = (
         "IN (SELECT a.id FROM allocation a JOIN project p ON p.id = a.project WHERE p.account ="
         " :account)"

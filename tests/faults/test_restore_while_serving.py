@@ -28,7 +28,7 @@ NAMES_SECONDS = 10  # service.directory looks again after 5
 
 
 async def answered(wire: Wire) -> dict[int, tuple[str, int]]:
-    """What it does answer."""
+    """Return the account and the available credit of each allocation, as the server answers."""
     return {
         row["id"]: (row["account"], row["available"])
         for row in (await wire.ask("GET", "/balance?all=true&limit=1000")).data
@@ -70,7 +70,7 @@ async def replaced_at_rest(server: FairbankServer, backup: Path) -> None:
 
 
 async def never_empty(wire: Wire, over: asyncio.Event) -> None:
-    """Whoever looks meanwhile sees the old books or the new ones, never none."""
+    """Check that a reader sees the old data or the new, never none, until the restore is over."""
     while not over.is_set():
         assert len(await answered(wire)) >= 2
 

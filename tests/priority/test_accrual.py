@@ -1,4 +1,4 @@
-"""Whose age counts, told as passes of the scheduler over a queue."""
+"""Accrual of age, as passes of the scheduler over a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How factors become one whole number, in one place and in several; and what no queue can hold."""
+"""Composition of factors to one whole number, in one partition and in several; queues that are
+refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for Fair Tree on every tree."""
+"""Laws of Fair Tree on every tree."""
 
 from __future__ import annotations
 
@@ -171,8 +171,8 @@ def line(there: Drawn, at: int) -> list[int]:
 def test_another_order_within_ties_gives_each_level_the_same_places(
     there: Drawn, data: st.DataObject
 ) -> None:
-    """Who ties may change places with whom it ties; which users of an account are ahead of which is
-    the same.
+    """Tied associations may change places with each other; the order of accounts does not
+    change.
     """
     order = data.draw(st.permutations(range(len(there.tree.rows))))
     found, moved = (

@@ -1,4 +1,4 @@
-"""What holds a job back of limits on TRES: each at its edge, under Slurm's names."""
+"""TRES limits that hold a job back: each at its edge, under Slurm's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an administrator may say about priorities. How Slurm spells it is told in
+"""Settings of priorities. Slurm's spelling of them is tested in
 tests/slurm/parsers/test_priority_settings.py.
 """
 

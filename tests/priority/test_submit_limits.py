@@ -1,4 +1,4 @@
-"""Which limit has a job refused when it is submitted."""
+"""Limits that have a job refused when it is submitted."""
 
 from __future__ import annotations
 

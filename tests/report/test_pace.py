@@ -1,4 +1,4 @@
-"""When an allocation runs out: figures first, then the words."""
+"""Run-out time of an allocation: figures first, then the words."""
 
 from __future__ import annotations
 

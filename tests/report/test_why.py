@@ -1,5 +1,5 @@
-"""Why a job waits, in lines and as an object: what is left out where nobody knows, and what is cut
-short.
+"""Explanation of a waiting job, in lines and as an object: unknown parts are left out, long ones
+cut.
 """
 
 from __future__ import annotations

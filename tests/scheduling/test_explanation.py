@@ -1,4 +1,4 @@
-"""Why a job waits, told with evidence."""
+"""Explanation of a waiting job, with evidence."""
 
 from __future__ import annotations
 

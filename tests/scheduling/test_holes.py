@@ -1,4 +1,4 @@
-"""What a plan left, and what newcomers leave of that, beside the steps of the machine itself."""
+"""Holes that a plan leaves, and those left after further jobs, against the steps of the machine."""
 
 from __future__ import annotations
 

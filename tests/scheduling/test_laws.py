@@ -28,7 +28,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POL
 
 
 def places(plan: SchedulePlan[TraceJob, int]) -> dict[int, int]:
-    """When each job starts that has a place."""
+    """Return the start time of each job that has a place."""
     return {each.job.number: NOW for each in plan.starts} | {
         each.job.number: each.at for each in plan.planned
     }

@@ -1,4 +1,4 @@
-"""What a pass looks at: what cannot be is told before anything is decided on it."""
+"""Input of a pass: impossible values are refused before any decision."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def test_places_are_taken_once_and_only_from_those_who_ran_before(
 
 
 def seconds(job: PendingJob) -> int:
-    """What is kept for it, and what it has at least once it starts."""
+    """Return the time reserved for the job, which is the least that it has once it starts."""
     assert job.limit is not None
     return min(job.limit, job.time_min or job.limit)
 
@@ -218,7 +218,7 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
 def fits_then(
     snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], at: int, placement: Placement
 ) -> bool:
-    """Whether the nodes have what the plan takes of them when all have ended who are to end by
+    """Return True if the nodes have the planned resources when all jobs have ended that end by
     then.
     """
     room = FreeResources(snapshot.machine.cluster)

@@ -1,4 +1,4 @@
-"""Where jobs go: choices as Slurm makes them, and laws that hold on any cluster."""
+"""Placement of jobs: choices as Slurm makes them, and laws that hold on any cluster."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_nothing_is_oversubscribed_what_is_chosen_is_what_was_asked_and_nothing_
 def assert_held(
     cluster: NodeTable, room: FreeResources, there: list[Placement], division: PartitionRules
 ) -> None:
-    """What is free is what nobody holds, and nobody holds what another has."""
+    """Check that free resources are those that no job holds, and that no two jobs hold the same."""
     for at, node in enumerate(cluster.nodes):
         plain = [
             share

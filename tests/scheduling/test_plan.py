@@ -1,4 +1,4 @@
-"""What a plan says of those who do not start."""
+"""Parts of a plan about jobs that do not start."""
 
 from __future__ import annotations
 

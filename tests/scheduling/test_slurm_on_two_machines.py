@@ -47,8 +47,8 @@ _RUNS = 1_000
 
 
 class Afternoon(NamedTuple):
-    """Who runs, until when and on how many processors; who waits, in the order of the queue, by the
-    least time that will do; and for how long those would like to run who said so.
+    """Running jobs with ends and numbers of processors; waiting jobs in the order of the queue, by
+    their least time; and the time limit of those that gave one.
     """
 
     now: int
@@ -208,7 +208,7 @@ def _kept(
     asked: SchedulerParameters,
     now: int,
 ) -> dict[int, int]:
-    """When everybody starts who starts now, or for whom room is kept."""
+    """Return the start time of each job that starts now or has a reservation."""
     last = (now + asked.window_seconds) // asked.bf_resolution * asked.bf_resolution
     kept = {
         each.job.number: each.at
@@ -226,8 +226,8 @@ def _left(
     job: TraceJob,
     at: int,
 ) -> int:
-    """How many nodes are left to a job from then on until its end, beside those who run and those
-    ahead of it.
+    """Return the number of nodes left to a job from then until its end, beside running jobs and
+    those ahead of it.
     """
     now, step, taken = afternoon.now, asked.bf_resolution, 0
     for run in nodes.running:
@@ -273,7 +273,7 @@ def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> A
 
 
 def when(machine: str, afternoon: Afternoon, asked: SchedulerParameters = USUAL) -> dict[int, int]:
-    """When each one starts."""
+    """Return the start time of each job."""
     if machine == "nodes":
         return _kept(
             backfill.backfill(afternoon.on_nodes(), asked, afternoon.now), asked, afternoon.now

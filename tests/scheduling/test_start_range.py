@@ -1,4 +1,4 @@
-"""When a job is likely to start: what is drawn, what a rehearsal does, and the range."""
+"""Likely start of a job: random run times, one simulated run, and the range."""
 
 from __future__ import annotations
 
@@ -280,8 +280,8 @@ def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_told_so() -> None:
 
 
 def test_whoever_takes_the_place_of_others_does_so_in_rehearsals() -> None:
-    """When job 1 ends, the urgent job takes one node that is idle and one that the scavenger has;
-    the last one waits for both.
+    """The urgent job takes one idle node and one that the scavenger has; the last
+    one waits for both.
     """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 600, qos="scavenge")
     scene.preemption = Preemption(

@@ -1,4 +1,4 @@
-"""What would start a job sooner, tried out."""
+"""Suggestions that start a job sooner, each tried out."""
 
 from __future__ import annotations
 

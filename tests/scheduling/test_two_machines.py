@@ -32,8 +32,8 @@ EVERY: dict[str, Pass] = {"fifo": fifo, "fcfs": fcfs, "easy": easy, "conservativ
 
 
 def on_one_cpu_nodes(jobs: Sequence[TraceJob], pass_: Pass) -> list[int]:
-    """When each job starts on as many nodes: at any instant first the ends, then the arrivals, then
-    one pass.
+    """Return the start time of each job on nodes of one CPU: at any instant first the ends, then
+    the arrivals, then one pass.
     """
     cluster = NodeTable(
         [Node(name=f"n{number}") for number in range(SIZE)],
@@ -79,7 +79,9 @@ def test_the_same_jobs_start_when_they_start_on_processors(
 
 
 def decided(pass_: Pass, scene: Scene) -> tuple[dict[int, str], dict[int, float], dict[int, str]]:
-    """Who starts where, for whom room is kept in how many minutes, and why others wait."""
+    """Return the starts with their nodes, the reservations in minutes, and the reasons of other
+    jobs.
+    """
     snapshot: OnNodes = scene.snapshot
     plan: SchedulePlan[PendingJob, Placement] = pass_(snapshot, NOW)
     starts = {start.job.number: scene.cluster.names(start.placement.nodes) for start in plan.starts}

@@ -1,4 +1,4 @@
-"""Where a backup may come to stand, and what is said where it may not."""
+"""Paths of a backup: those that are allowed, and the messages for others."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Whether a wish is carried out or only foretold hangs on the use cases that it goes to, and not on
-who asks.
-"""
+"""Dry runs: the use cases that receive a request decide if it is carried out, not the user."""
 
 from __future__ import annotations
 

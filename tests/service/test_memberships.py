@@ -1,6 +1,4 @@
-"""Who is in which project by a Unix group: looked up again after a while, whatever became of the
-clock on the wall.
-"""
+"""Membership by Unix group: looked up again after a while, even if the wall clock was changed."""
 
 from __future__ import annotations
 

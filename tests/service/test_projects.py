@@ -54,7 +54,9 @@ class Centre:
             return {each.uid: each.role for each in reader.members(1, Page())}
 
     def meanwhile(self, change: SetMember, asker: Asker, uid: int, role: Role | None) -> Outcome:
-        """What `asker` gets who looked before `change` was carried out, and is judged after it."""
+        """Return the result for a user whose permissions changed between the request and its
+        application.
+        """
         with ThreadPoolExecutor(1) as pool:
             with self.store.transaction():
                 self.counter.submit([by_staff(change)], lambda told: None)

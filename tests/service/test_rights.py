@@ -1,4 +1,4 @@
-"""Who may not do something is told who may, and of a scope only where theirs is too little."""
+"""Refusals for lack of permission: they say who may, and name a scope only if it is what lacks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What clusters report, as the service takes it: accounts and partitions that nobody knows, banks
-that only observe, and the price.
-"""
+"""Reports of clusters: unknown accounts and partitions, banks that only observe, and the price."""
 
 from __future__ import annotations
 

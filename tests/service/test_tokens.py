@@ -82,15 +82,15 @@ def test_a_token_made_by_a_token_lives_no_longer(office: Office) -> None:
 
 
 def by(token: Token) -> Asker:
-    """Whoever signed in by this token."""
+    """Return the user who authenticated with this token."""
     return asker_of(
         token.uid, STAFF, {}, scopes=frozenset(token.scopes), until=token.expires, token=token.id
     )
 
 
 def test_a_token_ends_when_the_one_that_made_it_is_revoked(office: Office) -> None:
-    """Whoever got hold of a token keeps nothing of it, also not what was made by what was made by
-    it.
+    """The finder of a lost token keeps nothing of it, nor of tokens made with tokens that it
+    made.
     """
     first, _ = office.tokens.create(somebody(), label="lost", scopes=["read", "write"], days=9)
     second, _ = office.tokens.create(

@@ -1,4 +1,4 @@
-"""Why a job of a trace waits: the range of its start, and where there is none, why."""
+"""Explanation of a waiting job of a trace: the range of its start, or the reason for none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a schedule was worth, on schedules that can be worked out on paper."""
+"""Measures of schedules that can be worked out on paper."""
 
 from __future__ import annotations
 

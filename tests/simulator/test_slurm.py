@@ -207,7 +207,7 @@ def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() ->
 
 
 def test_a_copy_goes_on_by_itself() -> None:
-    """What would have been without those who come later is asked of a clock of its own."""
+    """A copy of the clock answers what would have happened without later jobs."""
     clock = SimulationClock(4, SlurmScheduler(SchedulerParameters(), PriorityRules(), 4))
     jobs = [job(0, 0, 4, HOUR), job(1, 10, 4, HOUR), job(2, 20, 4, HOUR, user=2)]
     fair = [clock.start_without_later(each) for each in jobs[:1]]

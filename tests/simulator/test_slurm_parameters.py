@@ -23,8 +23,8 @@ from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 
 class Example(NamedTuple):
-    """What becomes of these jobs on so many processors: as usual, and with other values of the
-    parameter. `beside`: what else is said.
+    """Jobs on so many processors and their starts: by default, and with other values of the
+    parameter. `beside` are further parameters.
     """
 
     about: str
@@ -40,7 +40,7 @@ ONE_BY_ONE = {**NO_BACKFILL, "sched_max_job_start": 1}
 
 THREE_AT_ONCE = [job(number, 10, 1, HOUR) for number in range(3)]
 FOUR_BEHIND_ONE = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 5))]
-"""When that one ends, all have room."""
+"""Four jobs that all fit when the running one ends."""
 
 
 def behind_a_wide_one(*small: TraceJob) -> list[TraceJob]:

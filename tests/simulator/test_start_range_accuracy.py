@@ -1,7 +1,6 @@
-"""How often jobs start within the range that they are told: on a synthetic workload, and on real
-traces where this machine has them.
-
-The figures stand in docs/howto/explain-a-waiting-job.md. They are counts: the same on any machine.
+"""Share of jobs that start within their forecast range: on a synthetic workload, and on real traces
+where this machine has them. The figures stand in docs/howto/explain-a-waiting-job.md. They are
+counts: the same on any machine.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ STATED = {
 def test_the_stated_coverage(
     request: pytest.FixtureRequest, trace: str, policy: str, every: int
 ) -> None:
-    """Where it changes, the new figure is printed: it belongs here and into the page."""
+    """If it changes, the test prints the new figure for this table and the page."""
     if trace == "synthetic":
         found = coverage(synthetic, policy, every=every, runs=RUNS)
     else:

@@ -96,7 +96,7 @@ def test_history_is_of_jobs_that_have_ended() -> None:
 
 
 def again(came: list[TraceJob], at: int) -> set[tuple[int, ...]]:
-    """When the next three come, in hours from then, in many draws."""
+    """Return the next three arrivals, in hours from then, of many draws."""
     there = stopped([], "fcfs", at)._replace(came=came)
     draws = (islice(there.arrivals(Random(seed)), 3) for seed in range(40))
     return {tuple((job.submitted - at) // HOUR for job in draw) for draw in draws}

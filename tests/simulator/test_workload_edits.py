@@ -1,4 +1,4 @@
-"""What is changed in a workload, and that nothing else is."""
+"""Workload edits: they change the named part and nothing else."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def guarded(name: str, checkout: Path) -> Iterator[None]:
 
 
 def people_of_the_host() -> dict[str, set[str]]:
-    """What the host has written down about users and groups, by file and line."""
+    """Return the lines of the host's files of users and groups, by file."""
     files = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
     return {
         name: set(path.read_text().splitlines())
@@ -122,8 +122,8 @@ def people_of_the_host() -> dict[str, set[str]]:
 
 
 def changed(before: Mapping[str, set[str]]) -> list[str]:
-    """Whose lines are new or gone since then, and in which file; not what stands there, which may
-    be secret.
+    """Return the names whose lines are new or gone since then, with the file; not the lines, which
+    may be secret.
     """
     now = people_of_the_host()
     return [

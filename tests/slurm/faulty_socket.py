@@ -24,7 +24,7 @@ HEAD_MAX = 64 * 1024
 
 
 class Mood(Enum):
-    """What is done to messages."""
+    """Faults done to messages."""
 
     CALM = "passed on"
     DOUBLE = "said twice"

@@ -41,7 +41,7 @@ class Account(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """Whose jobs are charged to which association: one of a partition only, or (empty) of any."""
+    """Owner of jobs that are charged to an association: of one partition, or (empty) of any."""
 
     user: str
     account: str
@@ -65,14 +65,14 @@ class Planted(NamedTuple):
 
 
 def first_words() -> Iterator[str]:
-    """What sacctmgr is told once."""
+    """Generate the calls of sacctmgr that are made once."""
     yield from (f"add qos {name}" for name in QUALITIES if name not in people.QUALITIES)
     yield f"modify qos {ENDLESS} set flags=NoDecay"
     yield f"modify account root set qos={','.join(QUALITIES)} defaultqos=normal"
 
 
 def repriced(chance: Random) -> list[str]:
-    """What sacctmgr is told of the QOS: another priority and another usage factor for each."""
+    """Return the calls of sacctmgr that give each QOS another priority and another usage factor."""
     return [
         f"modify qos {name} set priority={_priority(chance)} usagefactor={chance.choice(_FACTORS)}"
         for name in QUALITIES

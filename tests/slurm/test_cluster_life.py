@@ -238,7 +238,7 @@ def test_any_order_of_dying_and_coming_back(slurm: Cluster) -> None:
 
 
 def is_known(person: Person, team: Team) -> bool:
-    """Whether the host has the user, or the group."""
+    """Return True if the host has the user or the group."""
     return person.name in {entry.pw_name for entry in pwd.getpwall()} or team.name in {
         entry.gr_name for entry in grp.getgrall()
     }

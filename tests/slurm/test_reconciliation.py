@@ -53,7 +53,7 @@ class Beside:
         )
 
     def executions(self, job: int) -> list[AccountingJob]:
-        """What accounting has of this test under a job id."""
+        """Return the accounting records of this test under a job id."""
         return [row for row in self.slurm.history_of([job]).rows if row.submitted >= self.since]
 
     def wait_for_accounting(self, job: int, state: str, executions: int = 1) -> None:

@@ -131,7 +131,7 @@ def _is_over(slurm: Cluster, job: int, haste: Haste) -> bool:
 
 
 def _open(office: Office) -> int:
-    """How many jobs wait for an answer of the agent's."""
+    """Return the number of jobs that wait for an answer of the agent."""
     return int(office.agent.status()["questions"])
 
 

@@ -1,8 +1,8 @@
-"""What users see of the submission policy, word for word: more than forty commands, with
-job_submit.lua and with cli_filter.lua.
+"""Messages of the submission policy, word for word: more than forty commands, with job_submit.lua
+and with cli_filter.lua.
 
-The goldens are in tests/golden/slurm/. After a wanted change: WRITE_GOLDEN=1 make test-slurm
-TESTS=tests/slurm/test_submission.py, and read the difference.
+The golden files are in tests/golden/slurm/. After an intended change, run `WRITE_GOLDEN=1 make
+test-slurm TESTS=tests/slurm/test_submission.py` and read the diff.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the databases themselves refuse, whoever asks."""
+"""Statements that the databases themselves refuse, for every user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SQLite says of its file, in words: of many rows once, of one index once."""
+"""Messages of SQLite's integrity check: one sentence for many rows, one for each index."""
 
 from __future__ import annotations
 

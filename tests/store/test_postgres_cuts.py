@@ -57,7 +57,7 @@ def by_a_crash(server: PostgresServer) -> None:
 
 @pytest.fixture(params=[by_an_administrator, by_a_crash])
 def cut(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[Cut]:
-    """How the session ends; afterwards the server runs again."""
+    """End the session in each way; afterwards the server runs again."""
     yield request.param
     postgres_server.start()
 

@@ -126,7 +126,7 @@ def test_a_server_killed_under_load_keeps_what_it_acknowledged(
 
 
 def _ask_until_killed(server: PostgresServer, store: Store, wishes: list[Request]) -> list[Request]:
-    """What was granted before the server was gone."""
+    """Return the requests that were granted before the server was killed."""
     kept: list[Request] = []
 
     def kill() -> None:

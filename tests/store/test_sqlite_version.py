@@ -1,4 +1,4 @@
-"""Which SQLite may be trusted with a write-ahead log."""
+"""Versions of SQLite that are safe with a write-ahead log."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ log_timezone = 'UTC'
 
 @dataclass(frozen=True)
 class Installation:
-    """Where a PostgreSQL has its `bin`, `lib` and `share`, and libraries that it brought along."""
+    """Directories of a PostgreSQL (`bin`, `lib`, `share`), and libraries that it brought along."""
 
     home: Path
     libraries: Path | None = None

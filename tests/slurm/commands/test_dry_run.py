@@ -1,6 +1,4 @@
-"""What the dry runs of `fairbank slurm import` and `sync` foretell is what then happens, kind by
-kind of step.
-"""
+"""Dry runs of `fairbank slurm import` and `sync`: the forecast steps are those then carried out."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ def fresh(
 
 
 def books(centre: Centre) -> Any:
-    """How far they are, and the last link of each."""
+    """Return the last number and link of each journal."""
     return centre.client.get("/audit")["data"]
 
 
@@ -92,7 +90,7 @@ def test_a_number_that_no_group_has_keeps_the_others_from_nothing(fresh: Centre)
 
 
 def told(centre: Centre, *words: str, code: int) -> tuple[list[str], list[str]]:
-    """What was, or would be, opened, charged and given back; and the jobs that are left."""
+    """Return what was, or would be, opened, charged and released; and the jobs that are left."""
     said = centre.said("slurm", "import", *GIDS, "-S", "now-1day", *words, code=code)
     done = [
         line.replace("would be ", "")

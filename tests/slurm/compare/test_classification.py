@@ -1,4 +1,4 @@
-"""What differs between accounting and the books."""
+"""Differences between accounting and the ledger."""
 
 from __future__ import annotations
 

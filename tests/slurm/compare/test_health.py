@@ -1,6 +1,4 @@
-"""What the doctor makes of a Slurm's answers: those recorded at the lab, and the same with one
-thing wrong.
-"""
+"""Checks of the doctor on Slurm's output: as recorded, and with one thing wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the proof beside a real Slurm takes for a difference."""
+"""Differences that the comparison with a real Slurm finds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whether what Slurm loads is ours: Lua files in the folder of slurm.conf, and the site factor that
-Slurm 22.05 does not tell of.
+"""Check that Slurm loads the files of this release: Lua files beside slurm.conf, and the site
+factor plug-in, which Slurm 22.05 does not show.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the bank is told of runs that it never heard of."""
+"""Reports to the bank about runs that it does not know."""
 
 from __future__ import annotations
 

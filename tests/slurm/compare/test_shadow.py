@@ -1,4 +1,4 @@
-"""What would have been charged and refused, had the bank kept watch."""
+"""Charges and refusals that a bank would have made in a past period."""
 
 from __future__ import annotations
 

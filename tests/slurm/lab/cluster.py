@@ -130,7 +130,7 @@ class Cluster(Shell):
         return family(self.place)
 
     def log(self, name: str) -> str:
-        """What the daemon has written so far: its log and its output."""
+        """Return the log and the output of a daemon up to now."""
         files = (
             self.place.logs / f"{stem}"
             for stem in (f"{name}.log", f"slurmd-{name}.log", f"{name}.output")
@@ -151,8 +151,8 @@ class Cluster(Shell):
         )
 
     def written_down_at(self) -> int:
-        """When (in seconds since 1970) slurmctld last began to write its jobs to its disk: what has
-        changed since, kill -9 loses. 0 when it never has.
+        """Return the time in seconds since 1970 at which slurmctld last began to write its jobs to
+        disk; 0 if it never did. kill -9 loses later changes.
         """
         file = self.place.state / "job_state"
         return when_written(file.read_bytes()) if file.exists() else 0

@@ -63,8 +63,8 @@ QUALITIES = {
 def accounting(
     cluster: str, people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS
 ) -> Iterator[tuple[str, ...]]:
-    """What `sacctmgr` is told, call by call, so that a new slurmdbd knows cluster, QOS, accounts,
-    people and shares.
+    """Generate the calls of `sacctmgr` that give a new slurmdbd the cluster, QOS, accounts, users
+    and shares.
     """
     yield ("add", "cluster", cluster)
     for quality, priority in QUALITIES.items():

@@ -69,7 +69,7 @@ class Ran:
 
 
 class Shell:
-    """Where people of the cluster type."""
+    """Commands of users on the cluster."""
 
     def __init__(self, place: Place) -> None:
         self.place = place

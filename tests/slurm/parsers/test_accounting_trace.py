@@ -1,5 +1,5 @@
-"""What sacct printed, as a trace: whatever columns there are, in any order, with everything that
-Slurm and its users put there.
+"""Traces from the output of sacct: any columns in any order, with every value that Slurm and its
+users put there.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def test_each_restart_is_an_execution_of_its_own() -> None:
 
 
 def test_files_of_two_months_may_overlap() -> None:
-    """What ran over midnight is in both, once as running; what ended that day is in both alike. The
-    second file has its heads.
+    """A job that ran over midnight is in both files, once as running; one that ended that day is in
+    both with the same values. The second file has its own header.
     """
     late = changed(
         JobIDRaw="9",

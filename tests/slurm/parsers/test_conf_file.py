@@ -1,4 +1,4 @@
-"""What slurm.conf is asked for while slurmctld is away, and how its settings are read."""
+"""Settings that are read from slurm.conf while slurmctld is down."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What sshare and sprio of a real Slurm 22.05 say is read as that; what is damaged is told by line
-and field, and nothing is guessed.
+"""Recorded output of sshare and sprio of Slurm 22.05. Damaged lines are reported by line and field,
+and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def user(name: str, of: str, depth: int, number: int = 3) -> str:
 
 
 def read(*lines: str) -> tuple[list[tuple[str, str, str]], list[tuple[int, str]]]:
-    """Who was read, below what; and the lines and fields that were not."""
+    """Return the rows that were read, each with its parent; and the lines and fields that were
+    not.
+    """
     answer = shares.read_shares("".join(f"{line}\n" for line in lines))
     return [(row.parent, row.account, row.user) for row in answer.rows], [
         (lost.line, lost.field) for lost in answer.unreadable

@@ -1,5 +1,5 @@
-"""Whatever stands in an answer, no wrong value comes of it, and no error but the one that is told
-by line and field.
+"""Hostile output: no wrong value comes of it, and no error but the one that names line and
+field.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What we print in sshare's and sprio's forms is read again as what it was: rows of any shape."""
+"""Output of Fairbank in the forms of sshare and sprio, parsed again: rows of any shape."""
 
 from __future__ import annotations
 

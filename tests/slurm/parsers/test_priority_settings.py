@@ -1,4 +1,4 @@
-"""How slurmctld ranks users and jobs, read from what `scontrol show config` says of it."""
+"""Settings of users' and jobs' priorities, read from `scontrol show config`."""
 
 from __future__ import annotations
 

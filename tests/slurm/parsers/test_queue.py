@@ -1,4 +1,4 @@
-"""What slurmctld tells of nodes, partitions, reservations, jobs, limits and licences is read as the
+"""Output of slurmctld about nodes, partitions, reservations, jobs, limits and licences, read as the
 scheduler needs it.
 """
 

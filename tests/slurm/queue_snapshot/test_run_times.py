@@ -1,6 +1,4 @@
-"""What accounting says of the jobs of the last weeks becomes the history that likely starts are
-drawn from.
-"""
+"""History of run times, from accounting records of the last weeks, for the likely start."""
 
 from __future__ import annotations
 

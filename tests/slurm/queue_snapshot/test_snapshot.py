@@ -1,5 +1,5 @@
-"""What a live Slurm says becomes a snapshot: who waits with which word, who runs where, what limits
-say while jobs start.
+"""Snapshot from the output of a live Slurm: pending reasons, running jobs with their nodes, limits
+while jobs start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who goes first."""
+"""Order of jobs."""
 
 from __future__ import annotations
 
