@@ -1,5 +1,5 @@
-"""`share` and `prio` of answers that cannot be right: the row is told, with where to look; no other
-figure is made of what is left.
+"""`share` and `prio` of answers that cannot be right: the row is reported, with where to look; no
+other figure is made of what is left.
 """
 
 from __future__ import annotations

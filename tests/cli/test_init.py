@@ -94,7 +94,9 @@ def test_a_folder_that_cannot_be_made_is_told(fairbank: Run, tmp_path: Path) -> 
 def test_on_a_full_disk_nothing_is_left_behind(
     fairbank: Run, tmp_path: Path, kilobytes: int
 ) -> None:
-    """Wherever the room ends: in SQLite's journal, its tables, the secret, the settings."""
+    """At any point where the disk is full: in SQLite's journal, its tables, the secret, the
+    settings.
+    """
     with small_disk(tmp_path / "disk", f"{kilobytes}k") as disk:
         said = fairbank("init", disk / "bank")
         words = " ".join(said.err.split())

@@ -13,7 +13,7 @@ OPTIONS = Namespace(progress="auto", quiet=False)
 
 
 class Terminal(io.StringIO):
-    """Somebody's screen."""
+    """Screen of a user."""
 
     def isatty(self) -> bool:
         return True

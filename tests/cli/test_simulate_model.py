@@ -1,4 +1,4 @@
-"""`fairbank simulate` without a trace: a synthetic workload of the usual centre, or of one that a
+"""`fairbank simulate` without a trace: a synthetic workload of the default site, or of one that a
 file describes.
 """
 
@@ -103,7 +103,7 @@ def test_a_file_describes_the_centre(ask: Run, tmp_path: Path) -> None:
 
 
 def test_more_jobs_take_more_days(ask: Run) -> None:
-    """The usual centre has 4,000 jobs a month: its machine is not fuller when it works for
+    """The default site has 4,000 jobs a month: its machine is not fuller when it works for
     longer.
     """
     short, long = (outcome(ask(f"simulate --jobs {jobs} --json")) for jobs in (1_000, 8_000))

@@ -1,5 +1,5 @@
 """Stories of `fairbank undo`: what a command did is taken back once, by the number that it printed;
-a dry run foretells it.
+a dry run shows the result first.
 """
 
 from __future__ import annotations

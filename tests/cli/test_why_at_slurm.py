@@ -55,7 +55,7 @@ def test_nothing_is_kept_that_is_not_told() -> None:
 
 @pytest.mark.parametrize("name", sorted(JOBS))
 def test_the_reason_is_the_one_that_slurmctld_had(ask: Run, name: str) -> None:
-    """It is found anew here: of the jobs' own reasons only those count that cannot be found."""
+    """It is found again here: of the jobs' own reasons only those count that cannot be found."""
     data = json.loads(ask(JOBS[name], "--json", "--no-likely", "--no-advice").out)["data"][0]
     assert data["code"] == data["slurm_reason"]
     assert data["headline"].endswith(".")

@@ -1,5 +1,5 @@
-"""The SQL stores against their twin in memory: the same wishes get the same answers, the same books
-the same reading.
+"""The SQL stores against their twin in memory: the same requests get the same answers, the same
+books the same reading.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(
 
 
 def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:
-    """As no bank would write it, but somebody who can write into the books and chain them anew."""
+    """As no bank would write it, but as a person can who edits the tables."""
     opened(store)
     number = granted(store, Deposit(allocation=1, amount=TEN))[0].entry
     granted(store, undoing(store, number), Withdraw(allocation=1, amount=TEN))

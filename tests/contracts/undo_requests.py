@@ -50,7 +50,7 @@ def opened(store: Store) -> None:
 
 
 def undoing(store: Store, number: int, **said: Any) -> Undo:
-    """The wish to undo the entry, as a door makes it."""
+    """The request to undo the entry, as a door makes it."""
     with store.reading() as reader:
         (entry,) = reader.entries(EntryQuery(ids=frozenset({number})), Page())
         run = next(

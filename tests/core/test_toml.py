@@ -1,5 +1,5 @@
-"""Settings files are read strictly: what is wrong is told with the name of the file, the key, and
-what to do.
+"""Settings files are read strictly: what is wrong is reported with the name of the file, the key,
+and what to do.
 """
 
 from __future__ import annotations

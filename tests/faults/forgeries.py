@@ -99,7 +99,7 @@ def deletions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
 
 
 def additions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
-    """Copies of rows under numbers and names of their own. The office has but one row, whoever
+    """Copies of rows under numbers and names of their own. The registry has but one row, whoever
     writes.
     """
     if table == "office":
@@ -190,7 +190,7 @@ def insert(books: Books, table: str, row: Row) -> None:
 
 
 def rewrite(books: Books) -> Callable[[], None]:
-    """Book 1 written anew from its first entry, a thousand SU-minutes poorer, every link and row
+    """Book 1 written again from its first entry, a thousand SU-minutes poorer, every link and row
     made to fit. The way back.
     """
     kept = _snapshot(books)
@@ -220,7 +220,9 @@ def cut_tail(books: Books) -> Callable[[], None]:
 
 
 def cut_office(books: Books) -> Callable[[], None]:
-    """The last entry of the office's book is gone, and its head is that of before. The way back."""
+    """The last entry of the registry's journal is gone, and its head is that of before. The way
+    back.
+    """
     kept = _snapshot(books)
     last, new = books.rows("SELECT * FROM journal WHERE book = 0 ORDER BY seq DESC LIMIT 2")
     assert last["kind"] == "declined"

@@ -44,7 +44,7 @@ BUSY = Particulars(exit_status=0, cpu_seconds=7 * HOUR)
 
 
 def write_sample(url: str) -> None:
-    """Fill the store, wish by wish, a few minutes apart; those with the comment "no" are
+    """Fill the store, request by request, a few minutes apart; those with the comment "no" are
     refused.
     """
     with store_at(url) as store:

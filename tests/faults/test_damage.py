@@ -28,7 +28,7 @@ Rounds = Callable[[int, int], int]
 
 def damaged(backup: Path, rng: random.Random, times: int) -> Iterator[tuple[str, bytes]]:
     """The file cut short, with a bit flipped, and with its rows altered, lost, doubled or swapped
-    and packed anew.
+    and packed again.
     """
     packed = backup.read_bytes()
     lines = gzip.decompress(packed).splitlines(keepends=True)

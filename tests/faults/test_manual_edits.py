@@ -162,7 +162,7 @@ def test_what_sqlite_takes_though_no_column_is_made_for_it(sample: Sample, tell:
 
 @pytest.mark.slow
 def test_whole_books_are_emptied(sample: Sample) -> None:
-    """Of the office's nothing is left that its rows could be compared with; of an allocation's
+    """Of the registry nothing is left that its rows could be compared with; of an allocation's
     there is no opening.
     """
     kept = sample.rows("journal")

@@ -1,4 +1,4 @@
-"""Books that lack a table are damaged: nobody is told to try again."""
+"""Books that lack a table are damaged: no client is asked to retry."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A database that stops, only reads, lets nobody in or keeps a row locked: clients are told to come
-back, and then find everything.
+"""A database that stops, only reads, lets nobody in or keeps a row locked: clients are asked to
+come back, and then find everything.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def cut_off(books: Books) -> None:
 
 @asynccontextmanager
 async def locked(books: Books) -> AsyncIterator[None]:
-    """A session of somebody else holds the allocation, as long as the block lasts."""
+    """A session of another user holds the allocation, as long as the block lasts."""
     with psycopg.connect(books.conninfo) as rogue:
         rogue.execute("SELECT * FROM allocation FOR UPDATE")
         yield

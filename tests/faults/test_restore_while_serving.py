@@ -1,5 +1,5 @@
 """A backup that replaces the books of a running server: the server goes on in the restored ones,
-and nobody is told of a failure.
+and no client sees a failure.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def never_empty(wire: Wire, over: asyncio.Event) -> None:
 
 
 async def replaced_at_work(server: FairbankServer, backups: Sequence[Path], seed: int) -> Witness:
-    """Clients at work while the books of their bank are replaced: none is told of a failure, and
+    """Clients at work while the books of their bank are replaced: none sees a failure, and
     they go on in the new ones.
     """
     witness, over = Witness(forgetful=True), asyncio.Event()

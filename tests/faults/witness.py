@@ -1,4 +1,4 @@
-"""The clients' memory: everything they were ever told, and what the books must therefore say."""
+"""The clients' memory: every answer that they got, and what the books must therefore say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers run as somebody unprivileged, who must be able to get at the programs."""
+"""Servers run as an unprivileged user, who must be able to get at the programs."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ LEFT_BEHIND = (
 
 
 def rows(url: str) -> list[list[tuple[Any, ...]]]:
-    """Everything that was left behind at `url`, the office's book aside."""
+    """Everything that was left behind at `url`, the registry's journal aside."""
     engine = create_engine(url)
     with engine.connect() as connection:
         found = [[tuple(row) for row in connection.execute(text(each))] for each in LEFT_BEHIND]

@@ -1,8 +1,8 @@
 """Credit and fair share at once: the bank refuses and charges, decayed usage ranks, and neither
 changes the other.
 
-Beside it, told from the same runs, what Slurm's one counter does: GrpTRESMins limits the very usage
-that fades for fair share.
+Beside it, computed from the same runs, what Slurm's one counter does: GrpTRESMins limits the very
+usage that fades for fair share.
 
 Source: RCAC.
 """

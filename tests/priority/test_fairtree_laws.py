@@ -31,7 +31,7 @@ def ranked(there: Drawn) -> FairTreeResult:
 
 def peopled(there: Drawn) -> Drawn:
     """With a user in each account that has nobody below it. Who ties with such an account gets the
-    rank of whoever was ranked before it, be that somebody better: a quirk of Slurm's that no law of
+    rank of whoever was ranked before it, even a better one: a quirk of Slurm's that no law of
     better and worse outlives.
     """
     rows, shape = there.tree.rows, there.tree.shape

@@ -1,4 +1,4 @@
-"""A centre as somebody writes it down: what is read, and what cannot be."""
+"""A centre as an administrator writes it down: what is read, and what cannot be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Usage told from job records alone, beside the same life ticked through one step at a time.
+"""Usage computed from job records alone, beside the same life ticked through one step at a time.
 
 Source: docs/reference/slurm-rules.md, "Usage".
 """

@@ -1,4 +1,4 @@
-"""The books of usage: fading, resets, lines up the tree, and sums made anew.
+"""The books of usage: fading, resets, lines up the tree, and sums made again.
 
 Source: docs/reference/slurm-rules.md, "Usage".
 """

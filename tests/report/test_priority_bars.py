@@ -1,4 +1,4 @@
-"""A priority explained: bars, the place in the queue, and why somebody else is ahead."""
+"""A priority explained: bars, the place in the queue, and why another job is ahead."""
 
 from __future__ import annotations
 

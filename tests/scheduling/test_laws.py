@@ -69,7 +69,7 @@ def test_first_come_first_served_starts_in_the_order_of_the_queue(jobs: list[Tra
 @given(workloads)
 def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
     """The place of a head is never later in a pass than in the pass before, and it starts no later
-    than told.
+    than stated.
     """
     told: dict[int, int] = {}
 

@@ -314,7 +314,7 @@ def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_b
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
 def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> None:
-    """The first one's plan begins with that minute, before anybody has room."""
+    """The first one's plan begins with that minute, before any job has nodes."""
     waiting = [TraceJob(number, NOON, 2, HOUR, HOUR, 1, number, 1, 1) for number in range(3)]
     afternoon = Afternoon(NOON, [(NOON + HOUR, 4)], waiting, size=4)
     assert when(machine, afternoon) == {0: NOON + HOUR, 1: NOON + HOUR, 2: NOON + 2 * HOUR + 40}

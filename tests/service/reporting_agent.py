@@ -82,7 +82,7 @@ class Centre:
         self.house.directory.refresh()  # as the server does that enters a project
 
     def hear(self, report: RunReport) -> Outcome:
-        """The agent's report, judged. Raises what keeps it from being a wish."""
+        """The agent's report, judged. Raises what keeps it from being a request."""
         (prepared,) = self.house.reports.prepare(asker_of(AGENT, STAFF, {}), [report])
         if not isinstance(prepared, Asked):
             raise prepared

@@ -72,7 +72,7 @@ def test_what_somebody_does_when_ended_is_left_to_him(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
 def test_what_is_open_already_is_written_on_where_it_is(tmp_path: Path, folder: str) -> None:
     """As with `--starts /dev/stdout > file`, to which we write ourselves before and after; opened
-    anew it would be written from its beginning, and a file in its place would be another one.
+    again it would be written from its beginning, and a file in its place would be another one.
     """
     with (tmp_path / "out").open("wb", buffering=0) as out:
         out.write(b"before, ")

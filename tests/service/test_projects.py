@@ -1,5 +1,5 @@
-"""Roles are given and taken by what everybody is when the wish is judged, not by what its asker saw
-before.
+"""Roles are given and taken by what everybody is when the request is judged, not by what its asker
+saw before.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Centre:
         )
 
     def asker(self, uid: int) -> Asker:
-        """Somebody as they are now."""
+        """A user with the permissions of now."""
         with self.store.reading() as reader:
             return asker_of(
                 uid, STAFF, {each.project: each.role for each in reader.memberships(uid)}

@@ -174,7 +174,7 @@ def test_scopes_that_there_are_not(office: Office, scopes: list[str]) -> None:
 def test_a_token_never_has_more_rights_than_its_maker(
     uid: int, having: frozenset[str], wanted: frozenset[str], owner: int
 ) -> None:
-    """Only superusers give what they have not: an agent's scope, a token of somebody else."""
+    """Only superusers give what they have not: an agent's scope, a token of another user."""
     office, maker = Office(), somebody(uid, having)
     try:
         token, _ = office.tokens.create(maker, label="x", scopes=wanted, days=1, uid=owner)

@@ -115,7 +115,7 @@ def test_receivers_and_watchers_that_break_keep_nobody_from_their_answers(
 def test_a_foreign_lock_keeps_everybody_for_one_patience_and_nothing_is_carried_out_later(
     tmp_path: Path, apart: bool
 ) -> None:
-    """Somebody's tool holds the file. Each of fifty submissions would wait for it in turn, twenty
+    """Another tool holds the file. Each of fifty submissions would wait for it in turn, twenty
     times.
     """
     path = tmp_path / "books.sqlite"

@@ -1,5 +1,5 @@
-"""The windows in a process of their own hear the line themselves: who reads a wish judges it, and
-the next reads on.
+"""The windows in a process of their own hear the line themselves: who reads a request judges it,
+and the next reads on.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def test_backfill_on_paper() -> None:
 
 
 def test_no_more_is_lost_than_was_wanted() -> None:
-    """Of eight idle processors one is wanted, by somebody whom first come, first served
+    """Of eight idle processors one is wanted, by a job that first come, first served
     makes wait.
     """
     found, _ = measured(10, "fcfs", job(0, 0, 10, 2), job(1, 1, 10, 10), job(2, 2, 10, 1))

@@ -113,7 +113,7 @@ def test_a_user_in_two_groups_is_two_associations() -> None:
 
 
 def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
-    """Three jobs wait while somebody has the machine; when that ends two of them start, and the
+    """Three jobs wait while one job has the machine; when that ends two of them start, and the
     third at the next full pass.
     """
     jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
@@ -175,7 +175,7 @@ def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
 
 def test_room_is_kept_for_whoever_has_waited_long_enough() -> None:
     """A wide job waits for the end of another. A long one behind it starts on what is left, unless
-    room is kept.
+    nodes are reserved.
     """
     jobs = [job(0, 0, 6, HOUR), job(1, 10, 8, HOUR), job(2, 20, 2, 2 * HOUR)]
     assert starts(jobs, 8)[1:] == [HOUR, 2 * HOUR]

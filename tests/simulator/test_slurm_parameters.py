@@ -1,8 +1,8 @@
 """Every parameter of Slurm's passes that counts on processors, in an example whose schedule is made
 by hand.
 
-A main pass is made whenever somebody comes or ends; the full one when the trace has gone on for a
-minute, and each minute if somebody whom the others do not come to may start. Backfill is made from
+A main pass is made whenever a job comes or ends; the full one when the trace has gone on for a
+minute, and each minute if a job that the other passes do not reach may start. Backfill is made from
 second 30 on, half a minute after its last cycle, if anything changed since.
 
 Source: docs/reference/slurm-rules.md, "Scheduler parameters".

@@ -105,7 +105,7 @@ def desk(asked_cluster: Cluster) -> Iterator[Desk]:
 
 @contextmanager
 def guarded(name: str, checkout: Path) -> Iterator[None]:
-    """Should these tests be killed, somebody else takes the cluster down."""
+    """Should these tests be killed, another process takes the cluster down."""
     command = [sys.executable, "-m", "tests.slurm.lab", "guard", "--name", name]
     with subprocess.Popen(command, cwd=checkout, stdin=subprocess.PIPE, start_new_session=True):
         yield

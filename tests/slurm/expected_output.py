@@ -107,7 +107,7 @@ def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -
 
 
 def _in_slurms_order(limits: str) -> str:
-    """sacctmgr tells them as somebody wrote them down."""
+    """sacctmgr tells them as an administrator wrote them down."""
     return ",".join(
         sorted(
             filter(None, limits.split(",")),

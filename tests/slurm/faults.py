@@ -79,7 +79,7 @@ class Troubles:
     _moods: Iterator[Mood] = field(default_factory=lambda: itertools.cycle(MOODS))
 
     def strike(self, times: int, resets: int) -> None:
-        """So many faults; among them as many of each kind as there is room for, in any order."""
+        """So many faults; among them as many of each kind as there is time for, in any order."""
         kinds: list[tuple[str, Fault]] = [
             ("agent killed", self._kill_agent),
             ("bank killed", self._kill_bank),

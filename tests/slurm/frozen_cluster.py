@@ -90,7 +90,7 @@ def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
 def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] = ()) -> Start:
     """Stop slurmctld, read what it wrote down, start it with these settings and with what sacctmgr
     is told meanwhile, so that neither concerns what ran before, and wait for its first tick; for
-    DEPTH_OBLIVIOUS also for the next one after somebody has looked at every row.
+    DEPTH_OBLIVIOUS also for the next one after a command has read every row.
     """
     cluster.stop(SLURMCTLD)
     state = cluster.place.state

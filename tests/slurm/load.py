@@ -1,4 +1,4 @@
-"""Work while things go wrong: jobs submitted without end, and somebody who looks at the queue all
+"""Work while things go wrong: jobs submitted without end, and a client that looks at the queue all
 the time.
 """
 

@@ -15,8 +15,8 @@ from tests.slurm.lab.configuration import CLUSTER
 PLACES = {"pa": "c[01-06]", "pb": "g[01-02]", "pc": "c01,g[03-04]"}
 """The partitions of the proof, which is alone on them, and their nodes."""
 ALWAYS_UP = "pr"
-"""A further one, where jobs go on while slurmctld starts anew. Its weight never changes: slurmctld
-would price them anew.
+"""A further one, where jobs go on while slurmctld starts again. Its weight never changes: slurmctld
+would price them again.
 """
 QUALITIES = ("normal", "high", "low", "costly", "endless")
 ENDLESS = "endless"

@@ -1,4 +1,4 @@
-"""The usage of associations and of QOS, told from job records alone: what slurmctld must have
+"""The usage of associations and of QOS, computed from job records alone: what slurmctld must have
 written down when it stops.
 """
 

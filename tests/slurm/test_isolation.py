@@ -1,5 +1,5 @@
-"""A room has processes, names, network and files of its own, and gives back nothing but the end of
-its command.
+"""An isolated command has processes, names, network and files of its own, and gives back nothing
+but the end of its command.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ assert PATIENCE < PLUGIN_PATIENCE
 
 @dataclass
 class Stage:
-    """The whole way, with somebody between agent and bank."""
+    """The whole way, with a proxy between agent and bank."""
 
     office: Office
     hole: RequestMischief

@@ -63,7 +63,7 @@ OVER_SECONDS = 400
 
 @dataclass
 class Stage:
-    """The whole way with somebody between each two, an outbox on a disk of its own, and a bank on
+    """The whole way with a proxy between each two, an outbox on a disk of its own, and a bank on
     PostgreSQL.
     """
 

@@ -105,7 +105,7 @@ class Munged(Daemon):
         return self.tools.environment
 
     def encode(self, payload: bytes, *, account: Account | None = None) -> str:
-        """A credential around the payload, made as this user (ourselves unless told)."""
+        """A credential around the payload, made as this user (ourselves by default)."""
         who = account or Account.ourselves()
         done = subprocess.run(
             [self.tools.usr / "bin" / "munge", "--socket", self.socket],

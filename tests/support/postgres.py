@@ -198,7 +198,7 @@ def postgres15() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session", params=["postgres18", "postgres15"])
 def postgres_server(request: pytest.FixtureRequest) -> PostgresServer:
-    """Each PostgreSQL in turn, for tests that stop and kill it. Whoever kills it starts it
+    """Each PostgreSQL in turn, for tests that stop and kill it. A test that kills it starts it
     again.
     """
     server: PostgresServer = request.getfixturevalue(request.param)

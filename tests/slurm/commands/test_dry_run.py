@@ -174,7 +174,7 @@ def test_what_reconcile_would_charge_is_what_it_charges(lenient: Centre) -> None
 
 
 def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
-    """Jobs that are charged anew, whose hold is open, that were refused before and are paid now,
+    """Jobs that are charged again, whose hold is open, that were refused before and are paid now,
     and a hold that Slurm has lost.
     """
     past(opened)

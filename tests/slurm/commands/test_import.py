@@ -56,8 +56,8 @@ def test_import_that_enters_nothing_says_so(centre: Centre) -> None:
 
 
 def test_what_is_left_out_ends_with_8_whatever_else_is_entered(centre: Centre) -> None:
-    """Nightly: a stranger who stays one is told every night, until somebody says that he is to be
-    passed over.
+    """Nightly: a stranger who stays one is reported every night, until an administrator says that
+    he is to be passed over.
     """
     centre.slurm.say(
         "sacctmgr-show-associations",
@@ -141,7 +141,7 @@ def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> N
 
 
 def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
-    """Somebody entered chem while we asked."""
+    """Another administrator entered chem while we asked."""
 
     class Before(BankClient):
         def projects(

@@ -1,4 +1,4 @@
-"""Slurm's commands are run in UTC, under a time limit, and whatever goes wrong is told with the
+"""Slurm's commands are run in UTC, under a time limit, and whatever goes wrong is reported with the
 remedy.
 """
 

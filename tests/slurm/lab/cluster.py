@@ -77,7 +77,7 @@ class Cluster(Shell):
 
     @classmethod
     def found(cls, name: str) -> Cluster:
-        """The cluster of this name that somebody has started. Raises NoSuchCluster."""
+        """The cluster of this name that is already started. Raises NoSuchCluster."""
         if name not in names():
             raise NoSuchCluster(
                 f"there is no cluster {name}; there"
@@ -159,7 +159,7 @@ class Cluster(Shell):
 
     def reconfigure(self, changes: Mapping[str, str]) -> None:
         """Other settings than the lab's own (see configuration.SETTINGS), with slurmctld and every
-        slurmd started anew.
+        slurmd started again.
         """
         self._changes = dict(changes)
         self.stop(SLURMCTLD, *self.node_names)
@@ -168,7 +168,7 @@ class Cluster(Shell):
         self._wait_for_controller()
 
     def start_controller(self, changes: Mapping[str, str]) -> None:
-        """Start slurmctld anew with settings that no slurmd needs to know, such as those of
+        """Start slurmctld again with settings that no slurmd needs to know, such as those of
         priorities and partitions.
         """
         self._changes = dict(changes)

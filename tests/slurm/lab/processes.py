@@ -163,8 +163,8 @@ def _users(pid: int) -> list[str]:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    """Those of this host, or of this room. A host sees what runs in rooms too, under the same paths
-    and users: none of its own.
+    """Those of this host, or of this isolated command. A host sees what runs in isolated commands
+    too, under the same paths and users: none of its own.
     """
     here = _room("self")
     for entry in PROC.iterdir():

@@ -36,7 +36,7 @@ def test_what_is_written_is_read_back(jobs: list[AccountingJob]) -> None:
 
 @given(st.lists(st.tuples(JOBS, TEXT), max_size=5))
 def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, str]]) -> None:
-    """Even where somebody asked for names: what is read is what was there, or it is told that it
+    """Even if a user asked for names: what is read is what was there, or it is told that it
     was not read.
     """
     lines = [row_of(job, name=name.replace("\x1f", "")) for job, name in jobs]
@@ -50,7 +50,7 @@ def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, 
 
 
 def test_no_column_that_we_ask_for_is_written_by_users() -> None:
-    """A name with a line end could hold a whole record of somebody else's job: so none is asked
+    """A name with a line end could hold a whole record of another user's job: so none is asked
     for.
     """
     assert {

@@ -1,5 +1,5 @@
-"""Recorded answers of Slurm are read as what they say; what is damaged is told by line and field,
-and spoils nothing else.
+"""Recorded answers of Slurm are read as what they say; what is damaged is reported by line and
+field, and spoils nothing else.
 """
 
 from __future__ import annotations
