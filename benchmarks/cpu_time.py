@@ -13,7 +13,7 @@ from benchmarks.books import books
 from benchmarks.http import ALLOCATIONS, LONG, SHORT, Client, contestants
 from benchmarks.measure import Figure, Say, Table
 from benchmarks.stages import stages
-from fairbank.rest.sign_in.peers import peer_at
+from fairbank.rest.auth.peers import peer_at
 from tests.support.postgres import PostgresServer
 
 LOOP, THREADS, COUNTER, DATABASE, CLIENTS = (

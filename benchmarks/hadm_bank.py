@@ -27,9 +27,9 @@ import uvicorn
 from litestar import Litestar, Request, Response, post
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 
-from fairbank.rest.server.protocol import serving
+from fairbank.rest.auth.peers import peer_of
+from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.unix_socket import bind_unix
-from fairbank.rest.sign_in.peers import peer_of
 
 CONNECTIONS = 8  # the best of 2, 4, 8, 16 and 32 here
 SUPERUSERS = frozenset({os.getuid()})
@@ -189,7 +189,7 @@ def main(conninfo: str, socket: str, allocations: int) -> None:
     with psycopg.connect(conninfo) as connection:
         connection.execute(SCHEMA.encode())
         connection.execute(FILL, [allocations])
-    config = serving(create_app(conninfo))  # type: ignore[arg-type]
+    config = server_config(create_app(conninfo))  # type: ignore[arg-type]
     gc.set_threshold(50_000, 10, 10)
     uvicorn.Server(config).run([bind_unix(Path(socket))])
 

@@ -15,13 +15,12 @@ from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import Trouble
 from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.core.units import SuMinutes
-from fairbank.rest.asking.reading import read_json
-from fairbank.rest.asking.reports import report_of
-from fairbank.rest.bodies.answers import ReportAnswer
-from fairbank.rest.bodies.requests import AnyReport, Reports
-from fairbank.rest.problems import problem_of_refusal, refused
+from fairbank.rest.json_body import read_json
+from fairbank.rest.problems import problem_of_refusal
+from fairbank.rest.schemas.envelope import granted
+from fairbank.rest.schemas.job import ReportAnswer
+from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
 from fairbank.rest.statuses import status_of
-from fairbank.rest.views import granted
 from fairbank.service.access.identity import Asker, Staff
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
@@ -68,7 +67,7 @@ class InProcessBank:
 
     def bulk(self, body: bytes) -> list[ReportAnswer]:
         """POST /job/bulk."""
-        read = [self._read(raw) for raw in msgspec.json.decode(body, type=Reports).reports]
+        read = [self._read(raw) for raw in msgspec.json.decode(body, type=ReportBatch).reports]
         prepared = iter(
             self._services.reports.prepare(
                 US, [each for each in read if not isinstance(each, Trouble)]
@@ -82,7 +81,7 @@ class InProcessBank:
 
     def _read(self, raw: msgspec.Raw) -> RunReport | Trouble:
         try:
-            return report_of(read_json(raw, AnyReport))
+            return run_report(read_json(raw, AnyReport))
         except Trouble as trouble:
             return trouble
 
@@ -119,7 +118,7 @@ def _answer(came: object) -> ReportAnswer:
                 status=problem.status,
                 detail=problem.detail,
                 remedy=problem.remedy,
-                refusal=refused(came),
+                refusal=problem.refusal,
             )
         case Trouble():
             return ReportAnswer(

@@ -126,7 +126,7 @@ def test_a_run_that_lasted_longer_than_its_two_times_allow_is_left_to_accounting
     ran_for(world, ends(1, 600, elapsed_seconds=2 * HOUR))
     assert world.bank.sums() == (0, 60)
     assert world.outbox.content()[1] == []
-    assert "the run lasted 7200 s, but from start to end there are 600 s" in caplog.text
+    assert "elapsed is 7200 s, but start to end is only 600 s" in caplog.text
 
 
 @pytest.mark.parametrize("elapsed", [0, HOUR, HOUR + OVERTIME_SECONDS])

@@ -8,11 +8,12 @@ import pytest
 from fairbank.agent.protocol import TEXT_MAX
 from fairbank.agent.refusal_messages import refused as refusal
 from fairbank.agent.reports.results import ResultKind, result_of
-from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
+from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
+from fairbank.rest.schemas.job import ReportAnswer
 
 
 def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
-    no = Refused(
+    no = RefusalDetails(
         reason=reason,
         asked=10,
         available=4,
@@ -29,7 +30,7 @@ def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
 
 
 def resolved(state: str, elapsed: int | None) -> ReportAnswer:
-    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
+    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, RunResolution)
     no = refused("RUN_RESOLVED")
     return msgspec.structs.replace(
         no,

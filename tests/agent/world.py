@@ -17,7 +17,7 @@ from fairbank.agent.reports.report import PendingReport
 from fairbank.agent.reports.results import bulk_body, result_of
 from fairbank.agent.reports.send_queue import WINDOW, SendQueue
 from fairbank.core.errors import Trouble, Unreachable
-from fairbank.rest.bodies.answers import ReportAnswer
+from fairbank.rest.schemas.job import ReportAnswer
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import Said
 

@@ -33,9 +33,9 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.time import Instant, ManualClock, parse_instant
 from fairbank.core.tres import parse_weights
 from fairbank.core.units import SuMinutes
-from fairbank.rest.house import House, furnish
-from fairbank.rest.server.serving import serve
-from fairbank.rest.sign_in.munge import Munge
+from fairbank.rest.auth.munge import Munge
+from fairbank.rest.context import AppContext
+from fairbank.rest.server.server import serve
 from fairbank.service.access.identity import Staff, asker_of
 from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
@@ -80,12 +80,12 @@ CLUSTERS = {
 class Scribe:
     """Writes history into the books: each request at its own time."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
         self._holding: dict[int, tuple[int, int]] = {}
 
     def ask(self, at: str, wish: Request, actor: int = 0) -> Done | Refusal:
-        outcome = self._house.services.counter.apply([Asked(wish, parse_instant(at), actor)])[0]
+        outcome = self._context.services.counter.apply([Asked(wish, parse_instant(at), actor)])[0]
         assert isinstance(outcome, Done | Refusal), outcome
         return outcome
 
@@ -158,9 +158,9 @@ class Scribe:
         )
 
 
-def write_books(house: House) -> None:
+def write_books(context: AppContext) -> None:
     """Everything that ever happened at this centre."""
-    scribe = Scribe(house)
+    scribe = Scribe(context)
     ask, hold, charge = scribe.ask, scribe.hold, scribe.charge
     new_year, summer, winter = (
         "2026-01-15T05:00:00Z",
@@ -221,7 +221,7 @@ def _open(scribe: Scribe, at: str, project: int, resource: str, start: str, end:
     )
 
 
-def built() -> House:
+def built() -> AppContext:
     """The centre, in memory; CENTRE_OBSERVES: its bank lets all jobs run. With MUNGE, whose
     credentials age, the clock is the system's.
     """
@@ -238,21 +238,21 @@ def built() -> House:
         policy=Policy(enforce="CENTRE_OBSERVES" not in os.environ),
         key=b"k" * 32,
     )
-    house = furnish(bank, munge=munge)
-    write_books(house)
-    return house
+    context = AppContext.create(bank, munge=munge)
+    write_books(context)
+    return context
 
 
 def main(socket: str, port: str | None = None, token_file: str | None = None) -> None:
-    house = built()
+    context = built()
     if token_file is not None:
-        asker = asker_of(AYLA, house.services.staff, {CHEM: Role.PI})
-        _, secret = house.services.tokens.create(
+        asker = asker_of(AYLA, context.services.staff, {CHEM: Role.PI})
+        _, secret = context.services.tokens.create(
             asker, label="tests", scopes=["read", "write"], days=30, uid=None
         )
         Path(token_file).touch(mode=0o600)
         Path(token_file).write_text(secret + "\n")
-    serve(house, unix=Path(socket), port=None if port is None else int(port))
+    serve(context, unix=Path(socket), port=None if port is None else int(port))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def shown(page: str, command: str) -> str:
 
 def test_the_page_shows_what_it_says(ask: Run, page: str) -> None:
     said = ask()
-    assert said.out + said.err.lstrip("\n") == shown(page, "")
+    assert said.out + said.err == shown(page, "")
     assert ask("--weights").out == shown(page, " --weights")
 
 

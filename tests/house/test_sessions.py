@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sessions import Command, blocks, paste, scripts, without_times
+from tests.support.sessions import Command, blocks, paste, scripts, without_times, write_files
 
 ROOT = Path(__file__).parents[2]
 HOWTOS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/howto").glob("*.md"))
@@ -26,7 +26,7 @@ def _is_session(page: str) -> bool:
 
 @pytest.mark.parametrize("page", ["docs/tutorial.md", *filter(_is_session, HOWTOS)])
 def test_session_can_be_pasted(page: str, tmp_path: Path) -> None:
-    """A page is pasted whole, into bash on a terminal, in an empty home.
+    """A page is pasted whole, into bash on a terminal, in a home with only the files it shows.
 
     `make` is left out: other tests run the demonstration. A block without any output is only run.
     """
@@ -36,6 +36,7 @@ def test_session_can_be_pasted(page: str, tmp_path: Path) -> None:
         if not any(command.words.startswith(("make ", "export PATH=")) for command in block)
     ]
     commands = [command for block in sessions for command in block]
+    write_files((ROOT / page).read_text(), tmp_path)
     results = paste(commands, tmp_path)
     assert len(results) == len(commands), results[-1]
     expected = [

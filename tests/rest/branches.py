@@ -20,12 +20,12 @@ from uvicorn.server import Server
 
 from fairbank.core.errors import Trouble, Unauthenticated
 from fairbank.core.time import Instant
-from fairbank.rest.server.protocol import serving
+from fairbank.rest.auth import credentials
+from fairbank.rest.auth.authorization import authorization, read_munge
+from fairbank.rest.auth.credentials import BoundRequest, MungeVerifier
+from fairbank.rest.auth.munge import Munge
+from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.unix_socket import bind_unix
-from fairbank.rest.sign_in import credentials
-from fairbank.rest.sign_in.authorization import authorization, read_munge
-from fairbank.rest.sign_in.credentials import BoundRequest, MungeDoor
-from fairbank.rest.sign_in.munge import Munge
 from fairbank.rest.statuses import status_of
 from tests.support.account import Account
 from tests.support.conditions import wait_until
@@ -68,7 +68,7 @@ def speak(munged: Munged, *, only_uid: int | None = None) -> Munge:
 
 def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) -> None:
     """A server that answers every signed request with the uid of who asks."""
-    bank = MungeDoor(
+    bank = MungeVerifier(
         Munge(socket=munge_socket, library=library), SqliteNonces(nonce_file), SystemClock()
     )
 
@@ -79,7 +79,7 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
                 raise Unauthenticated("nobody signed this")
             target = credentials.target_of(scope["raw_path"], scope["query_string"])
             return 200, str(
-                bank.admit(
+                bank.verify(
                     read_munge(header), BoundRequest.of(scope["method"], target, body, BANK)
                 ).uid
             )
@@ -107,7 +107,7 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
         )
         await send({"type": "http.response.body", "body": said.encode()})
 
-    Server(serving(app)).run(sockets=[bind_unix(Path(socket_path))])
+    Server(server_config(app)).run(sockets=[bind_unix(Path(socket_path))])
 
 
 class Branch:

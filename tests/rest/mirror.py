@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from uvicorn.server import Server
 
+from fairbank.rest.auth.peers import peer_of
+from fairbank.rest.server.http_protocol import HttpProtocol, server_config
 from fairbank.rest.server.log import log_to
-from fairbank.rest.server.protocol import PeerProtocol, serving
 from fairbank.rest.server.unix_socket import bind_unix
-from fairbank.rest.sign_in.peers import peer_of
 from tests.support.account import Account
 from tests.support.conditions import wait_until
 from tests.support.keeper import Kept, Order
@@ -69,16 +69,13 @@ def serve(path: str, loop: str) -> None:
         )
         await send({"type": "http.response.body", "body": said})
 
-    class Impatient(PeerProtocol):
-        head_seconds = receive_seconds = PATIENCE
-        per_peer_max = MANY
-
     log_to(sys.stderr)
     over_tcp = socket.create_server(("127.0.0.1", 0))
     Path(path + ".port").write_text(str(over_tcp.getsockname()[1]))
-    config = serving(app)
-    assert config.http is PeerProtocol, "what is tested here is what is served"
-    config.http, config.loop, config.limit_concurrency = Impatient, loop, CROWD
+    HttpProtocol.head_seconds = HttpProtocol.receive_seconds = PATIENCE
+    HttpProtocol.per_peer_max = MANY
+    config = server_config(app, connections_max=CROWD)
+    config.loop = loop
     Server(config).run(sockets=[over_tcp, bind_unix(Path(path))])
 
 

@@ -48,7 +48,7 @@ def call(world: World, operation: str, whose: str, uid: int) -> Call:
     if operation == "remove_member" and things:
         world.wish(SetMember(project=things["project"], uid=7_777, role=Role.MEMBER))
     if operation == "list_shares":
-        world.house.services.store.add_share_records([share_of("chem"), share_of("bio")])
+        world.context.services.store.add_share_records([share_of("chem"), share_of("bio")])
     body = BODIES[operation](world, whose, things) if operation in BODIES else None
     if "{entry}" in filled:
         filled = filled.replace("{entry}", str(_refunded(world, things)))

@@ -20,10 +20,10 @@ import httpx
 
 from fairbank.bank.policy import Policy
 from fairbank.core.time import Instant
-from fairbank.rest.house import furnish
+from fairbank.rest.auth.munge import LIBRARY, Munge
+from fairbank.rest.context import AppContext
 from fairbank.rest.server.log import log_to
-from fairbank.rest.server.serving import serve
-from fairbank.rest.sign_in.munge import LIBRARY, Munge
+from fairbank.rest.server.server import serve
 from fairbank.service.access.identity import Staff
 from fairbank.service.services import services
 from fairbank.store.factory import open_store
@@ -122,9 +122,9 @@ def main(order: dict[str, Any]) -> None:
         policy=Policy(),
         key=KEY,
     )
-    house = furnish(bank, munge=munge, name=order["name"])
+    context = AppContext.create(bank, munge=munge, name=order["name"])
     serve(
-        house,
+        context,
         unix=Path(order["socket"]),
         port=order["port"],
         ready=lambda: print("ready", flush=True),

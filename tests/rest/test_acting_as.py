@@ -61,7 +61,7 @@ def test_acting_as_another_user_is_journalled_once_for_each_request(world: World
 
 def test_the_journal_names_who_acted_as_whom_and_for_what(world: World) -> None:
     world.ask("GET", f"/alloc/{world.own['allocation']}", ADMIN, as_=MEMBER)
-    with world.house.services.store.reading() as reader:
+    with world.context.services.store.reading() as reader:
         notes = [each for each in reader.scan_entries() if each.kind is Kind.NOTE]
     assert [(each.actor, each.acting_as) for each in notes] == [(ADMIN, MEMBER)]
     assert f"acted as user {MEMBER}: GET /alloc/{world.own['allocation']}" in (
@@ -72,7 +72,7 @@ def test_the_journal_names_who_acted_as_whom_and_for_what(world: World) -> None:
 def test_the_journal_does_not_take_a_dry_run_for_a_change(world: World) -> None:
     path = f"/project/{world.own['project']}/member/{MEMBER}"
     assert world.ask("DELETE", f"{path}?dry-run=true", SUPERUSER, as_=PI).status_code == 200
-    with world.house.services.store.reading() as reader:
+    with world.context.services.store.reading() as reader:
         (note,) = [each for each in reader.scan_entries() if each.kind is Kind.NOTE]
     assert f"acted as user {PI}: a dry run of DELETE {path}" in (note.details or "")
 

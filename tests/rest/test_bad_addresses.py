@@ -131,7 +131,7 @@ def test_a_period_that_ends_before_it_begins(old_world: World, path: str) -> Non
         problem["detail"]
         == "the period ends before it begins: until 2026-11-01T00:00:00Z, since 2026-11-02T00:00:00Z"
     )
-    assert problem["remedy"] == "a period goes from since up to, without, until: exchange the two"
+    assert problem["remedy"] == "a period is since <= t < until: exchange the two"
     assert (
         old_world.ask("GET", f"{path}?since=2026-11-02&until=2026-11-02", SUPERUSER).status_code
         == 200

@@ -11,10 +11,11 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
+from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from fairbank.rest.server.last_words import HEAD_MAX
-from fairbank.rest.server.protocol import PeerProtocol, Serving, serving
+from fairbank.rest.server.http_protocol import server_config
+from fairbank.rest.server.protocol_errors import HEAD_MAX
 from tests.rest.mirror import (
     CROWD,
     HUNG_UP_MEANWHILE,
@@ -135,7 +136,7 @@ def test_who_does_not_finish_is_hung_up_on(server: Asked, sent: bytes) -> None:
             "request timeout",
             "/problem/request-timeout",
         )
-        assert problem["remedy"] == "send it again, whole"
+        assert problem["remedy"] == "send it again, complete"
         assert hung_up(connection)
         assert PATIENCE * 0.9 < time.monotonic() - begun < PATIENCE * 10
 
@@ -200,16 +201,17 @@ def test_two_servers_of_one_process_have_connections_of_their_own() -> None:
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    async def visit(config: Serving) -> tuple[socket.socket, bytes]:
+    async def visit(config: Config) -> tuple[socket.socket, bytes]:
         loop, (theirs, ours) = asyncio.get_running_loop(), socket.socketpair()
         ours.setblocking(False)
         config.load()
-        await loop.connect_accepted_socket(lambda: PeerProtocol(config, ServerState(), {}), theirs)
+        protocol: Any = config.http
+        await loop.connect_accepted_socket(lambda: protocol(config, ServerState(), {}), theirs)
         await loop.sock_sendall(ours, request())
         return ours, (await loop.sock_recv(ours, 65_536)).splitlines()[0]
 
     async def two() -> list[bytes]:
-        came = [await visit(serving(app, connections_max=1)) for _ in range(2)]
+        came = [await visit(server_config(app, connections_max=1)) for _ in range(2)]
         for ours, _ in came:
             ours.close()
         return [status for _, status in came]
@@ -241,8 +243,7 @@ def test_whoever_is_too_many_is_told_so_and_the_unix_socket_has_its_own(server: 
         )
         assert _let_in(server)
         wait_until(
-            lambda: "connections over TCP are turned away: " in server.log.read_text(),
-            "the log to tell",
+            lambda: "rejecting connections over TCP: " in server.log.read_text(), "the log to tell"
         )
 
 
@@ -259,9 +260,3 @@ def _let_in(server: Asked) -> bool:
         with HUNG_UP_MEANWHILE:
             connection.sendall(request())
         return answer(connection)[0] == 200
-
-
-def test_head_and_body_of_an_answer_arrive_together(server: Asked) -> None:
-    with server.unix() as connection:
-        connection.sendall(request())
-        assert b'"asked": ' in connection.recv(65_536)

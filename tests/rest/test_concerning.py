@@ -12,9 +12,9 @@ import fairbank
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.core import errors as troubles
 from fairbank.rest.app import ROUTES
-from fairbank.rest.bodies.requests import AnyReport
-from fairbank.rest.concerning import CONCERNED, field_of, fields_of, fields_of_body
+from fairbank.rest.field_hints import CONCERNED, field_of, fields_of, fields_of_body
 from fairbank.rest.problems import problem_of_refusal
+from fairbank.rest.schemas.report import AnyReport
 from tests.rest.refused import WHY, refused
 from tests.rest.world import SUPERUSER, World, report
 
@@ -27,7 +27,7 @@ def test_every_refusal_names_a_field_and_a_remedy(reason: Reason) -> None:
     assert set(CONCERNED[reason]) <= EVERYWHERE | fields_of_body(AnyReport)
     about = {"allocation": 1, "project": 1, "owner": 1, "resource": "cpu", "run": "alpha/1@0.0"}
     refusal = Refusal(reason=reason, **about)  # type: ignore[arg-type]
-    problem = problem_of_refusal(refusal, there=EVERYWHERE | fields_of_body(AnyReport))
+    problem = problem_of_refusal(refusal, fields=EVERYWHERE | fields_of_body(AnyReport))
     assert problem.field in CONCERNED[reason]
     assert problem.remedy
     assert "{" not in problem.remedy
@@ -121,8 +121,8 @@ KINDS = {
 # What is about all of the request, or about who asks, has no field.
 FIELDLESS = {"Unauthenticated", "Forbidden", "Unreachable", "Corrupt", "Trouble"}
 WHOLE = (
-    "the request ended", "the body is", "nothing is to change", "in_words(", "why", "bad", "bytes are too much", "MUNGE will not seal",
-    "connections over the Unix socket", "this secret is in use", "the body is not JSON",
+    "the request ended", "the body is", "the request changes nothing", "fault.message", "bytes are too many", "MUNGE cannot encode",
+    "connections over the Unix socket", "this secret is in use", "the body cannot be read",
 )  # fmt: skip
 
 

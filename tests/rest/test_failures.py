@@ -119,7 +119,7 @@ def test_what_a_run_without_a_hold_had_cost_is_told() -> None:
     assert figures(row) == figures(no) == [300, None, None]
 
 
-@pytest.mark.parametrize("shape", ["FailureRow", "Refused"])
+@pytest.mark.parametrize("shape", ["FailureRow", "RefusalDetails"])
 def test_the_document_says_that_figures_may_be_null(shape: str) -> None:
     properties = document()["components"]["schemas"][shape]["properties"]
     for each in FIGURES:

@@ -176,5 +176,5 @@ def test_every_answer_tells_browsers_to_be_careful(old_world: World) -> None:
 def test_the_document_tells_what_entry_numbers_promise() -> None:
     """`tests/contracts/test_numbers.py` holds the stores to it."""
     about = " ".join(document()["info"]["description"].split())
-    assert "those of one allocation in their order, whichever server writes them" in about
-    assert "a moment after one of another that has a higher number" in about
+    assert "those of one allocation in their order" in about
+    assert "shortly after one of another allocation with a higher number" in about

@@ -208,14 +208,14 @@ def test_what_is_old_is_forgotten_once_a_day() -> None:
     with a_world(shares_days=2) as world:
         for day in range(3):
             kept(world, at=NOW - day * DAY)
-        assert world.house.services.upkeep.delete_old_shares() == 6
+        assert world.context.services.upkeep.delete_old_shares() == 6
         kept(world, at=NOW - 5 * DAY)
-        assert world.house.services.upkeep.delete_old_shares() == 0, "today it has been done"
+        assert world.context.services.upkeep.delete_old_shares() == 0, "today it has been done"
         world.clock.at = type(world.clock.at)(NOW + DAY)
-        assert world.house.services.upkeep.delete_old_shares() == 12
+        assert world.context.services.upkeep.delete_old_shares() == 12
         assert {row["day"] for row in data(world, "/share", SUPERUSER)} == {"2026-11-18"}
     with a_world() as world:
         kept(world, at=DAY)
-        assert world.house.services.upkeep.delete_old_shares() == 0, (
+        assert world.context.services.upkeep.delete_old_shares() == 0, (
             "for ever, where nobody says otherwise"
         )

@@ -46,7 +46,7 @@ def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counti
     url = f"sqlite:///{tmp_path}/books.sqlite"
     migrate(url)
     with counted(monkeypatch) as seen, a_world(open_store(url)) as world:
-        world.house.services.directory.refresh()
+        world.context.services.directory.refresh()
         taken(seen)
         yield Counting(world, seen)
 

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 import httpx
+from litestar import Litestar
 from litestar.testing import TestClient
 
 from fairbank.bank.ledger import Done
@@ -22,10 +23,9 @@ from fairbank.core.time import Instant, ManualClock, iso
 from fairbank.core.tres import parse_weights
 from fairbank.core.units import SuMinutes
 from fairbank.rest.app import create_app
-from fairbank.rest.house import House, furnish
-from fairbank.rest.server.front import Front
-from fairbank.rest.short_way.lane import Laned
-from fairbank.rest.sign_in.peers import EXTENSION, Peer
+from fairbank.rest.auth.peers import EXTENSION, Peer
+from fairbank.rest.context import AppContext
+from fairbank.rest.server.server import with_middleware
 from fairbank.service.access.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.contract import Store
@@ -79,12 +79,12 @@ def socket_of_tests(app: Asgi) -> Asgi:
 
 @dataclass
 class World:
-    """A served house with somebody in every role. Project 1 (chem) is theirs, project 2 (bio) is not."""
+    """A served context with somebody in every role. Project 1 (chem) is theirs, project 2 (bio) is not."""
 
-    house: House
+    context: AppContext
     clock: ManualClock
     ticks: Ticks
-    app: Laned
+    app: Litestar
     client: TestClient[Any]
     own: dict[str, int] = field(default_factory=dict)
     foreign: dict[str, int] = field(default_factory=dict)
@@ -112,24 +112,24 @@ class World:
 
     def wish(self, *wishes: Request) -> list[Done | Refusal]:
         """Straight to the counter, for setting the scene."""
-        return self.house.services.counter.apply(
+        return self.context.services.counter.apply(
             [Asked(each, self.clock.now(), SUPERUSER) for each in wishes]
         )
 
     def token(self, uid: int, *scopes: str, days: int = 10) -> str:
         """A token of `uid`, made by the superuser."""
-        return self.house.services.tokens.create(
+        return self.context.services.tokens.create(
             asker_of(SUPERUSER, STAFF, {}), label="test", scopes=scopes, days=days, uid=uid
         )[1]
 
     def token_number(self, uid: int) -> int:
         """The number of a fresh token of `uid`."""
-        return self.house.services.tokens.create(
+        return self.context.services.tokens.create(
             asker_of(SUPERUSER, STAFF, {}), label="test", scopes=["read"], days=10, uid=uid
         )[0].id
 
     def entries(self) -> int:
-        with self.house.services.store.reading() as reader:
+        with self.context.services.store.reading() as reader:
             return reader.count_entries()
 
 
@@ -138,21 +138,20 @@ def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> I
     """A world on a store of its own, closed afterwards; or a second server on a store where the people are already."""
     clock, ticks = ManualClock(NOW), Ticks()
     settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": PATIENT, **more}
-    house = furnish(
+    context = AppContext.create(
         services(store or MemoryStore(), clock=clock, monotonic=ticks, key=b"k" * 32, **settings)
     )
     try:
-        app = create_app(house)
+        app = create_app(context)
         with TestClient(
-            socket_of_tests(Front(app, house.metrics, greet=app.doorkeeper.greet)),
-            raise_server_exceptions=False,
+            socket_of_tests(with_middleware(app, context)), raise_server_exceptions=False
         ) as client:
-            world = World(house, clock, ticks, app, client)
+            world = World(context, clock, ticks, app, client)
             if empty:
                 _people(world)
             yield world
     finally:
-        house.services.close()
+        context.services.close()
 
 
 def _people(world: World) -> None:
@@ -160,7 +159,7 @@ def _people(world: World) -> None:
         world, "chem", {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}, MEMBER
     )
     world.foreign = _project(world, "bio", {OTHER_PI: Role.PI}, OTHER_PI)
-    world.house.services.directory.refresh()
+    world.context.services.directory.refresh()
 
 
 def _project(world: World, name: str, members: dict[int, Role], owner: int) -> dict[str, int]:

@@ -21,15 +21,16 @@ LONGEST_SECONDS = 300
 """Time limit for a whole page, generous for a machine that is busy with other tests."""
 
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+_FILE = re.compile(r"file, `([\w.-]+)`:\n\n```\w+\n(.*?)```", re.DOTALL)
 _SCRIPT = re.compile(r"```sh\n(.*?)```(?:[^`]*```text\n(.*?)```)?", re.DOTALL)
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ|(?: \d\d:\d\d:\d\d(?: [+-]\d\d:\d\d)?)?)|\d\d-\d\d"
     r" \d\d:\d\d"
 )
-_DURATION = re.compile(r"\d+(?:\.\d+)? (?:ms|s|days?)\b")
+_DURATION = re.compile(r"[\d,]+ operations/s|\d+(?:\.\d+)? (?:ms|s|days?)\b")
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_BACKGROUND = re.compile(r"\[\d+\] \d+|The bank listens at.*|    unix:\S+")
-"""Lines of a server in the background and of bash about it, which appear at any time."""
+_BACKGROUND = re.compile(r"\[\d+\] \d+|The bank listens at.*|    unix:\S+|.* \[[#-]{9,}\] .*")
+"""Lines of a server in the background, of bash about it, and of progress bars."""
 
 # bash prints PS0 before it runs a command, and PS1 with the exit status after it.
 _SETTINGS = """
@@ -57,6 +58,12 @@ class Result(NamedTuple):
 def blocks(page: str) -> list[list[Command]]:
     """Return the sessions of a page: its blocks marked `console`."""
     return [_commands(match[1]) for match in _BLOCK.finditer(page)]
+
+
+def write_files(page: str, folder: Path) -> None:
+    """Write the files that the page shows: "A file, `shares.toml`:" and a block."""
+    for name, text in _FILE.findall(page):
+        (folder / name).write_text(text)
 
 
 def scripts(page: str) -> list[Command]:

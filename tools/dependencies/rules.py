@@ -27,17 +27,17 @@ PURE: Mapping[str, str] = {
 SHELLS: Mapping[str, str] = {
     "store": "core cluster bank",
     "service": "core cluster bank priority simulator store",
-    "rest": "core cluster bank service rest.bodies rest.statuses rest.sign_in "
-    "rest.sign_in.doorkeeper",
-    "rest.bodies": "core",
+    "rest": "core cluster bank service rest.schemas rest.statuses rest.auth "
+    "rest.auth.authenticator",
+    "rest.schemas": "core cluster bank",
     "rest.statuses": "core",
-    "rest.client": "core rest.bodies rest.sign_in",
-    "rest.sign_in": "core",
-    "rest.sign_in.doorkeeper": "core bank service rest rest.sign_in",
-    "rest.server": "core service rest rest.bodies rest.sign_in rest.server.unix_socket",
+    "rest.client": "core rest.auth",
+    "rest.auth": "core",
+    "rest.auth.authenticator": "core bank service rest rest.auth",
+    "rest.server": "core service rest rest.schemas rest.auth rest.server.unix_socket",
     "rest.server.unix_socket": "core",
-    "agent": "core cluster priority rest.bodies rest.client rest.sign_in rest.server.unix_socket",
-    "slurm": "core cluster priority agent scheduling report rest.bodies rest.client slurm.parsers "
+    "agent": "core cluster priority rest.schemas rest.client rest.auth rest.server.unix_socket",
+    "slurm": "core cluster priority agent scheduling report rest.schemas rest.client slurm.parsers "
     "slurm.compare slurm.fairshare_view slurm.queue_snapshot",
     "cli": "core report rest.client rest.statuses",
     "setup": "*",  # any package

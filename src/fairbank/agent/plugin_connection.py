@@ -18,7 +18,7 @@ from fairbank.agent.protocol import (
 )
 from fairbank.agent.protocol.messages import VERSION, FromAgent, Greeting, PluginMessage, Welcome
 from fairbank.core.errors import Malformed
-from fairbank.rest.sign_in.peers import Peer, peer_at
+from fairbank.rest.auth.peers import Peer, peer_at
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Strict reading of settings files: TOML, with the key and the accepted values in each error."""
+"""Validation errors of msgspec in plain words, and strict reading of settings files (TOML)."""
 
 from __future__ import annotations
 
@@ -6,25 +6,87 @@ import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, ValidationError, inspect
 
 from fairbank.core.errors import Malformed
 
-_WHERE = re.compile(r"(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`", re.DOTALL)
-_EACH = re.compile(r"\[[^]]*\]")
+_WHERE = re.compile(r"(?P<text>.*?) - at `(?:key in )?\$(?P<path>.*)`", re.DOTALL)
+_FIELD = re.compile(
+    r"Object (?P<kind>contains unknown|missing required) field `(?P<field>.*)`", re.DOTALL
+)
+_INDEX = re.compile(r"\[[^]]*\]")
 """Index into a table or a list, in msgspec's path."""
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
-_WORDS = {
+_TYPES = re.compile(r"(?P<got>got )?`(?P<types>\w+(?: \| \w+)*)`")
+_BOUND = re.compile(r"Expected `int` ([<>]=) (-?\d+)")
+_LENGTH = re.compile(r" of length ([<>]=) (\d+)")
+_TYPE_WORDS = {
     "int": "a whole number",
     "float": "a number",
-    "str": "a text",
+    "decimal": "a number",
+    "str": "text",
     "bool": "true or false",
-    "object": "a table",
+    "object": "an object",
     "array": "a list",
+    "null": "null",
 }
+
+
+class ValidationFault(NamedTuple):
+    """A validation error of msgspec, taken apart. Nothing else reads the texts of msgspec."""
+
+    kind: Literal["unknown field", "missing field", "invalid value"]
+    path: str  # of the field; empty for the whole input
+    text: str  # msgspec's sentence without the path
+
+    @classmethod
+    def of(cls, error: ValidationError) -> ValidationFault:
+        """Take an error of msgspec apart."""
+        text, path = str(error), ""
+        if where := _WHERE.fullmatch(text):
+            text, path = where["text"], where["path"].lstrip(".")
+        if field := _FIELD.fullmatch(text):
+            path = f"{path}.{field['field']}".lstrip(".")
+            is_unknown = field["kind"] == "contains unknown"
+            return cls("unknown field" if is_unknown else "missing field", path, text)
+        return cls("invalid value", path, text)
+
+    @property
+    def has_bound(self) -> bool:
+        """True if a whole number is out of range."""
+        return _BOUND.fullmatch(self.text) is not None
+
+    @property
+    def message(self) -> str:
+        """msgspec's sentence in plain words: "expected a whole number, or nothing, got text"."""
+        words = _TYPES.sub(_type_words, self.text)
+        words = _LENGTH.sub(
+            lambda m: f", {'at least' if m[1] == '>=' else 'at most'} {m[2]} long", words
+        )
+        return words[:1].lower() + words[1:200]
+
+    @property
+    def remedy(self) -> str | None:
+        """What to send instead, if the sentence tells."""
+        expected = self.text.partition(",")[0].replace(" | null", "")
+        if self.text.startswith("Number out of range") or expected == "Expected `int`":
+            return "send a whole number: no quotes, no fraction, no exponent"
+        if expected == "Expected `bool`":
+            return "true or false"
+        if length := _LENGTH.search(self.text):
+            return f"make it {'at least' if length[1] == '>=' else 'at most'} {length[2]} long"
+        if bound := _BOUND.fullmatch(self.text):
+            return f"at {'least' if bound[1] == '>=' else 'most'} {bound[2]}"
+        return None
+
+
+def _type_words(match: re.Match[str]) -> str:
+    types, got = match["types"].split(" | "), match["got"] or ""
+    if got and types == ["float"]:  # where a whole number is expected: 5.0 is none
+        return "got a number with a fraction or an exponent"
+    words = " or ".join(_TYPE_WORDS.get(name, f'"{name}"') for name in types if name != "null")
+    return got + (f"{words}, or nothing" if words and "null" in types else words or "null")
 
 
 def describe_invalid_setting(
@@ -39,64 +101,73 @@ def describe_invalid_setting(
         settings: the type that was being read.
         page: the documentation page that lists all keys.
     """
-    said, path = str(error), ""
-    if where := _WHERE.fullmatch(said):
-        said, path = where["what"], where["path"]
+    fault = ValidationFault.of(error)
     all_keys = f"{page} lists all settings"
-    if unknown := _UNKNOWN.fullmatch(said):
-        field, there = f"{path}.{unknown[1]}".lstrip("."), ", ".join(_choice(settings, path))
+    if fault.kind == "unknown field":
+        keys = ", ".join(field_names(settings, fault.path.rpartition(".")[0]))
         return Malformed(
-            f"{field} is no setting",
-            field=field,
-            remedy=f"there are: {there}" if there else all_keys,
+            f"{fault.path} is no setting",
+            field=fault.path,
+            remedy=f"there are: {keys}" if keys else all_keys,
         )
-    if missing := _MISSING.fullmatch(said):
-        field = f"{path}.{missing[1]}".lstrip(".")
-        return Malformed(f"{field} is missing", field=field, remedy=f"add it; {all_keys}")
-    words = re.sub(
-        r"`([a-z]+)(?: \| null)?`", lambda found: _WORDS.get(found[1], f'"{found[1]}"'), said
-    )
-    choice = ", ".join(_choice(settings, path)) if said.startswith("Invalid enum value") else ""
+    if fault.kind == "missing field":
+        return Malformed(f"{fault.path} is missing", field=fault.path, remedy=f"add it; {all_keys}")
+    values = ", ".join(accepted_values(settings, fault.path))
     return Malformed(
-        f"{path}: {words[:1].lower()}{words[1:]}",
-        field=path,
-        remedy=f"one of: {choice}" if choice else all_keys,
+        f"{fault.path}: {fault.message.replace('an object', 'a table')}",
+        field=fault.path,
+        remedy=f"one of: {values}" if values else all_keys,
     )
 
 
-def _choice(settings: type[Struct], path: str) -> list[str]:
-    """Return the keys of the table at this path, or the values that it accepts."""
-    keys = _EACH.sub(".*", path).split(".") if path else []
-    return [each for shape in _at(inspect.type_info(settings), keys) for each in _names(shape)]
+def field_names(kind: Any, path: str) -> list[str]:
+    """Return the names of the fields at this path, if it is a table of fixed fields."""
+    return [
+        field.encode_name
+        for shape in _shapes_at(kind, path)
+        if isinstance(shape, inspect.StructType)
+        for field in shape.fields
+    ]
 
 
-def _at(shape: inspect.Type, keys: list[str]) -> Iterator[inspect.Type]:
+def accepted_values(kind: Any, path: str) -> list[str]:
+    """Return the values that the field at this path accepts, if they are few and known."""
+    values: list[str] = []
+    for shape in _shapes_at(kind, path):
+        match shape:
+            case inspect.EnumType():
+                values += [str(member.value) for member in shape.cls]
+            case inspect.LiteralType():
+                values += [str(value) for value in shape.values]
+            case inspect.NoneType():
+                pass
+            case _:
+                return []
+    return values
+
+
+def _shapes_at(kind: Any, path: str) -> Iterator[inspect.Type]:
+    keys = _INDEX.sub(".*", path).split(".") if path else []
+    return _descend(inspect.type_info(kind), keys)
+
+
+def _descend(shape: inspect.Type, keys: list[str]) -> Iterator[inspect.Type]:
     match shape:
         case inspect.UnionType():
-            for each in shape.types:
-                yield from _at(each, keys)
+            for member in shape.types:
+                yield from _descend(member, keys)
         case _ if not keys:
             yield shape
+        case inspect.StructType() if shape.tag_field == keys[0]:
+            yield inspect.LiteralType((str(shape.tag),))
         case inspect.StructType():
             for field in shape.fields:
                 if field.encode_name == keys[0]:
-                    yield from _at(field.type, keys[1:])
+                    yield from _descend(field.type, keys[1:])
         case inspect.DictType():
-            yield from _at(shape.value_type, keys[1:])
+            yield from _descend(shape.value_type, keys[1:])
         case inspect.CollectionType():
-            yield from _at(shape.item_type, keys[1:])
-
-
-def _names(shape: inspect.Type) -> list[str]:
-    match shape:
-        case inspect.StructType():
-            return [field.encode_name for field in shape.fields]
-        case inspect.EnumType():
-            return [str(each.value) for each in shape.cls]
-        case inspect.LiteralType():
-            return [str(each) for each in shape.values]
-        case _:
-            return []
+            yield from _descend(shape.item_type, keys[1:])
 
 
 def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The application: all routes, the guard before them, and one shape for whatever goes wrong."""
+"""The application: all routes, the authenticator before them, and one schema for errors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from litestar import Litestar, Request, Response, Router
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
-from fairbank.rest import foretelling
-from fairbank.rest.addresses import check_address
-from fairbank.rest.asking import Asking
-from fairbank.rest.asking.queries import Queries
-from fairbank.rest.house import House
-from fairbank.rest.openapi import describe, queries_of
+from fairbank.rest.auth.authenticator import Authenticator
+from fairbank.rest.context import AppContext
+from fairbank.rest.dry_run import dry_run_response
+from fairbank.rest.input_checks import check_address, check_query
+from fairbank.rest.openapi import describe, query_parameters
 from fairbank.rest.problems import HANDLERS, allowed
+from fairbank.rest.request import ApiRequest
 from fairbank.rest.routes import (
     activity,
     alloc,
@@ -27,77 +27,85 @@ from fairbank.rest.routes import (
     cluster,
     docs,
     failure,
-    granting,
     health,
     job,
+    movements,
     project,
     quote,
     share,
     statement,
     token,
-    undoing,
     usage,
 )
-from fairbank.rest.short_way.lane import Laned
-from fairbank.rest.sign_in.doorkeeper import Doorkeeper
-from fairbank.rest.teller import Teller
-from fairbank.rest.workers import THREADS, Workers
+from fairbank.rest.thread_pools import THREADS, ThreadPools
+from fairbank.rest.write_queue import AsyncWriteQueue
 from fairbank.service.dry_run import DryRunResult
 
-_NOUNS = (
-    *(health, cluster, project, alloc, granting, statement, undoing, activity, job, failure),
+_MODULES = (
+    *(health, cluster, project, alloc, movements, statement, activity, job, failure),
     *(usage, share, quote, token, audit, docs),
 )
-ROUTES: tuple[HTTPRouteHandler, ...] = tuple(route for noun in _NOUNS for route in noun.ROUTES)
+ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
+    route for module in _MODULES for route in module.ROUTES
+)
 
 
 @cache
 def document() -> dict[str, Any]:
-    """The OpenAPI document of all routes."""
+    """Return the OpenAPI document of all routes."""
     return describe(ROUTES)
 
 
-def create_app(house: House, *, threads: int = THREADS) -> Laned:
-    """The routes over `house`. At most `threads` requests are worked on at a time, beside sign-ins and reports of runs (`rest.workers`);
-    the others wait their turn."""
-    workers = Workers(threads)
-    doorkeeper, queries = Doorkeeper(house, workers), Queries(queries_of(document()))
+def create_app(context: AppContext, *, threads: int = THREADS) -> Litestar:
+    """Create the application.
+
+    Args:
+        context: the services and settings of the server.
+        threads: requests in work at the same time, besides sign-ins and reports of runs
+            (`rest.thread_pools`); further requests wait.
+    """
+    pools = ThreadPools(threads)
+    authenticator, parameters = Authenticator(context, pools), query_parameters(document())
 
     async def before(request: Request[Any, Any, Any]) -> Response[None] | None:
-        asking = cast("Asking", request)
-        await doorkeeper(asking)
-        check_address(asking)
-        queries.check(asking)
-        return _methods_here(asking) if request.method == "OPTIONS" else None
+        api_request = cast("ApiRequest", request)
+        await authenticator(api_request)
+        check_address(api_request)
+        check_query(api_request, parameters)
+        return _options_response(api_request) if request.method == "OPTIONS" else None
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
-        app.state.teller = Teller(house.services.counter, loop)
-        with house.services.counter.in_loop(loop), workers.at_work():
+        queue = context.services.counter
+        app.state.write_queue = AsyncWriteQueue(queue, loop)
+        with queue.in_loop(loop), pools.running():
             yield
 
-    return Laned(
-        [
-            Router("/", route_handlers=ROUTES)
-        ],  # as one: of three verbs on one path, each by itself, the first would be made ready thrice
-        doorkeeper=doorkeeper,
+    return Litestar(
+        # One router: with three methods on a path, litestar would prepare the first one thrice.
+        [Router("/", route_handlers=ROUTES)],
         before_request=before,
-        exception_handlers={**HANDLERS, DryRunResult: foretelling.told},
-        request_class=Asking,
+        exception_handlers={**HANDLERS, DryRunResult: dry_run_response},
+        request_class=ApiRequest,
         openapi_config=None,
         logging_config=None,
-        debug=False,  # whatever the environment says: its pages show our insides
+        debug=False,  # even if the environment says otherwise: debug pages show internals
         pdb_on_exception=False,
         lifespan=[lifespan],
         state=State(
-            {"house": house, "workers": workers, "document": msgspec.json.encode(document())}
+            {
+                "context": context,
+                "authenticator": authenticator,
+                "thread_pools": pools,
+                "document": msgspec.json.encode(document()),
+            }
         ),
     )
 
 
-def _methods_here(request: Asking) -> Response[None]:
-    """The answer to OPTIONS. The framework's own knows only the methods of the route that was entered first."""
+def _options_response(request: ApiRequest) -> Response[None]:
+    """Answer OPTIONS. litestar's own answer knows only the methods of the first route."""
     template = request.scope["path_template"]
     methods = {
         method

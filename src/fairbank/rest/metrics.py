@@ -1,16 +1,11 @@
-"""What the server counts of itself, for Prometheus."""
+"""Metrics of the server for Prometheus."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter as Tally
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.refusal import Refusal
@@ -18,88 +13,68 @@ from fairbank.bank.refusal import Refusal
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
-_WISHES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+_BATCH_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 
 
-class Metrics:
-    """One registry a server, so that two servers in one process do not count for each other."""
+class ServerMetrics:
+    """Metrics of one server. Each has its own registry: a process of the tests has several."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.answered = _Requests(self.registry).answered
-        self._batches = Histogram(
-            "fairbank_batch_wishes",
-            "Wishes judged in one go",
-            buckets=_WISHES,
-            registry=self.registry,
+        self.registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "fairbank_requests",
+            "HTTP requests answered",
+            ("method", "route", "status"),
+            registry=registry,
         )
-        self._outcomes = Counter(
-            "fairbank_outcomes",
-            "What came of wishes: granted, or why not",
-            ("outcome",),
-            registry=self.registry,
-        )
-        self.waiting = Gauge(
-            "fairbank_wishes_waiting", "Wishes that wait to be judged", registry=self.registry
+        self._seconds = Histogram(
+            "fairbank_request_seconds",
+            "Time until the response to an HTTP request",
+            ("route",),
+            buckets=_SECONDS,
+            registry=registry,
         )
         self.in_progress = Gauge(
-            "fairbank_requests_in_progress", "Requests being worked on", registry=self.registry
+            "fairbank_requests_in_progress", "HTTP requests in work", registry=registry
+        )
+        self._batches = Histogram(
+            "fairbank_ledger_batch_size",
+            "Requests to the ledger that were applied in one transaction",
+            buckets=_BATCH_SIZES,
+            registry=registry,
+        )
+        self._outcomes = Counter(
+            "fairbank_ledger_outcomes",
+            "Requests to the ledger, by outcome: granted, or the reason of the refusal",
+            ("outcome",),
+            registry=registry,
+        )
+        self.queued = Gauge(
+            "fairbank_ledger_requests_queued",
+            "Requests to the ledger that wait in the write queue",
+            registry=registry,
         )
 
-    def judged(self, outcomes: Sequence[Outcome]) -> None:
-        """A batch was judged."""
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count an answered HTTP request.
+
+        Args:
+            route: the template of the path, so that no client can create labels.
+            seconds: time until the response.
+        """
+        self._requests.labels(method, route, status).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def count_batch(self, outcomes: Sequence[Outcome]) -> None:
+        """Count a batch of requests to the ledger."""
         self._batches.observe(len(outcomes))
-        granted = 0
-        for each in outcomes:
-            if isinstance(each, Refusal):
-                self._outcomes.labels(each.reason.name).inc()
-            else:
-                granted += 1
-        if granted:
-            self._outcomes.labels("granted").inc(granted)
+        names = Tally(
+            outcome.reason.name if isinstance(outcome, Refusal) else "granted"
+            for outcome in outcomes
+        )
+        for name, count in names.items():
+            self._outcomes.labels(name).inc(count)
 
     def page(self) -> bytes:
-        """All of it in Prometheus's text format."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
-
-
-class _Requests(Collector):
-    """Requests answered and their times, in tallies of our own: the library's locks and checks take as long as to read a report.
-
-    One thread counts, the event loop's; what others read meanwhile may lack the last one.
-    """
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._counts: Tally[tuple[str, str, int]] = Tally()
-        self._sums: defaultdict[str, float] = defaultdict(float)
-        self._buckets: dict[str, list[int]] = {}
-        registry.register(self)
-
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """A request was answered; `route` is the template, so that no client can make up labels."""
-        self._counts[method, route, status] += 1
-        self._sums[route] += seconds
-        buckets = self._buckets.get(route)
-        if buckets is None:
-            buckets = self._buckets[route] = [0] * (len(_SECONDS) + 1)
-        buckets[bisect_left(_SECONDS, seconds)] += 1
-
-    def collect(self) -> Iterator[Metric]:
-        """What Prometheus is told, each bucket with those below it."""
-        requests = CounterMetricFamily(
-            "fairbank_requests", "Requests answered", labels=("method", "route", "status")
-        )
-        for (method, route, status), count in list(self._counts.items()):
-            requests.add_metric((method, route, str(status)), count)
-        yield requests
-        times = HistogramMetricFamily(
-            "fairbank_request_seconds", "Time to the answer", labels=("route",)
-        )
-        for route, buckets in list(self._buckets.items()):
-            bounds = [*map(str, map(float, _SECONDS)), "+Inf"]
-            times.add_metric(
-                (route,),
-                list(zip(bounds, accumulate(buckets), strict=True)),
-                sum_value=self._sums[route],
-            )
-        yield times

@@ -1,9 +1,10 @@
-"""The OpenAPI document: paths from the routes, shapes from the values that are really read and written."""
+"""OpenAPI document: paths from the routes, schemas from the types that are read and written."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -13,30 +14,51 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, License, SecurityScheme
 
 from fairbank import __version__
-from fairbank.rest import foretelling
-from fairbank.rest.asking import Asking
-from fairbank.rest.bodies import answers, requests
+from fairbank.rest.dry_run import RESPONSE_SCHEMA, describe_dry_run
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.schemas import (
+    activity,
+    alloc,
+    audit,
+    cluster,
+    envelope,
+    failure,
+    job,
+    project,
+    quote,
+    report,
+    requests,
+    server,
+    share,
+    statement,
+    token,
+    usage,
+)
 
-_ABOUT = """\
-Amounts are SU-minutes, whole numbers. Instants are UTC. Lists come in pages: `limit`, and `after` with the `next` of the page before.
+_DESCRIPTION = """\
+Amounts are SU-minutes, whole numbers. Times are UTC. Lists have pages: `limit`, and `after` with
+the `next` of the previous page.
 
-Entries are numbered as they are written, those of one allocation in their order, whichever server writes them. Where several servers
-write, an entry of one allocation may come into sight a moment after one of another that has a higher number: who follows the journal
-page by page follows the statement of each allocation, or reads the last entries again.
+Journal entries are numbered as they are written, those of one allocation in their order. With
+several servers, an entry of one allocation can become visible shortly after one of another
+allocation with a higher number. A client that follows the journal page by page should follow the
+statement of each allocation, or read the last entries again.
 
-Who asks: on the Unix socket the kernel says it. Elsewhere a token, or a MUNGE credential made for this one request.
-Staff may act as another user: `X-Fairbank-As: UID or name`; the journal keeps it.
+Users are identified by the kernel on the Unix socket; elsewhere by a token, or by a MUNGE
+credential that is created for each request. Staff may act as another user, which the journal
+records: `X-Fairbank-As: UID or name`.
 
-What changes the books in somebody's name takes `dry-run=true`: nothing is changed, and the answer is the entries that would be written now,
-or the refusal that the same request would get. It tells of no entries where the same was carried out before, or is so already.
+Requests that change the ledger accept `dry-run=true`: nothing is changed, and the response lists
+the entries that would be written now, or is the refusal. The list is empty if the same request was
+carried out before, or if nothing would change.
 
-Whatever answers GET answers HEAD.
+Every route with GET also answers HEAD.
 
-A user may have 512 connections over the Unix socket, a host as many over TCP, both fewer when many are open.
-One that sends no whole head within 5 s is closed.
+A user may have 512 connections over the Unix socket, a host as many over TCP; fewer when many are
+open. A connection that sends no complete head within 5 s is closed.
 
-What goes wrong is told as `application/problem+json`, with the field and the remedy. A no of the bank is a problem with `refusal`,
-whose figures are null where nobody looked what there is.
+Errors are `application/problem+json`, with the field and the remedy. A refusal of the bank is a
+problem with `refusal`. Its amounts are null if the bank did not look them up.
 """
 
 _SCHEMES = {
@@ -47,151 +69,158 @@ _SCHEMES = {
         type="apiKey",
         name="Authorization",
         security_scheme_in="header",
-        description="Authorization: Munge MUNGE:...: made for method, path, query, body, server's name and a nonce; good once",
+        description=(
+            "Authorization: Munge MUNGE:...: created for method, path, query, body, server name "
+            "and a nonce; valid once"
+        ),
     ),
 }
-# The objects that operations are about, in the order of the document, with the first words of their addresses.
+# Tags in the order of the document, with the first words of their paths.
 _TAGS = {
     "project": ("Projects and their members", ("project",)),
     "alloc": (
-        "Allocations: credit of a project on a resource for a time; balances, statements, movements",
+        "Allocations: credit of a project on a resource for a period; balances, statements, "
+        "movements",
         ("alloc", "balance", "entry"),
     ),
-    "job": ("Runs of jobs: what clusters report of them, and what they cost", ("job",)),
+    "job": ("Runs of jobs: reports of clusters, and costs", ("job",)),
     "failure": ("Jobs that the bank refused", ("failure",)),
-    "activity": ("What moved units, in HADM's words", ("activity", "credit", "predebit", "debit")),
-    "usage": ("Who used what, when and where", ("usage",)),
-    "share": ("Fair share from day to day", ("share",)),
-    "quote": ("Prices before a job is submitted, and where it could run", ("quote", "partition")),
-    "token": ("Secrets for programs", ("token",)),
-    "audit": ("How far the books are", ("audit",)),
+    "activity": (
+        "Movements of credit in HADM's terms",
+        ("activity", "credit", "predebit", "debit"),
+    ),
+    "usage": ("Usage by user, time, partition, allocation, job or QOS", ("usage",)),
+    "share": ("Daily fair-share values", ("share",)),
+    "quote": ("Prices of jobs before they are submitted", ("quote",)),
+    "token": ("API tokens", ("token",)),
+    "audit": ("Last links of the journal's hash chains", ("audit",)),
     "server": (
-        "The server itself, its prices, and who signed in",
+        "The server, its prices, and the authenticated user",
         ("health", "whoami", "cluster", "metrics", "openapi.json", "docs"),
     ),
 }
 _TAG_OF = {word: tag for tag, (_, words) in _TAGS.items() for word in words}
 
-REF = "#/components/schemas/{name}"
-_MODULE = re.compile(rb"%s\.[a-z]+\." % re.escape(answers.__name__).encode())
+_RESPONSES = (
+    *(activity, alloc, audit, cluster, envelope, failure, job, project, quote, server, share),
+    *(statement, token, usage),
+)
+_BODIES = (report, requests, share)
+
+_REF = "#/components/schemas/{name}"
+_MODULE_PREFIX = re.compile(rb"fairbank\.rest\.schemas\.[a-z]+\.")
 _REFERENCE = re.compile(r'"#/components/schemas/([^"]+)"')
 
 
 def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
-    """The document about `routes`.
+    """Return the OpenAPI document of routes.
 
-    The paths come from an application that is never served: the framework gives an application with a document routes of
-    its own, which nobody asked for. The shapes are msgspec's, which knows more of them than the framework: that unknown
-    fields are refused, patterns, tags.
+    The paths come from a second application that is never served: litestar adds routes of its own
+    to an application with a document. The schemas come from msgspec, which describes more of them
+    than litestar: unknown fields are refused, patterns, tags.
     """
     config = OpenAPIConfig(
         title="Fairbank",
         version=__version__,
-        description=_ABOUT,
+        description=_DESCRIPTION,
         license=License(name="Apache-2.0", identifier="Apache-2.0"),
         components=Components(security_schemes=dict(_SCHEMES)),
         security=[{"token": []}, {"munge": []}],
         path="/unserved",
     )
     unserved = Litestar(
-        list(routes), request_class=Asking, openapi_config=config, logging_config=None
+        list(routes), request_class=ApiRequest, openapi_config=config, logging_config=None
     )
-    drawn = msgspec.json.encode(unserved.openapi_schema.to_schema())
-    document: dict[str, Any] = msgspec.json.decode(_MODULE.sub(b"", drawn))
-    open_to_all = {str(route.operation_id) for route in routes if route.opt.get("open")}
+    encoded = msgspec.json.encode(unserved.openapi_schema.to_schema())
+    document: dict[str, Any] = msgspec.json.decode(_MODULE_PREFIX.sub(b"", encoded))
+    open_routes = {str(route.operation_id) for route in routes if route.opt.get("open")}
     dry_runs = {
-        str(route.operation_id): how for route in routes if (how := route.opt.get("foretold"))
+        str(route.operation_id): kind for route in routes if (kind := route.opt.get("dry_run"))
     }
     for path, item in document["paths"].items():
         for operation in item.values():
-            _tidy(operation, open_to_all)
+            _complete(operation, open_routes)
             operation["tags"] = [_TAG_OF[path.split("/")[1]]]
             if operation["operationId"] in dry_runs:
-                foretelling.described(operation, dry_runs[operation["operationId"]])
-    document["tags"] = [{"name": tag, "description": about} for tag, (about, _) in _TAGS.items()]
-    document["components"]["schemas"] = _shapes(
-        {*document["components"]["schemas"], foretelling.PLANNED}
-    )
+                describe_dry_run(operation, dry_runs[operation["operationId"]])
+    document["tags"] = [{"name": tag, "description": text} for tag, (text, _) in _TAGS.items()]
+    names = {*document["components"]["schemas"], RESPONSE_SCHEMA}
+    document["components"]["schemas"] = _schemas(names)
     return document
 
 
-def _tidy(operation: dict[str, Any], open_to_all: Container[str]) -> None:
-    """What the framework leaves out or says too much."""
+def _complete(operation: dict[str, Any], open_routes: Container[str]) -> None:
+    """Add what litestar leaves out of an operation, and remove what it adds needlessly."""
     operation["summary"] = operation["description"].partition(".")[0]
     operation.pop("deprecated", None)
-    if operation["operationId"] in open_to_all:
+    if operation["operationId"] in open_routes:
         operation["security"] = []
     for parameter in operation.get("parameters", ()):
         parameter.pop("deprecated", None)
         parameter.pop("allowEmptyValue", None)
         parameter.pop("allowReserved", None)
-        parameter["schema"] = _present(parameter["schema"])
+        parameter["schema"] = _without_null(parameter["schema"])
 
 
-def _present(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a parameter that is there; one that is not there is no null."""
-    found = dict(schema)
-    for each in found.pop("oneOf", ()):
-        if each != {"type": "null"}:
-            found |= each
-    if isinstance(found.get("type"), list):
-        found["type"] = next(each for each in found["type"] if each != "null")
-    if "enum" in found:
-        found["enum"] = [each for each in found["enum"] if each is not None]
-    if found.get("type") == "integer":
-        found.setdefault("minimum", 0)  # the framework forgets a bound of 0
-    return found
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a parameter that is present: a missing parameter is not null."""
+    result = dict(schema)
+    for option in result.pop("oneOf", ()):
+        if option != {"type": "null"}:
+            result |= option
+    if isinstance(result.get("type"), list):
+        result["type"] = next(name for name in result["type"] if name != "null")
+    if "enum" in result:
+        result["enum"] = [value for value in result["enum"] if value is not None]
+    if result.get("type") == "integer":
+        result.setdefault("minimum", 0)  # litestar omits a bound of 0
+    return result
 
 
-def _shapes(wanted: Iterable[str]) -> dict[str, Any]:
-    """msgspec's description of each shape that the framework named, and of what these are made of."""
-    _, known = msgspec.json.schema_components(list(_structs()), ref_template=REF)
+def _schemas(names: Iterable[str]) -> dict[str, Any]:
+    """Return msgspec's schemas of these types, and of all types that they refer to."""
+    _, known = msgspec.json.schema_components(list(_types()), ref_template=_REF)
     reports = [
-        {"$ref": REF.format(name=each.__name__)}
-        for each in (requests.HoldReport, requests.AdjustReport, requests.CompleteReport)
+        {"$ref": _REF.format(name=kind.__name__)}
+        for kind in (report.HoldReport, report.AdjustReport, report.CompleteReport)
     ]
-    known["Reports"]["properties"]["reports"]["items"] = {"anyOf": reports}
-    found: dict[str, Any] = {}
-    waiting = set(wanted)
-    while waiting:
-        name = waiting.pop()
-        found[name] = known[name]
-        waiting |= set(_REFERENCE.findall(msgspec.json.encode(known[name]).decode())) - found.keys()
-    return dict(sorted(found.items()))
+    known["ReportBatch"]["properties"]["reports"]["items"] = {"anyOf": reports}
+    schemas: dict[str, Any] = {}
+    pending = set(names)
+    while pending:
+        name = pending.pop()
+        schemas[name] = known[name]
+        references = _REFERENCE.findall(msgspec.json.encode(known[name]).decode())
+        pending |= set(references) - schemas.keys()
+    return dict(sorted(schemas.items()))
 
 
-def _structs() -> Iterator[Any]:
-    """Every shape in `bodies`; the envelopes are filled with each of the rows."""
-    rows = [
-        each
-        for each in vars(answers).values()
-        if _is_struct(each) and not getattr(each, "__parameters__", ())
-    ]
+def _types() -> Iterator[Any]:
+    """Return every type in `schemas`, and the envelopes with each type of row."""
+    rows = [kind for module in _RESPONSES for kind in _structs(module)]
+    rows = [kind for kind in dict.fromkeys(rows) if not getattr(kind, "__parameters__", ())]
     yield from rows
-    yield from (each for each in vars(requests).values() if _is_struct(each))
-    yield from (envelope[row] for envelope in (answers.Listing, answers.Single) for row in rows)
+    yield from dict.fromkeys(kind for module in _BODIES for kind in _structs(module))
+    for generic in (envelope.ListResponse, envelope.ItemResponse):
+        yield from (generic[row] for row in rows)
 
 
-def _is_struct(each: object) -> bool:
-    return (
-        isinstance(each, type)
-        and issubclass(each, msgspec.Struct)
-        and each.__module__.startswith("fairbank.")
-    )
+def _structs(module: ModuleType) -> Iterator[type[msgspec.Struct]]:
+    """Return the structs that a module defines."""
+    for value in vars(module).values():
+        is_struct = isinstance(value, type) and issubclass(value, msgspec.Struct)
+        if is_struct and value.__module__ == module.__name__:
+            yield value
 
 
-def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for path in document["paths"].values():
-        yield from path.values()
-
-
-def queries_of(document: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
-    """The query parameters of each operation, by its id: their schemas by their names."""
+def query_parameters(document: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the schemas of the query parameters, by operation id and by name."""
     return {
         operation["operationId"]: {
-            each["name"]: each["schema"]
-            for each in operation.get("parameters", ())
-            if each["in"] == "query"
+            parameter["name"]: parameter["schema"]
+            for parameter in operation.get("parameters", ())
+            if parameter["in"] == "query"
         }
-        for operation in _operations(document)
+        for path in document["paths"].values()
+        for operation in path.values()
     }

@@ -1,4 +1,4 @@
-"""What a client is told when something goes wrong: one shape for all of it, with the field and the remedy, and nothing of our insides."""
+"""Errors as responses: one schema for all, with the field and the remedy, and no internals."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 
-from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, remedies, sentence
-from fairbank.bank.run import RunState
+from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, sentence
 from fairbank.core.errors import Busy, Malformed, Trouble, Unauthenticated
-from fairbank.rest.asking.misfits import DOCUMENTED, in_words, missing_body, remedy_for
-from fairbank.rest.asking.params import AS_SENT
-from fairbank.rest.bodies.answers import Problem, Refused, Resolution
-from fairbank.rest.concerning import field_of, fields_of
-from fairbank.rest.sign_in.authorization import CHALLENGE
+from fairbank.core.validation import ValidationFault
+from fairbank.rest.auth.authorization import CHALLENGE
+from fairbank.rest.field_hints import field_of, fields_of
+from fairbank.rest.json_body import SEE_DOCS, missing_body
+from fairbank.rest.parameters import SENT_NAMES
+from fairbank.rest.schemas.envelope import Problem, refusal_details
 from fairbank.rest.statuses import STATUS, status_of
 
 PROBLEM_JSON = "application/problem+json"
@@ -27,8 +27,8 @@ PROBLEM_JSON = "application/problem+json"
 _log = logging.getLogger(__name__)
 
 
-class SaidNo(Exception):
-    """The bank's no on its way to the client."""
+class RefusalError(Exception):
+    """A refusal of the bank, raised by a handler to become the response."""
 
     def __init__(self, refusal: Refusal, known: Help = NOTHING_KNOWN) -> None:
         super().__init__(refusal.reason.name)
@@ -36,6 +36,7 @@ class SaidNo(Exception):
 
 
 def problem_of_trouble(trouble: Trouble) -> Problem:
+    """Return the problem for an error."""
     return Problem(
         type=f"/problem/{trouble.title}",
         title=trouble.title,
@@ -47,53 +48,34 @@ def problem_of_trouble(trouble: Trouble) -> Problem:
 
 
 def problem_of_refusal(
-    no: Refusal, known: Help = NOTHING_KNOWN, *, there: Collection[str] = ()
+    refusal: Refusal, known: Help = NOTHING_KNOWN, *, fields: Collection[str] = ()
 ) -> Problem:
-    """`there` are the fields that the request may have."""
-    told, field = refused(no, known), field_of(no, there)
+    """Return the problem for a refusal.
+
+    Args:
+        refusal: of the bank.
+        known: facts that make the remedies more precise.
+        fields: names of the fields that the request may have.
+    """
+    details = refusal_details(refusal, known)
     return Problem(
         type="/problem/refused",
         title="refused",
-        status=STATUS[no.kind],
-        detail=sentence(no, known),
-        field=field,
-        remedy=told.remedies[0],
-        refusal=told,
+        status=STATUS[refusal.kind],
+        detail=sentence(refusal, known),
+        field=field_of(refusal, fields),
+        remedy=details.remedies[0],
+        refusal=details,
     )
-
-
-def refused(no: Refusal, known: Help = NOTHING_KNOWN) -> Refused:
-    """The figures of a no, with what would help."""
-    return Refused(
-        reason=no.reason.name,
-        **no.figures._asdict(),
-        allocation=no.allocation,
-        project=no.project,
-        resource=no.resource,
-        owner=no.owner,
-        run=no.run,
-        entry=no.entry,
-        remedies=list(remedies(no, known)),
-        resolution=_resolution(no),
-    )
-
-
-def _resolution(no: Refusal) -> Resolution | None:
-    was = no.resolution
-    if not was or was.state is RunState.HELD:
-        return None
-    return Resolution(state=was.state.value, outcome=was.outcome, elapsed=was.elapsed_seconds)
 
 
 def response_of(problem: Problem, headers: Mapping[str, str] | None = None) -> Response[Problem]:
+    """Return a problem as a response."""
     return Response(problem, status_code=problem.status, media_type=PROBLEM_JSON, headers=headers)
 
 
-# Exceptions become answers.
-
-
 def headers_of(trouble: Trouble) -> dict[str, str]:
-    """What the answer says beside the problem: how to sign in, when to come back."""
+    """Return the headers of an error: how to authenticate, when to retry."""
     headers: dict[str, str] = {}
     if isinstance(trouble, Unauthenticated):
         headers["WWW-Authenticate"] = CHALLENGE
@@ -110,33 +92,34 @@ def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem
     return response_of(problem_of_trouble(trouble), headers_of(trouble))
 
 
-def _on_refusal(request: Request[Any, Any, Any], no: SaidNo) -> Response[Problem]:
-    return response_of(
-        problem_of_refusal(no.refusal, no.known, there=fields_of(request.route_handler))
-    )
+def _on_refusal(request: Request[Any, Any, Any], error: RefusalError) -> Response[Problem]:
+    fields = fields_of(request.route_handler)
+    return response_of(problem_of_refusal(error.refusal, error.known, fields=fields))
 
 
 def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
-    """What the framework refuses: addresses, methods, sizes, types, parameters."""
+    """Answer what the framework refuses: addresses, methods, sizes, types, parameters."""
     status = HTTPStatus(error.status_code)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _on_anything(request, error)
+        return _on_failure(request, error)
     if isinstance(error, ValidationException):
         return response_of(problem_of_trouble(_bad_parameter(error)))
     if error.detail == _BAD_HOST:
         return response_of(
             problem_of_trouble(
-                Malformed("the header Host is no name", field="Host", remedy="send one: Host: NAME")
+                Malformed(
+                    "the header Host is not a name", field="Host", remedy="send one: Host: NAME"
+                )
             )
         )
-    detail, remedy = _SAYINGS.get(status, (str(error.detail)[:200], DOCUMENTED))
+    detail, remedy = _MESSAGES.get(status, (str(error.detail)[:200], SEE_DOCS))
     title = status.phrase.lower()
     headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
     if "allow" in headers:
         headers["allow"] = allowed(headers["allow"].split(", "))
     return response_of(
         Problem(
-            type=f"/problem/{_dashed(title)}",
+            type=f"/problem/{title.replace(' ', '-')}",
             title=title,
             status=status,
             detail=detail,
@@ -147,13 +130,13 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
 
 
 def allowed(methods: Iterable[str]) -> str:
-    """The methods of an address, for `Allow`. What answers GET answers HEAD (`rest.server.front`)."""
-    there = set(methods)
-    return ", ".join(sorted(there | {"HEAD"} if "GET" in there else there))
+    """Return the value of `Allow`. A route with GET also answers HEAD (`rest.server.middleware`)."""
+    names = set(methods)
+    return ", ".join(sorted(names | {"HEAD"} if "GET" in names else names))
 
 
-def _on_anything(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """A mistake of ours: the log has it all, the client a number to name."""
+def _on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """Log a failure of the server under a number, and give the client the number."""
     number = secrets.token_hex(6)
     _log.error(
         "failure %s in %s %s",
@@ -167,16 +150,16 @@ def _on_anything(request: Request[Any, Any, Any], error: Exception) -> Response[
             type="/problem/failure",
             title="failure",
             status=HTTPStatus.INTERNAL_SERVER_ERROR,
-            detail=f"something is wrong with the server; its log tells of failure {number}",
-            remedy="tell the staff this number; whether the request was carried out is not known",
+            detail=f"the server failed; its log has the failure under {number}",
+            remedy="give this number to the administrators; whether the request was carried out is not known",
         )
     )
 
 
-_BAD_HOST = "Invalid host header"  # the framework's words
-_SAYINGS: Mapping[int, tuple[str, str]] = {
-    404: ("there is no such address here", "/docs lists all"),
-    405: ("this address does not take that method", "see Allow"),
+_BAD_HOST = "Invalid host header"  # the framework's message
+_MESSAGES: Mapping[int, tuple[str, str]] = {
+    404: ("no such address", "/docs lists all"),
+    405: ("the address does not support this method", "see Allow"),
     413: ("the body is too large", "send at most 4 MiB; split it"),
     415: ("the body is not JSON", "send Content-Type: application/json"),
 }
@@ -185,30 +168,21 @@ _SAYINGS: Mapping[int, tuple[str, str]] = {
 def _bad_parameter(error: ValidationException) -> Malformed:
     first = next(iter(error.extra or ()), None)
     if not isinstance(first, dict):
-        detail = str(error.detail)
-        return Malformed(in_words(detail), remedy=remedy_for(detail))
-    field, said = str(first.get("key", "")), str(first.get("message", ""))
-    field = AS_SENT.get(field, field)
-    if field == "data":
+        fault = ValidationFault("invalid value", "", str(error.detail))
+        return Malformed(fault.message, remedy=fault.remedy or SEE_DOCS)
+    name = str(first.get("key", ""))
+    if name == "data":
         return missing_body()
-    return Malformed(f"{field}: {in_words(said)}", field=field, remedy=remedy_for(said))
-
-
-def _dashed(title: str) -> str:
-    return title.replace(" ", "-")
-
-
-_ANSWERS: Mapping[type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Problem]]] = {
-    Trouble: _on_trouble,
-    SaidNo: _on_refusal,
-    HTTPException: _on_http,
-    Exception: _on_anything,
-}
-HANDLERS = cast("ExceptionHandlersMap", _ANSWERS)
-
-
-def response_to(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """What the framework would find in HANDLERS for this error."""
-    return next(answer for kind, answer in _ANSWERS.items() if isinstance(error, kind))(
-        request, error
+    fault = ValidationFault("invalid value", SENT_NAMES.get(name, name), first.get("message", ""))
+    return Malformed(
+        f"{fault.path}: {fault.message}", field=fault.path, remedy=fault.remedy or SEE_DOCS
     )
+
+
+_HANDLERS: Mapping[type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Problem]]] = {
+    Trouble: _on_trouble,
+    RefusalError: _on_refusal,
+    HTTPException: _on_http,
+    Exception: _on_failure,
+}
+HANDLERS = cast("ExceptionHandlersMap", _HANDLERS)

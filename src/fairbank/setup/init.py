@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from fairbank.core.errors import Conflict, Trouble
 from fairbank.core.os_errors import MAKE_ROOM, translate_os_error
-from fairbank.rest.sign_in.keyfile import make_private, read_secret
+from fairbank.rest.auth.keyfile import make_private, read_secret
 from fairbank.service.settings import example, read_settings
 from fairbank.setup.bank_settings import default_directory
 from fairbank.store.migration import migrate

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from fairbank.rest.house import furnish
+from fairbank.rest.auth.keyfile import read_secret
+from fairbank.rest.auth.munge import LIBRARY, Munge
+from fairbank.rest.auth.peers import groups_of
+from fairbank.rest.context import AppContext
 from fairbank.rest.server.log import log_to
-from fairbank.rest.server.serving import serve
-from fairbank.rest.sign_in.keyfile import read_secret
-from fairbank.rest.sign_in.munge import LIBRARY, Munge
-from fairbank.rest.sign_in.peers import groups_of
+from fairbank.rest.server.server import serve
 from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
 from fairbank.service.settings import BankSettings, WriteQueuePlace
@@ -50,13 +50,13 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         if _has_process(settings)
         else WriterThreads,
     )
-    house = furnish(bank, munge=munge, name=settings.server.name)
+    context = AppContext.create(bank, munge=munge, name=settings.server.name)
     bank.upkeep.start()
     host, port = settings.server.host, port or settings.server.port
     tcp = [] if port is None else [f"http://{f'[{host}]' if ':' in host else host}:{port}"]
     addresses = [f"unix:{settings.server.socket}", *tcp]
     serve(
-        house,
+        context,
         unix=Path(settings.server.socket),
         host=host,
         port=port,

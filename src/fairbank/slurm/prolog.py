@@ -14,8 +14,8 @@ from fairbank.agent.protocol import one_line
 from fairbank.agent.reports.results import ResultKind, read_answers, result_of
 from fairbank.core import ids
 from fairbank.core.errors import Malformed, Trouble, Unreachable
-from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
+from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.held_jobs import MARK
 from fairbank.slurm.parsers.starting_job import Starting

@@ -9,10 +9,10 @@ import pytest
 from litestar.testing import TestClient
 
 from fairbank.core.errors import Unreachable
-from fairbank.rest.metrics import Metrics
-from fairbank.rest.server.arriving import neighbourhood
-from fairbank.rest.server.front import Front
-from fairbank.rest.sign_in.peers import EXTENSION, Peer
+from fairbank.rest.auth.peers import EXTENSION, Peer
+from fairbank.rest.metrics import ServerMetrics
+from fairbank.rest.server.middleware import Middleware
+from fairbank.rest.server.request_body import network_of
 from tests.rest.logged import logged
 from tests.rest.world import AGENT
 
@@ -26,7 +26,7 @@ async def _breaks(scope: Any, receive: Any, send: Any) -> None:
 
 
 def _front(app: Any, **more: Any) -> Any:
-    return Front(_with_lifespan(app), Metrics(), **more)
+    return Middleware(_with_lifespan(app), ServerMetrics(), **more)
 
 
 def _with_lifespan(app: Any) -> Any:
@@ -42,12 +42,12 @@ def _with_lifespan(app: Any) -> Any:
 
 
 def test_who_waits_too_long_is_told_that_nobody_knows() -> None:
-    with TestClient(_front(_never, patience_seconds=0.01)) as client:
+    with TestClient(_front(_never, timeout_seconds=0.01)) as client:
         answer = client.post("/job")
     assert answer.status_code == 503
     assert (
         answer.json()["remedy"]
-        == "send it again under the same key: what was carried out is not carried out twice"
+        == "send it again with the same key: what was carried out is not repeated"
     )
 
 
@@ -71,8 +71,8 @@ def test_what_breaks_before_a_body_is_read_is_told_logged_and_counted_too(
     async def greet(scope: Any) -> None:
         raise fault
 
-    metrics = Metrics()
-    front: Any = Front(_with_lifespan(_never), metrics, greet=greet)
+    metrics = ServerMetrics()
+    front: Any = Middleware(_with_lifespan(_never), metrics, authenticate_head=greet)
     with logged() as lines, TestClient(front, raise_server_exceptions=False) as client:
         answer = client.post("/job", json={})
     assert (answer.status_code, answer.headers["content-type"], answer.json()["title"]) == (
@@ -91,7 +91,7 @@ def test_what_breaks_before_a_body_is_read_is_told_logged_and_counted_too(
 
 
 def test_a_crowd_is_bounded() -> None:
-    front = _front(_never, crowd_max=1, patience_seconds=30)
+    front = _front(_never, requests_max=1, timeout_seconds=30)
 
     async def two() -> list[int]:
         said: list[int] = []
@@ -115,7 +115,7 @@ def test_a_crowd_is_bounded() -> None:
 
 def test_slow_bodies_of_two_users_leave_the_agent_and_health_their_places() -> None:
     """512 connections each, all that the protocol gives one user: more requests on their way than the crowd has places."""
-    front = Front(_reads_its_body, Metrics())
+    front = Middleware(_reads_its_body, ServerMetrics())
 
     async def besieged() -> list[int]:
         begun = {"type": "http.request", "body": b"{", "more_body": True}
@@ -137,7 +137,7 @@ def test_slow_bodies_of_two_users_leave_the_agent_and_health_their_places() -> N
 
 
 def test_nobody_takes_all_the_places() -> None:
-    front = Front(_never, Metrics(), crowd_max=100, patience_seconds=30)
+    front = Middleware(_never, ServerMetrics(), requests_max=100, timeout_seconds=30)
 
     async def greedy() -> tuple[int, bool]:
         tasks = [
@@ -162,7 +162,7 @@ def test_health_is_told_however_many_are_there() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await (_reads_its_body if scope["path"] == "/health" else _never)(scope, receive, send)
 
-    front = Front(app, Metrics(), crowd_max=1)
+    front = Middleware(app, ServerMetrics(), requests_max=1)
 
     async def full() -> list[int]:
         first = asyncio.create_task(_ask(front, 2003, _body))
@@ -175,7 +175,7 @@ def test_health_is_told_however_many_are_there() -> None:
 
 
 def test_bodies_have_a_bound_in_memory() -> None:
-    front = Front(_reads_its_body, Metrics())
+    front = Middleware(_reads_its_body, ServerMetrics())
     part = {"type": "http.request", "body": b"x" * 4_000_000, "more_body": True}
 
     async def heavy() -> tuple[list[int], int]:
@@ -196,24 +196,28 @@ def test_a_body_in_parts_reaches_the_application_whole() -> None:
         {"type": "http.request", "body": each, "more_body": bool(each)}
         for each in (b"a", b"b", b"")
     ]
-    assert asyncio.run(_ask(Front(_reads_its_body, Metrics()), AGENT, _then_silence(*parts))) == 200
+    assert (
+        asyncio.run(
+            _ask(Middleware(_reads_its_body, ServerMetrics()), AGENT, _then_silence(*parts))
+        )
+        == 200
+    )
 
 
 def test_who_leaves_in_the_middle_of_a_body_is_told_to_the_application() -> None:
     parts = ({"type": "http.request", "body": b"a", "more_body": True}, {"type": "http.disconnect"})
-    assert asyncio.run(_ask(Front(_reads_its_body, Metrics()), AGENT, _then_silence(*parts))) == 400
+    assert (
+        asyncio.run(
+            _ask(Middleware(_reads_its_body, ServerMetrics()), AGENT, _then_silence(*parts))
+        )
+        == 400
+    )
 
 
 def test_a_host_has_one_share_however_many_addresses_of_its_network() -> None:
+    assert network_of("192.0.2.1") == network_of("::ffff:192.0.2.1") != network_of("192.0.2.2")
     assert (
-        neighbourhood("192.0.2.1")
-        == neighbourhood("::ffff:192.0.2.1")
-        != neighbourhood("192.0.2.2")
-    )
-    assert (
-        neighbourhood("2001:db8::1")
-        == neighbourhood("2001:db8::ffff:1")
-        != neighbourhood("2001:db8:1::1")
+        network_of("2001:db8::1") == network_of("2001:db8::ffff:1") != network_of("2001:db8:1::1")
     )
 
 
@@ -227,7 +231,7 @@ async def _reads_its_body(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _ask(front: Front, uid: int, receive: Any, *, path: str = "/job") -> int:
+async def _ask(front: Middleware, uid: int, receive: Any, *, path: str = "/job") -> int:
     """A POST of `uid` over the Unix socket; the status."""
     said: list[int] = []
 

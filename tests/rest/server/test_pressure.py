@@ -11,7 +11,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
 from fairbank.core.errors import Unreachable
 from fairbank.core.time import Instant, iso
-from fairbank.rest.teller import Teller
+from fairbank.rest.write_queue import AsyncWriteQueue
 from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
@@ -31,18 +31,18 @@ def test_a_full_counter_sends_away_at_once_and_says_when_to_come_back(store: Slu
             first = others.submit(world.ask, "POST", "/job", AGENT, json=report(1))
             wait_until(
                 lambda: (
-                    world.house.metrics.registry.get_sample_value("fairbank_requests_in_progress")
+                    world.context.metrics.registry.get_sample_value("fairbank_requests_in_progress")
                     == 1
                 ),
                 "the first to be let in",
             )
             wait_until(
-                lambda: world.house.services.counter.waiting == 0, "the first to be taken up"
+                lambda: world.context.services.counter.waiting == 0, "the first to be taken up"
             )
             second = others.submit(
                 world.ask, "POST", "/job/bulk", AGENT, json={"reports": [report(2), report(3)]}
             )
-            wait_until(lambda: world.house.services.counter.waiting == 2, "the second to wait")
+            wait_until(lambda: world.context.services.counter.waiting == 2, "the second to wait")
             third = world.ask("POST", "/job", AGENT, json=report(4))
         assert (third.status_code, third.headers["retry-after"]) == (503, "1")
         assert third.json()["remedy"] == "try again in 1 s; the request was not carried out"
@@ -115,9 +115,9 @@ def test_the_desk_answers_everybody_with_their_own() -> None:
     counter = WriterThreads(Ledger(MemoryStore(), Policy()))
 
     async def many() -> list[int]:
-        teller = Teller(counter, asyncio.get_running_loop())
+        teller = AsyncWriteQueue(counter, asyncio.get_running_loop())
         answers = await asyncio.gather(
-            *(teller.ask([_note(str(each))] * (each % 3)) for each in range(300))
+            *(teller.apply([_note(str(each))] * (each % 3)) for each in range(300))
         )
         return [len(each) for each in answers]
 
@@ -130,14 +130,14 @@ def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
     counter = WriterThreads(Ledger(store, Policy()))
 
     async def leave() -> None:
-        teller = Teller(counter, asyncio.get_running_loop())
+        teller = AsyncWriteQueue(counter, asyncio.get_running_loop())
         with closed(store):
-            task = asyncio.create_task(teller.ask([_note("kept")]))
+            task = asyncio.create_task(teller.apply([_note("kept")]))
             await asyncio.sleep(0)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        assert len(await teller.ask([_note("another")])) == 1
+        assert len(await teller.apply([_note("another")])) == 1
 
     asyncio.run(leave())
     counter.close()
@@ -150,7 +150,7 @@ def test_what_goes_wrong_at_the_counter_reaches_the_desk() -> None:
     counter.close()
 
     async def ask() -> None:
-        await Teller(counter, asyncio.get_running_loop()).ask([_note("too late")])
+        await AsyncWriteQueue(counter, asyncio.get_running_loop()).apply([_note("too late")])
 
     with pytest.raises(Exception, match="the server is stopping"):
         asyncio.run(ask())

@@ -21,9 +21,9 @@ from fairbank.bank.query import Page, RunQuery
 from fairbank.core.errors import Conflict, Malformed, Unreachable
 from fairbank.core.time import ManualClock
 from fairbank.rest.client import Client, parse_address
-from fairbank.rest.house import furnish
+from fairbank.rest.context import AppContext
 from fairbank.rest.server.open_files import ENOUGH, connections_max, demand_enough
-from fairbank.rest.server.serving import serve
+from fairbank.rest.server.server import serve
 from fairbank.service.access.identity import Staff
 from fairbank.service.services import services
 from fairbank.store.factory import open_store
@@ -166,9 +166,9 @@ def test_what_was_acknowledged_before_the_end_is_in_the_books(folder: Path) -> N
 
 def test_a_second_server_leaves_the_first_ones_socket_alone(folder: Path) -> None:
     with served(folder) as server:
-        house = _house()
-        with pytest.raises(Conflict, match="a server answers"):
-            serve(house, unix=server.socket)
+        context = _house()
+        with pytest.raises(Conflict, match="a server is already listening"):
+            serve(context, unix=server.socket)
         assert server.unix.get("/health").status_code == 200
 
 
@@ -182,13 +182,13 @@ def test_a_server_that_cannot_have_its_port_says_so_and_leaves_no_socket(folder:
 
 
 def test_a_server_listens_somewhere() -> None:
-    with pytest.raises(Malformed, match="nowhere to listen"):
+    with pytest.raises(Malformed, match="no socket or port to listen on"):
         serve(_house())
 
 
 @pytest.mark.parametrize("port", [65_536, 99_999_999])
 def test_a_port_that_is_none_is_told(port: int) -> None:
-    with pytest.raises(Malformed, match=f"there is no port {port}") as told:
+    with pytest.raises(Malformed, match=f"{port} is not a port") as told:
         serve(_house(), port=port)
     assert told.value.field == "port"
 
@@ -217,7 +217,7 @@ def test_idle_strangers_over_tcp_leave_local_users_their_files(folder: Path) -> 
                 socket.create_connection(("127.0.0.1", port), timeout=10, source_address=source)
             )
         assert server.unix.get("/health").status_code == 200
-        with pytest.raises(Conflict, match="400 allow only 136 connections"):
+        with pytest.raises(Conflict, match="400 open files allow only 136 connections"):
             demand_enough(server.socket)
         assert "400 open files allow 136 connections" in server.log.read_text()
         wait_until(
@@ -237,7 +237,7 @@ def test_open_files_bound_the_connections(files: int, connections: int) -> None:
 
 
 def _house() -> Any:
-    return furnish(
+    return AppContext.create(
         services(
             MemoryStore(),
             clock=ManualClock(NOW),

@@ -9,7 +9,7 @@ from typing import Any
 
 from uvicorn.server import ServerState
 
-from fairbank.rest.server.protocol import PeerProtocol, serving
+from fairbank.rest.server.http_protocol import HttpProtocol, server_config
 from tests.rest.server.stopped import StoppedLoop
 
 SILENCE = 30.0
@@ -20,7 +20,7 @@ class Line:
     """One connection to a server in the same loop. It answers while `open` is set."""
 
     def __init__(
-        self, loop: StoppedLoop, protocol: PeerProtocol, ours: socket.socket, opened: asyncio.Event
+        self, loop: StoppedLoop, protocol: HttpProtocol, ours: socket.socket, opened: asyncio.Event
     ) -> None:
         self._loop, self.protocol, self._ours, self.open = loop, protocol, ours, opened
 
@@ -49,13 +49,14 @@ def talk(story: Callable[[Line], Awaitable[None]]) -> None:
             await send({"type": "http.response.start", "status": 204, "headers": []})
             await send({"type": "http.response.body", "body": b""})
 
-        config = serving(app)
+        config = server_config(app)
         config.load()
         assert config.timeout_keep_alive == SILENCE
         theirs, ours = socket.socketpair()
         ours.setblocking(False)
         with ours:
-            protocol = PeerProtocol(config, ServerState(), {})
+            new_protocol: Any = config.http
+            protocol: HttpProtocol = new_protocol(config, ServerState(), {})
             await loop.connect_accepted_socket(lambda: protocol, theirs)
             await story(Line(loop, protocol, ours, opened))
             protocol.transport.abort()

@@ -14,14 +14,14 @@ from typing import Any, cast
 
 import pytest
 
-from fairbank.rest.asking import BODY_MAX
+from fairbank.rest.auth.credentials import BoundRequest, sign
+from fairbank.rest.auth.munge import CREDENTIAL_MAX, Munge
+from fairbank.rest.request import BODY_MAX
 from fairbank.rest.routes import job
-from fairbank.rest.server.arriving import whose
-from fairbank.rest.server.front import BODIES_MAX, CROWD_MAX, PATIENCE_SECONDS
-from fairbank.rest.server.protocol import PER_PEER_MAX
-from fairbank.rest.sign_in.credentials import BoundRequest, sign
-from fairbank.rest.sign_in.munge import CREDENTIAL_MAX, Munge
-from fairbank.rest.workers import THREADS
+from fairbank.rest.server.http_protocol import PER_PEER_MAX
+from fairbank.rest.server.middleware import BODIES_MAX, REQUESTS_MAX, TIMEOUT_SECONDS
+from fairbank.rest.server.request_body import client_of
+from fairbank.rest.thread_pools import THREADS
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
 from tests.rest.served import Served, served
@@ -159,17 +159,17 @@ def test_what_a_proxy_says_of_its_clients_changes_nothing(server: Served) -> Non
         "client": ("127.0.0.1", 5),
         "headers": [(name.lower().encode(), value.encode()) for name, value in forged.items()],
     }
-    assert whose(scope) == "127.0.0.1"
+    assert client_of(scope) == "127.0.0.1"
 
 
 def test_the_page_about_proxies_has_the_figures_that_hold(checkout: Path) -> None:
     page = (checkout / "docs/howto/run-behind-a-proxy.md").read_text()
     for figure in (
         f"{PER_PEER_MAX} connections",
-        f"{CROWD_MAX // 2} requests at a time",
+        f"{REQUESTS_MAX // 2} requests at a time",
         f"{BODIES_MAX // 2 // 1024**2} MiB of bodies",
         f"client_max_body_size {BODY_MAX // 1024**2}m",
-        f"after {PATIENCE_SECONDS:.0f} s",
+        f"after {TIMEOUT_SECONDS:.0f} s",
         f"{CREDENTIAL_MAX // 1024} KiB",
     ):
         assert figure in page
@@ -258,7 +258,7 @@ class _Slow:
 
 
 def test_slow_lists_keep_no_report_of_a_job_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "ADVICE_SECONDS", 0.05)
+    monkeypatch.setattr(job, "HELP_SECONDS", 0.05)
     store = SlowLists()
     with a_world(store) as world, ThreadPoolExecutor(2 * THREADS) as others:
         lists = [others.submit(world.ask, "GET", "/job", SUPERUSER) for _ in range(2 * THREADS)]

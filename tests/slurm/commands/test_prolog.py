@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from fairbank.core.errors import Malformed, Unreachable
-from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
+from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
+from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.slurm.parsers.starting_job import FORMAT, Starting, read_starting
 from fairbank.slurm.prolog import Call, call_of, hold, only_answer, refusal_of
 
@@ -109,7 +110,9 @@ def test_what_the_bank_is_asked() -> None:
 def refused(reason: str) -> ReportAnswer:
     figures = {"asked": 60, "available": 30, "shortfall": 30}
     nobody = dict.fromkeys(("allocation", "project", "resource", "owner", "run", "entry"))
-    why = msgspec.convert({"reason": reason, "remedies": ["-t 0:30"], **figures, **nobody}, Refused)
+    why = msgspec.convert(
+        {"reason": reason, "remedies": ["-t 0:30"], **figures, **nobody}, RefusalDetails
+    )
     return ReportAnswer(status=402, detail="there is too little left", refusal=why)
 
 
@@ -147,7 +150,7 @@ def test_a_run_that_is_settled_already_runs_unless_it_never_began(
     """Of what was released before it began nobody would pay: as in the agent, it waits to come
     again as another run.
     """
-    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
+    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, RunResolution)
     no = refused("RUN_RESOLVED")
     answer = msgspec.structs.replace(
         no,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairbank.core.errors import Malformed
-from fairbank.rest.bodies import answers
+from fairbank.rest.schemas.job import JobRow
 from fairbank.slurm.compare.bank_records import (
     BankRun,
     booked_allocation,
@@ -17,7 +17,7 @@ from fairbank.slurm.compare.bank_records import (
 )
 
 RUN = msgspec.to_builtins(
-    answers.JobRow(
+    JobRow(
         id=7, cluster="lab", job_id=41, submitted="2026-11-20T10:00:00Z", restart=0, project=3,
         account="chem", allocation=5,
         owner_uid=60_601, partition="cpu", state="held", status="executing", held=240, charged=0,

@@ -20,8 +20,8 @@ from fairbank.agent.reports.bank_status import BankStatus, retry_pause
 from fairbank.agent.reports.flow import ReportFlow
 from fairbank.agent.reports.results import cannot_connect, not_a_bank
 from fairbank.core.errors import Forbidden, Trouble
-from fairbank.rest.bodies.answers import Myself
 from fairbank.rest.client import Client
+from fairbank.rest.schemas.server import Myself
 
 _log = logging.getLogger(__name__)
 

@@ -11,8 +11,9 @@ from enum import Enum
 import msgspec
 
 from fairbank.core.errors import Trouble, Unreachable
-from fairbank.rest.bodies.answers import ReportAnswer, Resolution
 from fairbank.rest.client import Client
+from fairbank.rest.schemas.envelope import RunResolution
+from fairbank.rest.schemas.job import ReportAnswer
 
 
 class ResultKind(Enum):
@@ -98,7 +99,7 @@ def result_of(answer: ReportAnswer) -> ReportResult:
     )
 
 
-def _resolution_kind(resolution: Resolution) -> ResultKind:
+def _resolution_kind(resolution: RunResolution) -> ResultKind:
     if resolution.state == "released" and not resolution.elapsed:
         return ResultKind.NEVER_STARTED
     return ResultKind.LAPSED if resolution.state == "lapsed" else ResultKind.CLOSED

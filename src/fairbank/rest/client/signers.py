@@ -38,8 +38,8 @@ class MungeSigner(Signer):
     def authorization(
         self, method: str, target: str, body: bytes, acting_as: str | None, key: str | None
     ) -> str:
-        from fairbank.rest.sign_in.credentials import BoundRequest, sign  # noqa: PLC0415  only who signs with MUNGE pays for ctypes and hashlib
-        from fairbank.rest.sign_in.munge import LIBRARY, Munge  # noqa: PLC0415
+        from fairbank.rest.auth.credentials import BoundRequest, sign  # noqa: PLC0415  only who signs with MUNGE pays for ctypes and hashlib
+        from fairbank.rest.auth.munge import LIBRARY, Munge  # noqa: PLC0415
 
         munge = Munge(socket=self._socket, library=self._library or LIBRARY)
         try:

@@ -1,1 +1,1 @@
-"""The routes, one file a noun. A handler reads, asks the service, answers."""
+"""Routes, one module a noun. A handler reads the request, calls a service and answers."""

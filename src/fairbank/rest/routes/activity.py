@@ -1,4 +1,4 @@
-"""What HADM calls activity: entries that move units, credits, open pre-debits, debits by owner (its schemas 3 to 5)."""
+"""Movements of credit in HADM's terms (its schemas 3 to 5): activity, credits, predebits, debits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from fairbank.bank.entry import EFFECTS, OF_CREDIT
 from fairbank.bank.query import DebitPage, DebitQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.run import RunState
 from fairbank.core.errors import Malformed
-from fairbank.core.time import iso
-from fairbank.rest.asking import Asking
-from fairbank.rest.asking.lookup import runs_by_id
-from fairbank.rest.asking.params import (
+from fairbank.rest.parameters import (
     PERIOD,
     PROJECTS,
+    PROJECTS_OF_RUNS,
     RECENT,
-    RUN_FOR,
     Limit,
     OneId,
     OnePage,
@@ -28,19 +25,29 @@ from fairbank.rest.asking.params import (
     OneUid,
     Projects,
 )
-from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listing, PredebitRow
-from fairbank.rest.verbs import reads
-from fairbank.rest.views import by_id, cut, debit_row, listing, predebit_row
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.routing import read_route
+from fairbank.rest.schemas.activity import (
+    ActivityRow,
+    CreditRow,
+    DebitRow,
+    PredebitRow,
+    activity_row,
+    credit_row,
+    debit_row,
+    predebit_row,
+)
+from fairbank.rest.schemas.envelope import ListResponse, list_response, split_page
 
 AfterDebit = Annotated[
-    str | None, QueryParameter(max_length=40, description="`next` of the page before")
+    str | None, QueryParameter(max_length=40, description="`next` of the previous page")
 ]
 
 
-def entries(
-    request: Asking, projects: Projects, period: OnePeriod, allocation: OneId = None
+def entry_query(
+    request: ApiRequest, projects: Projects, period: OnePeriod, allocation: OneId = None
 ) -> EntryQuery:
-    """The entries that are asked for, of whatever kind, as far as the asker may see them."""
+    """Return the query for entries of all kinds that the user may see."""
     return EntryQuery(
         sight=request.asker.sight,
         book=allocation,
@@ -50,72 +57,55 @@ def entries(
     )
 
 
-Entries = NamedDependency[EntryQuery]
+ChosenEntries = NamedDependency[EntryQuery]
 _FILTERS = {
     "page": RECENT,
-    "projects": RUN_FOR,
+    "projects": PROJECTS_OF_RUNS,
     "period": PERIOD,
-    "chosen": Provide(entries, sync_to_thread=False),
+    "chosen": Provide(entry_query, sync_to_thread=False),
 }
 
 
-@reads("/activity", dependencies=_FILTERS)
-def list_activity(request: Asking, page: OnePage, chosen: Entries) -> Listing[ActivityRow]:
-    """Every entry that moves units.
+@read_route("/activity", dependencies=_FILTERS)
+def list_activity(
+    request: ApiRequest, page: OnePage, chosen: ChosenEntries
+) -> ListResponse[ActivityRow]:
+    """List entries that move credit.
 
-    Project, gid, gname and account name the project that a run was for, whoever paid, and of other entries the allocation's own.
-    Allocation is the one whose units were moved.
+    `project`, `gid`, `gname` and `account` select the project that a run was for, whoever paid;
+    for other entries, the project of the allocation. `allocation` selects the one whose credit
+    moved.
     """
-    found, following = cut(
-        page.limit,
-        request.services.allocations.activity(
-            replace(chosen, kinds=frozenset(EFFECTS)), page.and_one
-        ),
-        by_id,
+    query = replace(chosen, kinds=frozenset(EFFECTS))
+    entries, next_ = split_page(
+        page.limit, request.services.allocations.activity(query, page.and_one)
     )
-    runs = runs_by_id(request, (each.run for each in found))
-    rows = [
-        ActivityRow(
-            activity_id=each.id,
-            allocation_id=each.book,
-            amount=each.amount,
-            comments=each.comment,
-            at=iso(each.at),
-            kind=each.kind.value,
-            job_id=runs[each.run].run.job_id if each.run in runs else None,
-            owner_uid=each.owner,
-        )
-        for each in found
-    ]
-    return listing("activity", request.services.clock, rows, following)
+    runs = request.runs_by_id(entry.run for entry in entries)
+    rows = [activity_row(entry, runs.get(entry.run)) for entry in entries]
+    return list_response("activity", request.services.clock, rows, next_)
 
 
-@reads("/credit", dependencies=_FILTERS)
-def list_credits(request: Asking, page: OnePage, chosen: Entries) -> Listing[CreditRow]:
-    """Deposits and incoming transfers, and with a minus withdrawals and outgoing transfers."""
-    found, following = cut(
-        page.limit,
-        request.services.allocations.activity(
-            replace(chosen, kinds=frozenset(OF_CREDIT)), page.and_one
-        ),
-        by_id,
+@read_route("/credit", dependencies=_FILTERS)
+def list_credits(
+    request: ApiRequest, page: OnePage, chosen: ChosenEntries
+) -> ListResponse[CreditRow]:
+    """List deposits and incoming transfers, and as negative amounts withdrawals and outgoing
+    transfers.
+    """
+    query = replace(chosen, kinds=frozenset(OF_CREDIT))
+    entries, next_ = split_page(
+        page.limit, request.services.allocations.activity(query, page.and_one)
     )
-    rows = [
-        CreditRow(
-            activity_id=each.id,
-            allocation_id=each.book,
-            amount=OF_CREDIT[each.kind].sign * each.amount,
-            comments=each.comment,
-        )
-        for each in found
-    ]
-    return listing("credit", request.services.clock, rows, following)
+    rows = [credit_row(entry) for entry in entries]
+    return list_response("credit", request.services.clock, rows, next_)
 
 
-@reads("/predebit", dependencies=_FILTERS)
-def list_predebits(request: Asking, page: OnePage, chosen: Entries) -> Listing[PredebitRow]:
-    """Open holds; since and until are about the start of the run."""
-    runs = RunQuery(
+@read_route("/predebit", dependencies=_FILTERS)
+def list_predebits(
+    request: ApiRequest, page: OnePage, chosen: ChosenEntries
+) -> ListResponse[PredebitRow]:
+    """List open holds. `since` and `until` select by the start of the run."""
+    query = RunQuery(
         sight=chosen.sight,
         projects=chosen.projects,
         allocation=chosen.book,
@@ -123,50 +113,50 @@ def list_predebits(request: Asking, page: OnePage, chosen: Entries) -> Listing[P
         since=chosen.since,
         until=chosen.until,
     )
-    found, following = cut(page.limit, request.services.runs.find(runs, page.and_one), by_id)
-    numbers = [each.id for each in found]
-    opening = EntryQuery(
-        ids=frozenset(numbers)
-    )  # who may see a run may see the entry that opened it
-    comments = {
-        each.id: each.comment
-        for each in request.services.allocations.activity(opening, Page(len(numbers)))
-    }
-    rows = [predebit_row(each, comments.get(each.id)) for each in found]
-    return listing("predebit", request.services.clock, rows, following)
+    runs, next_ = split_page(page.limit, request.services.runs.find(query, page.and_one))
+    # A user who may see a run may see the entry that opened it.
+    opened_by = EntryQuery(ids=frozenset(run.id for run in runs))
+    entries = request.services.allocations.activity(opened_by, Page(len(runs)))
+    comments = {entry.id: entry.comment for entry in entries}
+    rows = [predebit_row(run, comments.get(run.id)) for run in runs]
+    return list_response("predebit", request.services.clock, rows, next_)
 
 
-@reads("/debit", dependencies={"projects": PROJECTS})
+@read_route("/debit", dependencies={"projects": PROJECTS})
 def list_debits(
-    request: Asking,
+    request: ApiRequest,
     projects: Projects,
     allocation: OneId = None,
     owner_uid: OneUid = None,
     limit: Limit = 100,
     after: AfterDebit = None,
-) -> Listing[DebitRow]:
-    """What each owner was charged in each allocation, one after the other."""
-    page = DebitPage(limit, _after(after))
+) -> ListResponse[DebitRow]:
+    """List the sum of charges of each owner in each allocation."""
+    page = DebitPage(limit, _parse_cursor(after))
     query = DebitQuery(
         sight=request.asker.sight, projects=projects, allocation=allocation, owner=owner_uid
     )
-    debits = request.services.allocations.debits(query, page.and_one)
-    found, following = cut(limit, debits, lambda each: f"{each.allocation}-{each.owner}")
-    return listing("debit", request.services.clock, [debit_row(each) for each in found], following)
+    debits, next_ = split_page(
+        limit,
+        request.services.allocations.debits(query, page.and_one),
+        lambda debit: f"{debit.allocation}-{debit.owner}",
+    )
+    rows = [debit_row(debit) for debit in debits]
+    return list_response("debit", request.services.clock, rows, next_)
 
 
-def _after(text: str | None) -> tuple[int, int] | None:
-    """The allocation and the owner that the page before ended with. Raises Malformed."""
+def _parse_cursor(text: str | None) -> tuple[int, int] | None:
+    """Return the allocation and the owner of the last row of the previous page."""
     if text is None:
         return None
-    found = re.fullmatch(r"(\d{1,16})-(\d{1,10})", text, re.ASCII)
-    if found is None:
+    cursor = re.fullmatch(r"(\d{1,16})-(\d{1,10})", text, re.ASCII)
+    if cursor is None:
         raise Malformed(
-            f"{text!r} is no place in this list",
+            f"{text!r} is not a cursor of this list",
             field="after",
-            remedy="send the `next` of the page before",
+            remedy="send the `next` of the previous page",
         )
-    return int(found[1]), int(found[2])
+    return int(cursor[1]), int(cursor[2])
 
 
 ROUTES = (list_activity, list_credits, list_predebits, list_debits)

@@ -1,4 +1,4 @@
-"""Allocations as they are: their sums, what is left, and who drew what."""
+"""Allocations and their balances: lists, one allocation, its users."""
 
 from __future__ import annotations
 
@@ -9,125 +9,141 @@ from litestar.params import QueryParameter
 
 from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.query import AllocationQuery, Page
-from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import (
-    CONCERNED,
+from fairbank.rest.parameters import (
+    ALLOCATIONS,
     PAGE,
     PROJECTS,
     AllocationFilters,
-    Concerned,
+    AllocationsChosen,
     Number,
     OnePage,
     Projects,
 )
-from fairbank.rest.bodies.answers import AllocationRow, BalanceRow, DrawnRow, Listing, Single
-from fairbank.rest.verbs import reads
-from fairbank.rest.views import allocation_row, balance_row, by_id, cut, listing, single
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.routing import read_route
+from fairbank.rest.schemas.alloc import (
+    AllocationRow,
+    BalanceRow,
+    DrawnRow,
+    allocation_row,
+    balance_row,
+    drawn_row,
+)
+from fairbank.rest.schemas.envelope import (
+    ItemResponse,
+    ListResponse,
+    item_response,
+    list_response,
+    split_page,
+)
 
 InState = Annotated[
     Literal["planned", "active", "frozen", "ended"] | None,
-    QueryParameter(name="state", description="by the clock, as shown"),
+    QueryParameter(name="state", description="state at the time of the request"),
 ]
 Every = Annotated[bool, QueryParameter(name="all")]
 
 
-class Asked(NamedTuple):
-    """Which allocations are asked for, by both lists."""
+class ChosenAllocations(NamedTuple):
+    """Filters of both lists."""
 
     projects: frozenset[int] | None
-    concerned: AllocationFilters
-    stands: Standing | None
+    allocations: AllocationFilters
+    state: Standing | None
 
     @property
-    def any_time(self) -> bool:
-        """Whether nothing is said of how they stand, or when."""
-        return self.stands is None and self.concerned.active_at is None
+    def at_any_time(self) -> bool:
+        """True if neither a state nor a time is selected."""
+        return self.state is None and self.allocations.active_at is None
 
 
-def asked(projects: Projects, concerned: Concerned, in_state: InState = None) -> Asked:
-    """As the query says."""
-    return Asked(projects, concerned, None if in_state is None else Standing(in_state))
+def chosen_allocations(
+    projects: Projects, allocations: AllocationsChosen, in_state: InState = None
+) -> ChosenAllocations:
+    """Combine the filters of the query."""
+    state = None if in_state is None else Standing(in_state)
+    return ChosenAllocations(projects, allocations, state)
 
 
 FILTERS = {
     "page": PAGE,
     "projects": PROJECTS,
-    "concerned": CONCERNED,
-    "chosen": Provide(asked, sync_to_thread=False),
+    "allocations": ALLOCATIONS,
+    "chosen": Provide(chosen_allocations, sync_to_thread=False),
 }
-Chosen = NamedDependency[Asked]
+Chosen = NamedDependency[ChosenAllocations]
 
 
-@reads("/alloc", dependencies=FILTERS)
-def list_allocations(request: Asking, page: OnePage, chosen: Chosen) -> Listing[AllocationRow]:
-    """The allocations that the asker may see: those of the asker's projects, and what their parents share with them."""
-    found, following = _find(request, page, chosen)
-    return listing(
-        "allocation", request.services.clock, [_row(request, each) for each in found], following
-    )
+@read_route("/alloc", dependencies=FILTERS)
+def list_allocations(
+    request: ApiRequest, page: OnePage, chosen: Chosen
+) -> ListResponse[AllocationRow]:
+    """List allocations of the user's projects, and those that parent projects share with them."""
+    allocations, next_ = _find(request, page, chosen)
+    rows = [_row(request, allocation) for allocation in allocations]
+    return list_response("allocation", request.services.clock, rows, next_)
 
 
-@reads("/balance", dependencies=FILTERS)
+@read_route("/balance", dependencies=FILTERS)
 def list_balances(
-    request: Asking, page: OnePage, chosen: Chosen, every: Every = False
-) -> Listing[BalanceRow]:
-    """What is left: of the allocations that are active now, or of all; what parents share with a project is among its own."""
-    found, following = _find(
-        request,
-        page,
-        chosen._replace(stands=Standing.ACTIVE) if chosen.any_time and not every else chosen,
-    )
-    now = request.services.clock.now()
+    request: ApiRequest, page: OnePage, chosen: Chosen, every: Every = False
+) -> ListResponse[BalanceRow]:
+    """List balances of the active allocations, or of all. Allocations that parent projects share
+    are included.
+    """
+    if chosen.at_any_time and not every:
+        chosen = chosen._replace(state=Standing.ACTIVE)
+    allocations, next_ = _find(request, page, chosen)
+    now, directory = request.services.clock.now(), request.services.directory
     rows = [
-        balance_row(each, request.services.directory.by_id(each.project), now) for each in found
+        balance_row(allocation, directory.by_id(allocation.project), now)
+        for allocation in allocations
     ]
-    return listing("balance", request.services.clock, rows, following)
+    return list_response("balance", request.services.clock, rows, next_)
 
 
-def _find(request: Asking, page: Page, chosen: Asked) -> tuple[list[Allocation], str | None]:
+def _find(
+    request: ApiRequest, page: Page, chosen: ChosenAllocations
+) -> tuple[list[Allocation], str | None]:
+    services, state = request.services, chosen.state
     query = AllocationQuery(
         sight=request.asker.sight,
         projects=chosen.projects,
-        **chosen.concerned._asdict(),
-        stands=None if chosen.stands is None else (chosen.stands, request.services.clock.now()),
-        lenders=request.services.allocations.parents_of(request.asker, chosen.projects),
+        **chosen.allocations._asdict(),
+        stands=None if state is None else (state, services.clock.now()),
+        lenders=services.allocations.parents_of(request.asker, chosen.projects),
     )
-    return cut(page.limit, request.services.allocations.find(query, page.and_one), by_id)
+    return split_page(page.limit, services.allocations.find(query, page.and_one))
 
 
-def _row(request: Asking, allocation: Allocation) -> AllocationRow:
-    return allocation_row(
-        allocation,
-        request.services.directory.by_id(allocation.project),
-        request.services.clock.now(),
-    )
+def _row(request: ApiRequest, allocation: Allocation) -> AllocationRow:
+    services = request.services
+    project = services.directory.by_id(allocation.project)
+    return allocation_row(allocation, project, services.clock.now())
 
 
-@reads("/alloc/{allocation:int}")
-def show_allocation(request: Asking, allocation: Number) -> Single[AllocationRow]:
-    """One allocation with its sums."""
-    return shown(request, allocation)
+@read_route("/alloc/{allocation:int}")
+def show_allocation(request: ApiRequest, allocation: Number) -> ItemResponse[AllocationRow]:
+    """Return one allocation with its balance."""
+    return allocation_response(request, allocation)
 
 
-@reads("/alloc/{allocation:int}/user", dependencies={"page": PAGE})
-def list_users(request: Asking, allocation: Number, page: OnePage) -> Listing[DrawnRow]:
-    """What each user drew from an allocation, and the caps, by uid."""
-    found, following = cut(
+@read_route("/alloc/{allocation:int}/user", dependencies={"page": PAGE})
+def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListResponse[DrawnRow]:
+    """List the use of an allocation by each user, and the users' caps, by uid."""
+    users, next_ = split_page(
         page.limit,
         request.services.allocations.users(request.asker, allocation, page.and_one),
-        lambda each: each.uid,
+        lambda user: user.uid,
     )
-    rows = [
-        DrawnRow(uid=each.uid, charged=each.sums.charged, held=each.sums.held, cap=each.sums.cap)
-        for each in found
-    ]
-    return listing("drawn", request.services.clock, rows, following)
+    rows = [drawn_row(user) for user in users]
+    return list_response("drawn", request.services.clock, rows, next_)
 
 
-def shown(request: Asking, allocation: int) -> Single[AllocationRow]:
-    """An allocation as it stands now. Raises Unknown."""
-    found = request.services.allocations.get_drawable(request.asker, allocation)
-    return single("allocation", request.services.clock, _row(request, found))
+def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:
+    """Return an allocation as it is now; raise Unknown if the user may not see it."""
+    allocation = request.services.allocations.get_drawable(request.asker, number)
+    return item_response("allocation", request.services.clock, _row(request, allocation))
 
 
 ROUTES = (list_allocations, list_balances, show_allocation, list_users)

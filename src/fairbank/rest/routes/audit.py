@@ -1,34 +1,34 @@
-"""How far the books are, to be written down elsewhere. Reading them all again is `fairbank audit verify`, on the server's host."""
+"""Last links of the journal's hash chains. `fairbank audit verify` checks the chains themselves."""
 
 from __future__ import annotations
 
 from fairbank.core.time import iso
-from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import PAGE, OnePage
-from fairbank.rest.bodies.answers import AuditAnswer, AuditCard, Head
-from fairbank.rest.verbs import reads
-from fairbank.rest.views import cut
+from fairbank.rest.parameters import PAGE, OnePage
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.routing import read_route
+from fairbank.rest.schemas.audit import AuditAnswer, AuditCard, ChainHead
+from fairbank.rest.schemas.envelope import split_page
 from fairbank.service.access.permissions import Action, check_allowed
 
 
-@reads("/audit", dependencies={"page": PAGE})
-def show_heads(request: Asking, page: OnePage) -> AuditAnswer:
-    """The last link of each book. Kept elsewhere, they betray even a journal that was rewritten from the start."""
+@read_route("/audit", dependencies={"page": PAGE})
+def show_heads(request: ApiRequest, page: OnePage) -> AuditAnswer:
+    """Return the last link of each journal. A copy stored elsewhere reveals a journal that was
+    rewritten from its start.
+    """
     check_allowed(request.asker, Action.AUDIT)
-    entries, office, found = request.services.audit.state(page.and_one)
-    heads, following = cut(page.limit, found, lambda each: each.book)
+    entries, office, standing = request.services.audit.state(page.and_one)
+    heads, next_ = split_page(page.limit, standing, lambda head: head.book)
     card = AuditCard(
         entries=entries,
         office_seq=office.seq,
         office_link=office.link.hex(),
-        heads=[Head(allocation=each.book, seq=each.seq, link=each.link.hex()) for each in heads],
+        heads=[
+            ChainHead(allocation=head.book, seq=head.seq, link=head.link.hex()) for head in heads
+        ],
     )
-    return AuditAnswer(
-        schema="fairbank.audit/1",
-        as_of=iso(request.services.clock.now()),
-        data=card,
-        next=following,
-    )
+    as_of = iso(request.services.clock.now())
+    return AuditAnswer(schema="fairbank.audit/1", as_of=as_of, data=card, next=next_)
 
 
 ROUTES = (show_heads,)

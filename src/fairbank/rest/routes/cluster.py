@@ -1,44 +1,24 @@
-"""The machines that the settings know, and what their partitions cost."""
+"""Clusters of the settings, with the prices of their partitions."""
 
 from __future__ import annotations
 
-from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.final_state import FinalState
-from fairbank.rest.asking import Asking
-from fairbank.rest.bodies.answers import ClusterRow, Listing, PartitionRow
-from fairbank.rest.verbs import reads
-from fairbank.rest.views import listing
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.routing import read_route
+from fairbank.rest.schemas.cluster import ClusterRow, cluster_row
+from fairbank.rest.schemas.envelope import ListResponse, list_response
 
 
-@reads("/cluster", sync_to_thread=False)
-def list_clusters(request: Asking) -> Listing[ClusterRow]:
-    """The clusters with their partitions, weights, QOS factors and what costs nothing, for whoever signed in: prices are no secret."""
-    found, free = request.services.clusters, request.services.free_states
-    return listing(
-        "cluster", request.services.clock, [_cluster(found[name], free) for name in sorted(found)]
-    )
-
-
-def _cluster(cluster: Cluster, free_states: tuple[FinalState, ...]) -> ClusterRow:
-    partitions = [_partition(cluster.partitions[name]) for name in sorted(cluster.partitions)]
-    factors = {name: str(factor) for name, factor in sorted(cluster.qos_factors.items())}
-    return ClusterRow(
-        name=cluster.name, partitions=partitions, qos_factors=factors, free_states=list(free_states)
-    )
-
-
-def _partition(partition: Partition) -> PartitionRow:
-    weights = (
-        None
-        if partition.weights is None
-        else {name: str(weight) for name, weight in sorted(partition.weights.items())}
-    )
-    return PartitionRow(
-        name=partition.name,
-        resource=partition.resource,
-        weights=weights,
-        adding=partition.billing_rule.value,
-    )
+@read_route("/cluster", sync_to_thread=False)
+def list_clusters(request: ApiRequest) -> ListResponse[ClusterRow]:
+    """List the clusters with their partitions, weights, QOS factors and free states, for every
+    authenticated user.
+    """
+    services = request.services
+    rows = [
+        cluster_row(cluster, services.free_states)
+        for _, cluster in sorted(services.clusters.items())
+    ]
+    return list_response("cluster", services.clock, rows)
 
 
 ROUTES = (list_clusters,)

@@ -1,4 +1,4 @@
-"""The OpenAPI document and a page to browse it, all from our own files."""
+"""The OpenAPI document and a page to browse it, served from files of the package."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from litestar import Response
 from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
-from fairbank.rest.asking import Asking
-from fairbank.rest.verbs import READING, opens
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.routing import READING, open_route
 
 _CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _FILES = {
     "swagger-ui-bundle.js": ("static/swagger-ui/swagger-ui-bundle.js", "text/javascript"),
@@ -24,27 +24,26 @@ _FILES = {
 }
 
 
-@opens("/openapi.json", sync_to_thread=False)
-def show_document(request: Asking) -> Response[Any]:
-    """This document."""
+@open_route("/openapi.json", sync_to_thread=False)
+def show_document(request: ApiRequest) -> Response[Any]:
+    """Return this document."""
     return Response(request.app.state.document, media_type="application/json")
 
 
-@opens("/docs", media_type="text/html")
+@open_route("/docs", media_type="text/html")
 def show_docs() -> Response[str]:
-    """A page to browse this document and to try it out."""
+    """Return a page to browse this document and to try requests."""
     return Response(_read("static/index.html").decode(), headers={"content-security-policy": _CSP})
 
 
-@opens("/docs/{file:str}", media_type="text/javascript", responses={404: READING[404]})
+@open_route("/docs/{file:str}", media_type="text/javascript", responses={404: READING[404]})
 def show_asset(file: FromPath[str]) -> Response[bytes]:
-    """What that page is made of."""
-    found = _FILES.get(file)
-    if found is None:
+    """Return a script or a style sheet of that page."""
+    if file not in _FILES:
         raise NotFoundException
-    return Response(
-        _read(found[0]), media_type=found[1], headers={"cache-control": "public, max-age=86400"}
-    )
+    path, media_type = _FILES[file]
+    headers = {"cache-control": "public, max-age=86400"}
+    return Response(_read(path), media_type=media_type, headers=headers)
 
 
 @cache

@@ -1,53 +1,63 @@
-"""Refused jobs, with the figures and what would have helped."""
+"""Jobs that the bank refused, with the amounts and remedies."""
 
 from __future__ import annotations
 
 from fairbank.bank.query import RefusalQuery
 from fairbank.bank.refusal import NOTHING_KNOWN, Refusal
-from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import JOBS, JobsAsked, Number, OneId, OneName, OnePage, OneUid
-from fairbank.rest.bodies.answers import FailureRow, Listing, Single
-from fairbank.rest.verbs import reads
-from fairbank.rest.views import cut, failure_row, listing, single
+from fairbank.rest.parameters import JOBS, JobsChosen, Number, OneId, OneName, OnePage, OneUid
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.routing import read_route
+from fairbank.rest.schemas.envelope import (
+    ItemResponse,
+    ListResponse,
+    item_response,
+    list_response,
+    split_page,
+)
+from fairbank.rest.schemas.failure import FailureRow, failure_row
 
 
-@reads("/failure", dependencies=JOBS)
+@read_route("/failure", dependencies=JOBS)
 def list_failures(
-    request: Asking,
+    request: ApiRequest,
     page: OnePage,
-    chosen: JobsAsked,
+    chosen: JobsChosen,
     project: OneId = None,
     gid: OneUid = None,
     gname: OneName = None,
     account: OneName = None,
-) -> Listing[FailureRow]:
-    """The refusals that the asker may see: the own ones, and those of jobs that asked for the credit of the own projects.
+) -> ListResponse[FailureRow]:
+    """List refused jobs of the user, and those that requested credit of the user's projects.
 
-    Project and resource are what the job asked for, an account by itself also one that no project had; category and active-at are
-    about the allocation that it met.
+    `project` and `resource` select what the job requested. An `account` alone also selects jobs
+    that named an account without a project. `category` and `active-at` select by the allocation
+    that the job would have used.
     """
-    alone = account if (project, gid, gname) == (None, None, None) else None
-    refused = request.services.runs.refusals(
-        RefusalQuery(**chosen._asdict(), account=alone), page.and_one
+    named_alone = account if (project, gid, gname) == (None, None, None) else None
+    query = RefusalQuery(**chosen._asdict(), account=named_alone)
+    refusals, next_ = split_page(
+        page.limit, request.services.runs.refusals(query, page.and_one), lambda row: row[0].id
     )
-    found, following = cut(page.limit, refused, lambda each: each[0].id)
-    rows = [failure_row(entry, no, _account(request, no)) for entry, no in found]
-    return listing("failure", request.services.clock, rows, following)
+    rows = [failure_row(entry, refusal, _account(request, refusal)) for entry, refusal in refusals]
+    return list_response("failure", request.services.clock, rows, next_)
 
 
-@reads("/failure/{failure:int}")
-def show_failure(request: Asking, failure: Number) -> Single[FailureRow]:
-    """One refusal. Its owner, and staff, are also told which other projects of the owner could pay."""
-    entry, no = request.services.runs.refusal(request.asker, failure)
-    told = request.asker.sight.everything or no.owner == request.asker.uid
-    known = request.services.runs.remedies_for(no) if told else NOTHING_KNOWN
-    return single(
-        "failure", request.services.clock, failure_row(entry, no, _account(request, no), known)
-    )
+@read_route("/failure/{failure:int}")
+def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRow]:
+    """Return one refusal. For its owner and for staff, it also names other projects of the owner
+    that could pay.
+    """
+    entry, refusal = request.services.runs.refusal(request.asker, failure)
+    may_know = request.asker.sight.everything or refusal.owner == request.asker.uid
+    known = request.services.runs.remedies_for(refusal) if may_know else NOTHING_KNOWN
+    row = failure_row(entry, refusal, _account(request, refusal), known)
+    return item_response("failure", request.services.clock, row)
 
 
-def _account(request: Asking, no: Refusal) -> str | None:
-    return request.services.directory.by_id(no.project).account if no.project else no.account
+def _account(request: ApiRequest, refusal: Refusal) -> str | None:
+    if not refusal.project:
+        return refusal.account
+    return request.services.directory.by_id(refusal.project).account
 
 
 ROUTES = (list_failures, show_failure)

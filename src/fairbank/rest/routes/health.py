@@ -1,4 +1,4 @@
-"""Whether the server lives, whom it takes you for, and what it counts of itself."""
+"""State of the server, the authenticated user, and the metrics."""
 
 from __future__ import annotations
 
@@ -7,37 +7,24 @@ import pwd
 from litestar import Response
 
 from fairbank.core.errors import Forbidden
-from fairbank.rest.asking import Asking
-from fairbank.rest.bodies.answers import Health, Myself, RoleIn, Single
 from fairbank.rest.metrics import CONTENT_TYPE
-from fairbank.rest.verbs import opens, reads
-from fairbank.rest.views import single
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.routing import open_route, read_route
+from fairbank.rest.schemas.envelope import ItemResponse, item_response
+from fairbank.rest.schemas.server import Health, Myself, myself
 
 
-@opens("/health", sync_to_thread=False)
+@open_route("/health", sync_to_thread=False)
 def show_health() -> Health:
-    """The server answers. Says nothing of what it keeps."""
+    """Confirm that the server answers. The response contains no data of the bank."""
     return Health()
 
 
-@reads("/whoami", opt={"scope": "none"})
-def show_myself(request: Asking) -> Single[Myself]:
-    """Who signed in, and with which rights."""
+@read_route("/whoami", opt={"scope": "none"})
+def show_myself(request: ApiRequest) -> ItemResponse[Myself]:
+    """Return the authenticated user and the user's permissions."""
     asker = request.asker
-    told = Myself(
-        actor=asker.actor,
-        uid=asker.uid,
-        user=_user_name(asker.uid),
-        superuser=asker.superuser,
-        admin=asker.admin,
-        roles=[
-            RoleIn(project=project, role=role.value)
-            for project, role in sorted(asker.roles.items())
-        ],
-        clusters=sorted(asker.clusters),
-        scopes=sorted(asker.scopes),
-    )
-    return single("whoami", request.services.clock, told)
+    return item_response("whoami", request.services.clock, myself(asker, _user_name(asker.uid)))
 
 
 def _user_name(uid: int) -> str | None:
@@ -47,14 +34,15 @@ def _user_name(uid: int) -> str | None:
         return None
 
 
-@reads("/metrics", media_type="text/plain")
-def show_metrics(request: Asking) -> Response[str]:
-    """Counts and times for Prometheus, for staff."""
+@read_route("/metrics", media_type="text/plain")
+def show_metrics(request: ApiRequest) -> Response[str]:
+    """Return the metrics in the format of Prometheus, for staff."""
     if not request.asker.sight.everything:
         raise Forbidden(
-            "the server's figures are for staff", remedy="ask a superuser for a token of an admin"
+            "the server's metrics are for staff", remedy="ask a superuser for a token of an admin"
         )
-    return Response(request.house.metrics.page().decode(), headers={"content-type": CONTENT_TYPE})
+    page = request.context.metrics.page().decode()
+    return Response(page, headers={"content-type": CONTENT_TYPE})
 
 
 ROUTES = (show_health, show_myself, show_metrics)

@@ -1,4 +1,4 @@
-"""Runs: what clusters report of them, one at a time or a thousand, and what the books have of them."""
+"""Runs of jobs: reports of clusters, one or a thousand in a request, and lists of runs."""
 
 from __future__ import annotations
 
@@ -20,82 +20,85 @@ from fairbank.cluster.run_report import RunReport
 from fairbank.core import ids
 from fairbank.core.errors import Malformed, Trouble
 from fairbank.core.units import SuMinutes
-from fairbank.rest.answering import Reply, new, reply, response
-from fairbank.rest.asking import JUDGED, Asking, Judged
-from fairbank.rest.asking.params import JOBS, JobsAsked, Key, Number, OneName, OnePage, checked_key
-from fairbank.rest.asking.reading import read_json
-from fairbank.rest.asking.reports import report_of
-from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
-from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
-from fairbank.rest.concerning import fields_of_body
-from fairbank.rest.problems import SaidNo, problem_of_refusal
+from fairbank.rest.field_hints import fields_of_body
+from fairbank.rest.json_body import read_json
+from fairbank.rest.parameters import JOBS, JobsChosen, Key, Number, OneName, OnePage, checked_key
+from fairbank.rest.problems import RefusalError, problem_of_refusal
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.responses import created_response
+from fairbank.rest.routing import GRANTED_BEFORE, read_route, write_route
+from fairbank.rest.schemas.envelope import (
+    Granted,
+    ItemResponse,
+    ListResponse,
+    granted,
+    item_response,
+    list_response,
+    split_page,
+)
+from fairbank.rest.schemas.job import JobRow, ReportAnswer, job_row
+from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
+from fairbank.rest.schemas.requests import NewRefund
 from fairbank.rest.statuses import status_of
-from fairbank.rest.verbs import AGAIN, reads, writes
-from fairbank.rest.views import by_id, cut, granted, job_row, listing, single
 
 InOutcome = Annotated[
     Literal["completed", "failed"] | None,
-    QueryParameter(name="outcome", description="failed: those that ended otherwise than COMPLETED"),
+    QueryParameter(
+        name="outcome", description="failed: runs that ended in another state than COMPLETED"
+    ),
 ]
 InState = Annotated[
     Literal["held", "charged", "released", "lapsed"] | None, QueryParameter(name="state")
 ]
 
-ADVICE_SECONDS = 2.0
+HELP_SECONDS = 2.0
 
 T = TypeVar("T")
 
-# --- reports ---
+# Reports.
 
 
-async def answer_report(request: Asking, data: AnyReport) -> Reply:
-    """What `report_run` answers. Raises SaidNo, Trouble."""
-    _demand_no_key(request, 'send it in the body, as "key"')
-    outcome = await _judged(request, data)
+@write_route(post, "/job", opt={"scope": "report"}, responses=GRANTED_BEFORE, sync_to_thread=None)
+async def report_run(
+    request: ApiRequest, data: JSONBody[AnyReport]
+) -> Response[ItemResponse[Granted]]:
+    """Report that a run is about to start, that its time limit changed, or that it ended.
+
+    An idempotency key is part of the report, as `key`; the header `Idempotency-Key` is refused.
+    `elapsed` is billed. It may exceed end - start by up to 3600 s, because clocks can be corrected
+    during a run.
+    """
+    _refuse_key_header(request, 'send it in the body, as "key"')
+    outcome = await _apply(request, run_report(data))
     if isinstance(outcome, Refusal):
-        raise SaidNo(outcome, await _help(request, outcome))
-    return reply(outcome, request.services.clock)
+        raise RefusalError(outcome, await _help(request, outcome))
+    return created_response(outcome, request.services.clock)
 
 
-@writes(
-    post,
-    "/job",
-    opt={"scope": "report", "lane": answer_report},
-    responses=AGAIN,
-    sync_to_thread=None,
-)
-async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Single[Granted]]:
-    """A run is about to start, its time limit changed, or it ended.
+@write_route(post, "/job/bulk", opt={"scope": "report"}, status_code=200, sync_to_thread=None)
+async def report_runs(
+    request: ApiRequest, data: JSONBody[ReportBatch]
+) -> ListResponse[ReportAnswer]:
+    """Apply many reports in order in one transaction; return a result for each, in order.
 
-    An idempotency key goes into the report, as `key`; an `Idempotency-Key` header is refused.
-    `elapsed` is what is billed. Clocks may be set right while a run lasts, so it may be up to 3600 s more than end - start, not beyond.
+    `GET /failure/{failure}` names other projects of the owner that could pay for a refused job.
     """
-    return response(await answer_report(request, data))
-
-
-@writes(
-    post, "/job/bulk", opt={"scope": "report", "lane": True}, status_code=200, sync_to_thread=None
-)
-async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[ReportAnswer]:
-    """Many reports, judged in order in one transaction; an answer for each, in their order.
-
-    Which other projects of its owner could pay for a refused job is told by `GET /failure/{failure}`.
-    """
-    _demand_no_key(request, 'send one with each report, as "key"')
-    prepared = await request.workers.reports.run(_prepare, request, data)
-    outcomes = iter(
-        await request.teller.ask([each for each in prepared if isinstance(each, Asked)])
-    )
-    came = [next(outcomes) if isinstance(each, Asked) else each for each in prepared]
-    known = iter(await _helps(request, [each for each in came if isinstance(each, Refusal)]))
+    _refuse_key_header(request, 'send one with each report, as "key"')
+    prepared = await request.thread_pools.reports.run(_prepare, request, data)
+    requests = [item for item in prepared if isinstance(item, Asked)]
+    outcomes = iter(await request.write_queue.apply(requests))
+    results = [next(outcomes) if isinstance(item, Asked) else item for item in prepared]
+    refusals = [result for result in results if isinstance(result, Refusal)]
+    known = iter(await _help_for_batch(request, refusals))
     rows = [
-        _answer(each, next(known) if isinstance(each, Refusal) else NOTHING_KNOWN) for each in came
+        _report_answer(result, next(known) if isinstance(result, Refusal) else NOTHING_KNOWN)
+        for result in results
     ]
-    return listing("report", request.services.clock, rows)
+    return list_response("report", request.services.clock, rows)
 
 
-def _demand_no_key(request: Asking, remedy: str) -> None:
-    """A report has its key within. One in the head would protect nothing, and who sends it would rely on it. Raises Malformed."""
+def _refuse_key_header(request: ApiRequest, remedy: str) -> None:
+    """Refuse the header Idempotency-Key: it would be ignored, and the client would rely on it."""
     if any(name == b"idempotency-key" for name, _ in request.scope["headers"]):
         raise Malformed(
             "a report of a run takes no Idempotency-Key header: its key is a part of it",
@@ -104,74 +107,67 @@ def _demand_no_key(request: Asking, remedy: str) -> None:
         )
 
 
-async def _judged(request: Asking, data: AnyReport) -> Outcome:
-    """What the counter says of a report, which the express may have handed in."""
-    handed_in: Judged | None = request.scope.get(JUDGED)  # type: ignore[assignment]
-    if handed_in is not None:
-        return (await handed_in.waiting)[0]
-    prepared = (await _prepared(request, [report_of(data)]))[0]
+async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
+    """Apply one report. No thread is needed if all that it names is in the cache, as usually."""
+    service = request.services.reports
+    if service.can_prepare_now([report]):
+        prepared = service.requests(request.asker, [report])[0]
+    else:
+        prepare = request.thread_pools.reports.run
+        prepared = (await prepare(service.prepare, request.asker, [report]))[0]
     if isinstance(prepared, Trouble):
         raise prepared
-    return (await request.teller.ask([prepared]))[0]
+    return (await request.write_queue.apply([prepared]))[0]
 
 
-async def _prepared(request: Asking, reports: list[RunReport]) -> list[Asked | Trouble]:
-    """At once when no look at the books is needed, which is nearly always; else in a worker thread."""
-    service = request.services.reports
-    if service.can_prepare_now(reports):
-        return service.requests(request.asker, reports)
-    return await request.workers.reports.run(service.prepare, request.asker, reports)
+async def _help(request: ApiRequest, refusal: Refusal) -> Help:
+    """Return what may help, such as other projects that could pay."""
+    return await _in_time(lambda: request.services.runs.remedies_for(refusal), NOTHING_KNOWN)
 
 
-async def _help(request: Asking, no: Refusal) -> Help:
-    """What may help, such as who else could pay."""
-    return await _in_time(lambda: request.services.runs.remedies_for(no), NOTHING_KNOWN)
-
-
-async def _helps(request: Asking, refused: list[Refusal]) -> list[Help]:
-    """The same for a batch, but only what its jobs missed, which is one look for all: who else could pay is another for each."""
-    nothing = [NOTHING_KNOWN] * len(refused)
-    if not any(no.reason is Reason.NO_ALLOCATION for no in refused):
+async def _help_for_batch(request: ApiRequest, refusals: list[Refusal]) -> list[Help]:
+    """Return the nearest allocations, which need one query for all. Other projects that could pay
+    need one for each, and are left out.
+    """
+    nothing = [NOTHING_KNOWN] * len(refusals)
+    if not any(refusal.reason is Reason.NO_ALLOCATION for refusal in refusals):
         return nothing
-    return await _in_time(lambda: request.services.runs.nearest_allocations(refused), nothing)
+    return await _in_time(lambda: request.services.runs.nearest_allocations(refusals), nothing)
 
 
-async def _in_time(look: Callable[[], T], otherwise: T) -> T:
-    """What a look finds, unless it takes too long or finds no books to look into: a no is not to wait for books or LDAP."""
+async def _in_time(look_up: Callable[[], T], default: T) -> T:
+    """Return a result, or the default if it takes too long: a refusal must not wait for it."""
     try:
-        async with asyncio.timeout(ADVICE_SECONDS):
-            return await sync_to_thread(look)
+        async with asyncio.timeout(HELP_SECONDS):
+            return await sync_to_thread(look_up)
     except (TimeoutError, Trouble):
-        return otherwise
+        return default
 
 
-def _read(raw: msgspec.Raw) -> RunReport | Trouble:
+def _prepare(request: ApiRequest, data: ReportBatch) -> list[Asked | Trouble]:
+    """Convert reports to requests, and invalid ones to their errors, in order."""
+    parsed = [_parse(raw) for raw in data.reports]
+    valid = [report for report in parsed if not isinstance(report, Trouble)]
+    requests = iter(request.services.reports.prepare(request.asker, valid))
+    return [item if isinstance(item, Trouble) else next(requests) for item in parsed]
+
+
+def _parse(raw: msgspec.Raw) -> RunReport | Trouble:
     try:
-        return report_of(read_json(raw, AnyReport))
+        return run_report(read_json(raw, AnyReport))
     except Trouble as trouble:
         return trouble
 
 
-def _prepare(request: Asking, data: Reports) -> list[Asked | Trouble]:
-    """The reports that can be read as wishes; the others as what is wrong with them."""
-    read = [_read(each) for each in data.reports]
-    wishes = iter(
-        request.services.reports.prepare(
-            request.asker, [each for each in read if not isinstance(each, Trouble)]
-        )
-    )
-    return [each if isinstance(each, Trouble) else next(wishes) for each in read]
+_REPORT_FIELDS = fields_of_body(AnyReport)
 
 
-_TOLD = fields_of_body(AnyReport)
-
-
-def _answer(came: Outcome | Trouble, known: Help) -> ReportAnswer:
-    match came:
+def _report_answer(result: Outcome | Trouble, known: Help) -> ReportAnswer:
+    match result:
         case Done():
-            return ReportAnswer(status=200 if came.again else 201, granted=granted(came))
+            return ReportAnswer(status=200 if result.again else 201, granted=granted(result))
         case Refusal():
-            problem = problem_of_refusal(came, known, there=_TOLD)
+            problem = problem_of_refusal(result, known, fields=_REPORT_FIELDS)
             return ReportAnswer(
                 status=problem.status,
                 detail=problem.detail,
@@ -181,65 +177,66 @@ def _answer(came: Outcome | Trouble, known: Help) -> ReportAnswer:
             )
         case Trouble():
             return ReportAnswer(
-                status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy
+                status=status_of(result),
+                detail=result.message,
+                field=result.field,
+                remedy=result.remedy,
             )
 
 
-# --- reading ---
+# Lists.
 
 
-@reads("/job", dependencies=JOBS)
+@read_route("/job", dependencies=JOBS)
 def list_jobs(
-    request: Asking,
+    request: ApiRequest,
     page: OnePage,
-    chosen: JobsAsked,
+    chosen: JobsChosen,
     in_state: InState = None,
     outcome: InOutcome = None,
     partition: OneName = None,
-) -> Listing[JobRow]:
-    """The runs that the asker may see: the own ones, those that ran for the own projects, and those that allocations of these carry.
+) -> ListResponse[JobRow]:
+    """List runs of the user, of the user's projects, and those that allocations of these pay for.
 
-    Project, gid, gname and account name the project that they ran for, whoever paid: a child's jobs are not among its parent's.
-    Allocation is the one that carries them, of the project or of a parent that shares it; resource, category and active-at are about
-    it. Since and until are about their start.
+    `project`, `gid`, `gname` and `account` select the project that a run was for, whoever paid:
+    runs of a child project are not among those of its parent. `allocation` selects the one that
+    pays, of the project or of a parent that shares it; `resource`, `category` and `active-at`
+    select by that allocation. `since` and `until` select by the start of the run.
     """
-    state = None if in_state is None else RunState(in_state)
     query = RunQuery(
         **chosen._asdict(),
-        state=state,
+        state=None if in_state is None else RunState(in_state),
         failed=None if outcome is None else outcome == "failed",
         partition=partition,
     )
-    found, following = cut(page.limit, request.services.runs.find(query, page.and_one), by_id)
-    return listing(
-        "job", request.services.clock, [_row(request, each) for each in found], following
-    )
+    runs, next_ = split_page(page.limit, request.services.runs.find(query, page.and_one))
+    rows = [_row(request, run) for run in runs]
+    return list_response("job", request.services.clock, rows, next_)
 
 
-@reads("/job/{job:int}")
-def show_job(request: Asking, job: Number) -> Single[JobRow]:
-    """One run. The number is the bank's; a scheduler's job id may stand for several runs."""
-    return single(
-        "job", request.services.clock, _row(request, request.services.runs.get(request.asker, job))
-    )
+@read_route("/job/{job:int}")
+def show_job(request: ApiRequest, job: Number) -> ItemResponse[JobRow]:
+    """Return one run. `job` is the bank's number: a job id of Slurm may have several runs."""
+    run = request.services.runs.get(request.asker, job)
+    return item_response("job", request.services.clock, _row(request, run))
 
 
-def _row(request: Asking, record: RunRecord) -> JobRow:
-    return job_row(record, request.services.directory.by_id(record.project).account)
+def _row(request: ApiRequest, run: RunRecord) -> JobRow:
+    return job_row(run, request.services.directory.by_id(run.project).account)
 
 
-@writes(post, "/job/{job:int}/refund", responses=AGAIN)
+@write_route(post, "/job/{job:int}/refund", responses=GRANTED_BEFORE)
 def refund_job(
-    request: Asking, job: Number, data: JSONBody[NewRefund], key: Key = None
-) -> Response[Single[Granted]]:
-    """Give back part or all of what a run was charged. Sent again without an Idempotency-Key, it is one refund more."""
+    request: ApiRequest, job: Number, data: JSONBody[NewRefund], key: Key = None
+) -> Response[ItemResponse[Granted]]:
+    """Refund a part or all of the charge of a run. Without an Idempotency-Key, a repeated request
+    is another refund.
+    """
     amount = None if data.amount is None else SuMinutes(data.amount)
-    return new(
-        request.services.runs.refund(
-            request.asker, job, amount, ids.reason(data.comment), checked_key(key)
-        ),
-        request.services.clock,
+    outcome = request.services.runs.refund(
+        request.asker, job, amount, ids.reason(data.comment), checked_key(key)
     )
+    return created_response(outcome, request.services.clock)
 
 
 ROUTES = (report_run, report_runs, list_jobs, show_job, refund_job)

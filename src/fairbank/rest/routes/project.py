@@ -13,9 +13,7 @@ from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
-from fairbank.rest.answering import answer, done_of
-from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import (
+from fairbank.rest.parameters import (
     PAGE,
     Key,
     Number,
@@ -25,62 +23,75 @@ from fairbank.rest.asking.params import (
     UidNumber,
     checked_key,
 )
-from fairbank.rest.bodies.answers import (
-    EnteredProject,
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.responses import done_of, granted_response
+from fairbank.rest.routing import existing, read_route, write_route
+from fairbank.rest.schemas.envelope import (
     Granted,
-    Listing,
+    ItemResponse,
+    ListResponse,
+    item_response,
+    list_response,
+    split_page,
+)
+from fairbank.rest.schemas.project import (
+    EnteredProject,
     MemberRow,
     ProjectCard,
     ProjectRow,
-    Single,
+    member_row,
+    project_card,
+    project_row,
 )
-from fairbank.rest.bodies.requests import NewNames, NewProject, NewRole
-from fairbank.rest.verbs import again, reads, writes
-from fairbank.rest.views import by_id, cut, listing, member_row, project_card, project_row, single
+from fairbank.rest.schemas.requests import NewNames, NewProject, NewRole
 
 Removed = Annotated[
-    Literal["no", "yes", "any"],
-    QueryParameter(description="whether those that were removed are listed"),
+    Literal["no", "yes", "any"], QueryParameter(description="select by removed or not")
 ]
 
 
-@reads("/project", dependencies={"page": PAGE})
+@read_route("/project", dependencies={"page": PAGE})
 def list_projects(
-    request: Asking,
+    request: ApiRequest,
     page: OnePage,
     gid: OneUid = None,
     gname: OneName = None,
     account: OneName = None,
     removed: Removed = "no",
-) -> Listing[ProjectRow]:
-    """The projects that the asker may see. Those that were removed are for staff only."""
-    there = {"no": False, "yes": True}.get(removed)
+) -> ListResponse[ProjectRow]:
+    """List the projects that the user may see. Removed projects are listed for staff only."""
     query = ProjectQuery(
-        sight=request.asker.sight, gid=gid, gname=gname, account=account, removed=there
+        sight=request.asker.sight,
+        gid=gid,
+        gname=gname,
+        account=account,
+        removed={"no": False, "yes": True}.get(removed),
     )
-    found, following = cut(page.limit, request.services.projects.find(query, page.and_one), by_id)
-    return listing(
-        "project", request.services.clock, [project_row(each) for each in found], following
+    projects, next_ = split_page(page.limit, request.services.projects.find(query, page.and_one))
+    rows = [project_row(project) for project in projects]
+    return list_response("project", request.services.clock, rows, next_)
+
+
+@read_route("/project/{project:int}")
+def show_project(request: ApiRequest, project: Number) -> ItemResponse[ProjectCard]:
+    """Return one project with its first 1,000 members."""
+    service = request.services.projects
+    card = project_card(
+        service.get(request.asker, project), service.members(request.asker, project, Page(PAGE_MAX))
     )
+    return item_response("project", request.services.clock, card)
 
 
-@reads("/project/{project:int}")
-def show_project(request: Asking, project: Number) -> Single[ProjectCard]:
-    """One project with its members, the first 1,000 of them."""
-    found = request.services.projects.get(request.asker, project)
-    members = request.services.projects.members(request.asker, project, Page(PAGE_MAX))
-    return single("project", request.services.clock, project_card(found, members))
-
-
-@writes(post, "/project", responses=again(Single[EnteredProject]))
+@write_route(post, "/project", responses=existing(ItemResponse[EnteredProject]))
 def enter_project(
-    request: Asking, data: JSONBody[NewProject], key: Key = None
-) -> Response[Single[EnteredProject]]:
-    """Enter a Unix group that is to have credit."""
+    request: ApiRequest, data: JSONBody[NewProject], key: Key = None
+) -> Response[ItemResponse[EnteredProject]]:
+    """Create a project for a Unix group."""
+    account = data.gname if data.account is None else data.account
     wish = CreateProject(
         gname=ids.name(data.gname, field="gname"),
         gid=data.gid,
-        account=ids.name(data.account if data.account is not None else data.gname, field="account"),
+        account=ids.name(account, field="account"),
         parent=data.parent,
         key=checked_key(key),
     )
@@ -88,18 +99,24 @@ def enter_project(
     row = project_row(request.services.directory.by_id(done.project or 0))
     entered = EnteredProject(**structs.asdict(row), entry=done.entry or None)
     return Response(
-        single("project", request.services.clock, entered), status_code=200 if done.again else 201
+        item_response("project", request.services.clock, entered),
+        status_code=200 if done.again else 201,
     )
 
 
-@writes(patch, "/project/{project:int}")
+@write_route(patch, "/project/{project:int}")
 def amend_project(
-    request: Asking, project: Number, data: JSONBody[NewNames], key: Key = None
-) -> Single[Granted]:
-    """Change a project's names or its parent, or bring it back. Its number stays, and by it its books.
+    request: ApiRequest, project: Number, data: JSONBody[NewNames], key: Key = None
+) -> ItemResponse[Granted]:
+    """Change the names or the parent of a project, or restore a removed one.
 
-    Its gid and account change only while it never had an allocation or a run.
+    Its number and journal stay. Its gid and account can change only until its first allocation or
+    run.
     """
+    if structs.replace(data, comment=None) == NewNames():
+        raise Malformed(
+            "the request changes nothing", remedy="send gname, gid, account, parent or restore"
+        )
     wish = AmendProject(
         project=project,
         gname=None if data.gname is None else ids.name(data.gname, field="gname"),
@@ -110,67 +127,55 @@ def amend_project(
         key=checked_key(key),
         comment=None if data.comment is None else ids.comment(data.comment),
     )
-    if (wish.gname, wish.gid, wish.account, wish.parent, wish.restore) == (
-        None,
-        None,
-        None,
-        None,
-        False,
-    ):
-        raise Malformed(
-            "nothing is to change", remedy="send gname, gid, account, parent or restore"
-        )
-    return answer(request.services.projects.amend(request.asker, wish), request.services.clock)
+    outcome = request.services.projects.amend(request.asker, wish)
+    return granted_response(outcome, request.services.clock)
 
 
-@writes(delete, "/project/{project:int}", status_code=200)
-def remove_project(request: Asking, project: Number, key: Key = None) -> Single[Granted]:
-    """Let a project be no more, once no other is under it, its allocations are over and its runs have ended. Staff still read its books,
-    and its names stay taken, so that nobody who comes after gets at them."""
-    return answer(
-        request.services.projects.remove(
-            request.asker, RemoveProject(project=project, key=checked_key(key))
-        ),
-        request.services.clock,
-    )
+@write_route(delete, "/project/{project:int}", status_code=200)
+def remove_project(request: ApiRequest, project: Number, key: Key = None) -> ItemResponse[Granted]:
+    """Remove a project that has no child projects, no valid allocations and no open runs.
+
+    Staff can still read its journal. Its names stay reserved, so that no later project gets access
+    to it.
+    """
+    wish = RemoveProject(project=project, key=checked_key(key))
+    outcome = request.services.projects.remove(request.asker, wish)
+    return granted_response(outcome, request.services.clock)
 
 
-@reads("/project/{project:int}/member", dependencies={"page": PAGE})
-def list_members(request: Asking, project: Number, page: OnePage) -> Listing[MemberRow]:
-    """The members of a project, by uid."""
-    found, following = cut(
+@read_route("/project/{project:int}/member", dependencies={"page": PAGE})
+def list_members(request: ApiRequest, project: Number, page: OnePage) -> ListResponse[MemberRow]:
+    """List the members of a project, by uid."""
+    members, next_ = split_page(
         page.limit,
         request.services.projects.members(request.asker, project, page.and_one),
-        lambda each: each.uid,
+        lambda member: member.uid,
     )
-    return listing(
-        "member", request.services.clock, [member_row(each) for each in found], following
-    )
+    rows = [member_row(member) for member in members]
+    return list_response("member", request.services.clock, rows, next_)
 
 
-@writes(put, "/project/{project:int}/member/{uid:int}")
+@write_route(put, "/project/{project:int}/member/{uid:int}")
 def set_member(
-    request: Asking, project: Number, uid: UidNumber, data: JSONBody[NewRole], key: Key = None
-) -> Single[Granted]:
+    request: ApiRequest, project: Number, uid: UidNumber, data: JSONBody[NewRole], key: Key = None
+) -> ItemResponse[Granted]:
     """Give a user a role in a project."""
     comment = None if data.comment is None else ids.comment(data.comment)
     outcome = request.services.projects.set_member(
         request.asker, project, uid, Role(data.role), comment=comment, key=checked_key(key)
     )
-    return answer(outcome, request.services.clock)
+    return granted_response(outcome, request.services.clock)
 
 
-@writes(delete, "/project/{project:int}/member/{uid:int}", status_code=200)
+@write_route(delete, "/project/{project:int}/member/{uid:int}", status_code=200)
 def remove_member(
-    request: Asking, project: Number, uid: UidNumber, key: Key = None
-) -> Single[Granted]:
-    """Take a user out of a project."""
-    return answer(
-        request.services.projects.set_member(
-            request.asker, project, uid, None, key=checked_key(key)
-        ),
-        request.services.clock,
+    request: ApiRequest, project: Number, uid: UidNumber, key: Key = None
+) -> ItemResponse[Granted]:
+    """Remove a user from a project."""
+    outcome = request.services.projects.set_member(
+        request.asker, project, uid, None, key=checked_key(key)
     )
+    return granted_response(outcome, request.services.clock)
 
 
 ROUTES = (

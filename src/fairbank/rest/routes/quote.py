@@ -1,4 +1,4 @@
-"""What a job would cost, before it is submitted."""
+"""Prices of jobs before they are submitted."""
 
 from __future__ import annotations
 
@@ -11,37 +11,40 @@ from fairbank.core.errors import Malformed
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
 from fairbank.core.tres import parse_job_tres
 from fairbank.core.units import AMOUNT_MAX
-from fairbank.rest.asking import Asking
-from fairbank.rest.bodies.answers import QuoteCard, Single
-from fairbank.rest.bodies.requests import DescribedJob
-from fairbank.rest.verbs import writes
-from fairbank.rest.views import quote_card, single
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.routing import write_route
+from fairbank.rest.schemas.envelope import ItemResponse, item_response
+from fairbank.rest.schemas.quote import QuoteCard, quote_card
+from fairbank.rest.schemas.requests import DescribedJob
 
 
-@writes(post, "/quote", status_code=200, opt={"scope": "read"})
-def quote_job(request: Asking, data: JSONBody[DescribedJob]) -> Single[QuoteCard]:
-    """The price of a job line by line, and whether it could be paid now. Touches no book."""
-    account = ids.name(data.account, field="account")
-    described = JobRequest(
-        cluster=request.services.quotes.only_cluster()
+@write_route(post, "/quote", status_code=200, opt={"scope": "read"})
+def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse[QuoteCard]:
+    """Return the price of a job line by line, and whether the project could pay it now. Nothing is
+    stored.
+    """
+    account, service = ids.name(data.account, field="account"), request.services.quotes
+    job = JobRequest(
+        cluster=service.only_cluster()
         if data.cluster is None
         else ids.name(data.cluster, field="cluster"),
         partition=ids.name(data.partition, field="partition"),
         counts=parse_job_tres(data.tres),
-        limit_seconds=_seconds(data.time_limit),
+        limit_seconds=_limit_seconds(data.time_limit),
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
     )
-    quote = request.services.quotes.quote(request.asker, account, described)
+    quote = service.quote(request.asker, account, job)
     if quote.bill.amount > AMOUNT_MAX:
         raise Malformed(
-            "this job costs more than the bank can count",
+            f"this job costs {quote.bill.amount} SU-minutes, more than the bank can count",
             field="tres",
             remedy=f"at most {AMOUNT_MAX} SU-minutes",
         )
-    return single("quote", request.services.clock, quote_card(quote, account, described.cluster))
+    card = quote_card(quote, account, job.cluster)
+    return item_response("quote", request.services.clock, card)
 
 
-def _seconds(limit: int | str) -> int:
+def _limit_seconds(limit: int | str) -> int:
     seconds = limit if isinstance(limit, int) else parse_duration(limit, field="time_limit")
     if seconds > LIMIT_MAX_SECONDS:
         raise Malformed(

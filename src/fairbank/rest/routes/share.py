@@ -1,4 +1,4 @@
-"""Fair share from day to day: recorded by a cluster, read by its people."""
+"""Daily fair-share values: stored by the agent of a cluster, read by its users."""
 
 from __future__ import annotations
 
@@ -7,81 +7,88 @@ from typing import Annotated
 from litestar import post
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.cluster.share_record import ShareQuery, share_key
+from fairbank.cluster.share_record import ShareQuery
 from fairbank.core.errors import Malformed
 from fairbank.core.time import DAY, LAST_INSTANT, iso
-from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import PERIOD, Limit, OneName, OnePeriod
-from fairbank.rest.bodies.answers import Listing, ShareDay, SharesKept, Single
-from fairbank.rest.bodies.requests import NewShares
-from fairbank.rest.foretelling import FORETOLD_IN_ITS_WORDS
-from fairbank.rest.verbs import reads, writes
-from fairbank.rest.views import (
-    cut,
-    figures_told,
-    key_text,
-    listing,
-    moment_of,
-    parse_key,
+from fairbank.rest.dry_run import SAME_RESPONSE
+from fairbank.rest.parameters import PERIOD, Limit, OneName, OnePeriod
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.routing import read_route, write_route
+from fairbank.rest.schemas.envelope import (
+    ItemResponse,
+    ListResponse,
+    item_response,
+    list_response,
+    split_page,
+)
+from fairbank.rest.schemas.requests import parse_when
+from fairbank.rest.schemas.share import (
+    NewShares,
+    ShareDay,
+    SharesKept,
+    parse_share_cursor,
+    share_cursor,
     share_day,
-    single,
+    share_records,
 )
 from fairbank.service.access.permissions import check_cluster
 
-AfterPlace = Annotated[
-    str | None, QueryParameter(max_length=300, description="`next` of the page before")
+AfterShare = Annotated[
+    str | None, QueryParameter(max_length=300, description="`next` of the previous page")
 ]
-Users = Annotated[bool, QueryParameter(description="also the users in the accounts")]
+Users = Annotated[bool, QueryParameter(description="include the users of the accounts")]
 
 
-@reads("/share", dependencies={"period": PERIOD})
+@read_route("/share", dependencies={"period": PERIOD})
 def list_shares(
-    request: Asking,
+    request: ApiRequest,
     period: OnePeriod,
     cluster: OneName = None,
     account: OneName = None,
     users: Users = False,
     limit: Limit = 100,
-    after: AfterPlace = None,
-) -> Listing[ShareDay]:
-    """How accounts stood on the days from since up to until, by cluster and day.
+    after: AfterShare = None,
+) -> ListResponse[ShareDay]:
+    """List the fair-share values of accounts on each day since <= day < until, by cluster and day.
 
-    Staff see all, a cluster's agents all of theirs, others the accounts of their projects, and the users in those that they lead.
+    Staff see all, an agent all of its cluster. Other users see the accounts of their projects, and
+    the users in those where they are PI or coordinator.
     """
     query = ShareQuery(
+        # The first day that begins in the period, and the first one that begins after it.
         since=0 if period.since is None else -(-period.since // DAY),
         until=LAST_INSTANT // DAY + 1 if period.until is None else -(-period.until // DAY),
         cluster=cluster,
         accounts=None if account is None else frozenset({account}),
         users=users,
-        after=None if after is None else parse_key(after),
+        after=None if after is None else parse_share_cursor(after),
         limit=limit + 1,
     )
-    kept = request.services.shares.find(request.asker, query)
-    found, following = cut(limit, kept, lambda each: key_text(share_key(each)))
-    return listing(
-        "share-figure", request.services.clock, [share_day(each) for each in found], following
+    records, next_ = split_page(
+        limit, request.services.shares.find(request.asker, query), share_cursor
     )
+    rows = [share_day(record) for record in records]
+    return list_response("share-figure", request.services.clock, rows, next_)
 
 
-@writes(post, "/share", status_code=200, opt=FORETOLD_IN_ITS_WORDS)
-def record_shares(request: Asking, data: JSONBody[NewShares]) -> Single[SharesKept]:
-    """Keep how the associations of a cluster stand, once a day (UTC): of one that has figures of that day already those stay.
+@write_route(post, "/share", status_code=200, opt=SAME_RESPONSE)
+def record_shares(request: ApiRequest, data: JSONBody[NewShares]) -> ItemResponse[SharesKept]:
+    """Store the fair-share values of a cluster, once a day (UTC). Values that an association
+    already has for that day stay.
 
-    By the cluster's agents, and superusers. Larger clusters are told in several requests.
+    Allowed for the agents of the cluster and for superusers. Large clusters send several requests.
     """
-    check_cluster(
-        request.asker, data.cluster, "record the fair share"
-    )  # before the rows are looked at
-    at = moment_of(data.at)
+    # Before the rows are checked.
+    check_cluster(request.asker, data.cluster, "record the fair share")
+    at = parse_when(data.at, field="at")
     if at > request.services.clock.now() + DAY:
         raise Malformed(
-            f"{iso(at)} has not come yet", field="at", remedy="see that the clocks agree"
+            f"{iso(at)} is in the future", field="at", remedy="synchronise the clocks (NTP)"
         )
-    figures = figures_told(data, at)
-    kept = request.services.shares.record(request.asker, data.cluster, figures)
-    row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, there=len(figures) - kept)
-    return single("shares-kept", request.services.clock, row)
+    records = share_records(data, at)
+    kept = request.services.shares.record(request.asker, data.cluster, records)
+    row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, there=len(records) - kept)
+    return item_response("shares-kept", request.services.clock, row)
 
 
 ROUTES = (list_shares, record_shares)

@@ -1,114 +1,141 @@
-"""The statement: one allocation's journal, page by page, with the sums before and after; and entries of many allocations."""
+"""Journal entries: the statement of one allocation, entries of many, and the undo of an entry."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal
 
-from litestar.params import FromQuery
+from litestar import Response, post
+from litestar.params import FromQuery, JSONBody
 from msgspec import structs
 
 from fairbank.bank.entry import EFFECTS, OF_TERMS, Kind
 from fairbank.bank.query import EntryQuery
+from fairbank.core import ids
 from fairbank.core.time import LAST_INSTANT, Instant, iso
-from fairbank.rest.asking import Asking
-from fairbank.rest.asking.lookup import runs_by_id
-from fairbank.rest.asking.params import (
+from fairbank.rest.parameters import (
     PAGE,
     PERIOD,
+    PROJECTS_OF_RUNS,
     RECENT,
-    RUN_FOR,
+    Key,
     Number,
     OneId,
     OnePage,
     OnePeriod,
     OneUid,
     Projects,
+    checked_key,
 )
-from fairbank.rest.bodies.answers import (
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.responses import created_response
+from fairbank.rest.routing import GRANTED_BEFORE, read_route, write_route
+from fairbank.rest.schemas.alloc import allocation_row, changed_terms
+from fairbank.rest.schemas.envelope import (
+    Granted,
+    ItemResponse,
+    ListResponse,
+    list_response,
+    split_page,
+)
+from fairbank.rest.schemas.requests import NewUndo
+from fairbank.rest.schemas.statement import (
     BookEntryRow,
-    Listing,
     StatementAnswer,
     StatementPage,
     StatementRow,
     Sums,
+    entry_row,
+    sums,
 )
-from fairbank.rest.verbs import reads
-from fairbank.rest.views import allocation_row, by_id, changed_terms, cut, entry_row, listing, sums
 
 
-@reads("/alloc/{allocation:int}/statement", dependencies={"page": PAGE, "period": PERIOD})
+@read_route("/alloc/{allocation:int}/statement", dependencies={"page": PAGE, "period": PERIOD})
 def show_statement(
-    request: Asking, allocation: Number, page: OnePage, period: OnePeriod
+    request: ApiRequest, allocation: Number, page: OnePage, period: OnePeriod
 ) -> StatementAnswer:
-    """The entries of an allocation in the order they were made, with the sums before and after them."""
+    """Return the entries of an allocation in order, with the sums before and after them."""
     services = request.services
     until = LAST_INSTANT if period.until is None else period.until
-    found = services.allocations.statement(
+    statement = services.allocations.statement(
         request.asker, allocation, period.since or Instant(0), until, page.and_one
     )
-    entries, following = cut(page.limit, found.entries, lambda each: each.seq)
-    runs = runs_by_id(request, (each.run for each in entries))
-    opening = Sums() if found.opening is None else sums(found.opening)
-    told = StatementPage(
-        allocation=allocation_row(
-            found.allocation,
-            services.directory.by_id(found.allocation.project),
-            services.clock.now(),
-        ),
+    entries, next_ = split_page(page.limit, statement.entries, lambda entry: entry.seq)
+    runs = request.runs_by_id(entry.run for entry in entries)
+    opening = Sums() if statement.opening is None else sums(statement.opening)
+    project = services.directory.by_id(statement.allocation.project)
+    data = StatementPage(
+        allocation=allocation_row(statement.allocation, project, services.clock.now()),
         opening=opening,
         entries=[
             StatementRow(
-                **structs.asdict(entry_row(each, runs.get(each.run))),
-                changed=changed_terms(found.changes.get(each.id)),
+                **structs.asdict(entry_row(entry, runs.get(entry.run))),
+                changed=changed_terms(statement.changes.get(entry.id)),
             )
-            for each in entries
+            for entry in entries
         ],
         closing=sums(entries[-1]) if entries else opening,
     )
-    return StatementAnswer(
-        schema="fairbank.statement/1", as_of=iso(services.clock.now()), data=told, next=following
-    )
+    as_of = iso(services.clock.now())
+    return StatementAnswer(schema="fairbank.statement/1", as_of=as_of, data=data, next=next_)
 
 
-_ABOUT: Mapping[str, frozenset[Kind]] = {
+_KINDS_ABOUT: Mapping[str, frozenset[Kind]] = {
     "units": frozenset(EFFECTS),
     "terms": OF_TERMS,
     "caps": frozenset({Kind.CAP}),
 }
-_ANYTHING = frozenset().union(*_ABOUT.values())
+_ALL_KINDS = frozenset().union(*_KINDS_ABOUT.values())
 About = FromQuery[Literal["units", "terms", "caps"] | None]
 
 
-@reads("/entry", dependencies={"page": RECENT, "projects": RUN_FOR, "period": PERIOD})
+@read_route("/entry", dependencies={"page": RECENT, "projects": PROJECTS_OF_RUNS, "period": PERIOD})
 def list_entries(
-    request: Asking,
+    request: ApiRequest,
     page: OnePage,
     projects: Projects,
     period: OnePeriod,
     allocation: OneId = None,
     owner_uid: OneUid = None,
     about: About = None,
-) -> Listing[BookEntryRow]:
-    """Entries in the books of allocations, whole: those that moved units, changed terms, or set caps; or all of these."""
+) -> ListResponse[BookEntryRow]:
+    """List journal entries of allocations with all fields: those that moved credit, changed terms
+    or set caps; by default all of these.
+    """
     query = EntryQuery(
         sight=request.asker.sight,
         book=allocation,
         projects=projects,
-        kinds=_ANYTHING if about is None else _ABOUT[about],
+        kinds=_ALL_KINDS if about is None else _KINDS_ABOUT[about],
         owner=owner_uid,
         since=period.since,
         until=period.until,
     )
-    found, following = cut(
-        page.limit, request.services.allocations.activity(query, page.and_one), by_id
+    entries, next_ = split_page(
+        page.limit, request.services.allocations.activity(query, page.and_one)
     )
-    runs = runs_by_id(request, (each.run for each in found))
+    runs = request.runs_by_id(entry.run for entry in entries)
     rows = [
-        BookEntryRow(**structs.asdict(entry_row(each, runs.get(each.run))), allocation=each.book)
-        for each in found
+        BookEntryRow(**structs.asdict(entry_row(entry, runs.get(entry.run))), allocation=entry.book)
+        for entry in entries
     ]
-    return listing("entry", request.services.clock, rows, following)
+    return list_response("entry", request.services.clock, rows, next_)
 
 
-ROUTES = (show_statement, list_entries)
+@write_route(post, "/entry/{entry:int}/undo", responses=GRANTED_BEFORE)
+def undo_entry(
+    request: ApiRequest, entry: Number, data: JSONBody[NewUndo], key: Key = None
+) -> Response[ItemResponse[Granted]]:
+    """Undo an entry once and completely, by another entry that names it in its details (`undoes`).
+
+    A deposit, withdrawal, transfer or refund is undone by the opposite movement. Terms, a cap or a
+    role are set to those before, unless they changed again since. Requires the permission for the
+    opposite request.
+    """
+    outcome = request.services.undoing.undo(
+        request.asker, entry, ids.reason(data.comment), checked_key(key)
+    )
+    return created_response(outcome, request.services.clock)
+
+
+ROUTES = (show_statement, list_entries, undo_entry)

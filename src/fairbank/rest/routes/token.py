@@ -1,46 +1,51 @@
-"""Tokens: one's own, and for superusers everybody's."""
+"""API tokens: a user's own, and for superusers those of all users."""
 
 from __future__ import annotations
 
 from litestar import delete, post
 from litestar.params import JSONBody
 
-from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import PAGE, Number, OnePage, OneUid
-from fairbank.rest.bodies.answers import Listing, Single, TokenCard, TokenRow
-from fairbank.rest.bodies.requests import NewToken
-from fairbank.rest.verbs import reads, writes
-from fairbank.rest.views import by_id, cut, listing, single, token_card, token_row
+from fairbank.rest.parameters import PAGE, Number, OnePage, OneUid
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.routing import read_route, write_route
+from fairbank.rest.schemas.envelope import (
+    ItemResponse,
+    ListResponse,
+    item_response,
+    list_response,
+    split_page,
+)
+from fairbank.rest.schemas.requests import NewToken
+from fairbank.rest.schemas.token import TokenCard, TokenRow, token_card, token_row
 from fairbank.service.access.tokens import unknown_cluster_warnings
 
 
-@reads("/token", dependencies={"page": PAGE})
-def list_tokens(request: Asking, page: OnePage, uid: OneUid = None) -> Listing[TokenRow]:
-    """Tokens by their labels; never their secrets."""
-    found, following = cut(
-        page.limit, request.services.tokens.list(request.asker, uid, page.and_one), by_id
+@read_route("/token", dependencies={"page": PAGE})
+def list_tokens(request: ApiRequest, page: OnePage, uid: OneUid = None) -> ListResponse[TokenRow]:
+    """List tokens without their secrets."""
+    tokens, next_ = split_page(
+        page.limit, request.services.tokens.list(request.asker, uid, page.and_one)
     )
-    return listing("token", request.services.clock, [token_row(each) for each in found], following)
+    rows = [token_row(token) for token in tokens]
+    return list_response("token", request.services.clock, rows, next_)
 
 
-@writes(post, "/token")
-def make_token(request: Asking, data: JSONBody[NewToken]) -> Single[TokenCard]:
-    """A new token. Its secret is in this answer and nowhere else."""
+@write_route(post, "/token")
+def make_token(request: ApiRequest, data: JSONBody[NewToken]) -> ItemResponse[TokenCard]:
+    """Create a token. Only this response contains its secret."""
     token, secret = request.services.tokens.create(
         request.asker, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid
     )
     warnings = unknown_cluster_warnings(token.scopes, request.services.clusters)
-    return single("token", request.services.clock, token_card(token, secret, warnings))
+    card = token_card(token, secret, warnings)
+    return item_response("token", request.services.clock, card)
 
 
-@writes(delete, "/token/{token:int}", status_code=200)
-def revoke_token(request: Asking, token: Number) -> Single[TokenRow]:
-    """Take a token back, at once and on all servers."""
-    return single(
-        "token",
-        request.services.clock,
-        token_row(request.services.tokens.revoke(request.asker, token)),
-    )
+@write_route(delete, "/token/{token:int}", status_code=200)
+def revoke_token(request: ApiRequest, token: Number) -> ItemResponse[TokenRow]:
+    """Revoke a token, at once and on all servers."""
+    revoked = request.services.tokens.revoke(request.asker, token)
+    return item_response("token", request.services.clock, token_row(revoked))
 
 
 ROUTES = (list_tokens, make_token, revoke_token)

@@ -1,4 +1,4 @@
-"""Who used what, when and where."""
+"""Usage by user, time, partition, allocation, job or QOS."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from litestar.params import FromQuery, QueryParameter
 
 from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
 from fairbank.core.errors import Malformed
-from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import (
+from fairbank.rest.parameters import (
     PERIOD,
-    RUN_FOR,
+    PROJECTS_OF_RUNS,
     Limit,
     OneId,
     OneName,
@@ -21,13 +20,14 @@ from fairbank.rest.asking.params import (
     OneUid,
     Projects,
 )
-from fairbank.rest.bodies.answers import Listing, UsageRow
-from fairbank.rest.verbs import reads
-from fairbank.rest.views import cut, listing, usage_row
+from fairbank.rest.request import ApiRequest
+from fairbank.rest.routing import read_route
+from fairbank.rest.schemas.envelope import ListResponse, list_response, split_page
+from fairbank.rest.schemas.usage import UsageRow, usage_row
 
 By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
 AfterGroup = Annotated[
-    str | None, QueryParameter(max_length=80, description="`next` of the page before")
+    str | None, QueryParameter(max_length=80, description="`next` of the previous page")
 ]
 
 _GROUPS = {
@@ -41,9 +41,9 @@ _GROUPS = {
 }
 
 
-@reads("/usage", dependencies={"period": PERIOD, "projects": RUN_FOR})
+@read_route("/usage", dependencies={"period": PERIOD, "projects": PROJECTS_OF_RUNS})
 def show_usage(
-    request: Asking,
+    request: ApiRequest,
     period: OnePeriod,
     projects: Projects,
     by: FromQuery[By] = "user",
@@ -52,13 +52,14 @@ def show_usage(
     owner_uid: OneUid = None,
     limit: Limit = 100,
     after: AfterGroup = None,
-) -> Listing[UsageRow]:
-    """Sums over finished runs, in groups; since and until are about their end.
+) -> ListResponse[UsageRow]:
+    """Return sums over finished runs, in groups. `since` and `until` select by the end of a run.
 
-    Project, gid, gname and account name the project that they ran for, whoever paid; allocation is the one that paid, and resource its.
+    `project`, `gid`, `gname` and `account` select the project that a run was for, whoever paid.
+    `allocation` selects the one that paid, `resource` its resource.
     """
     group_by = UsageBy(by)
-    page = GroupPage(limit, _after(after, group_by))
+    page = GroupPage(limit, _parse_cursor(after, group_by))
     query = UsageQuery(
         sight=request.asker.sight,
         projects=projects,
@@ -68,14 +69,17 @@ def show_usage(
         since=period.since,
         until=period.until,
     )
-    found, following = cut(
-        limit, request.services.usage.totals(query, group_by, page.and_one), lambda each: each.group
+    groups, next_ = split_page(
+        limit,
+        request.services.usage.totals(query, group_by, page.and_one),
+        lambda usage: usage.group,
     )
-    return listing("usage", request.services.clock, [usage_row(each) for each in found], following)
+    rows = [usage_row(usage) for usage in groups]
+    return list_response("usage", request.services.clock, rows, next_)
 
 
-def _after(text: str | None, by: UsageBy) -> str | int | None:
-    """The group that the page before ended with. Raises Malformed."""
+def _parse_cursor(text: str | None, by: UsageBy) -> str | int | None:
+    """Return the group of the last row of the previous page."""
     if text is None:
         return None
     try:
@@ -85,7 +89,9 @@ def _after(text: str | None, by: UsageBy) -> str | int | None:
             date.fromisoformat(text if by is UsageBy.DAY else f"{text}-01")
     except ValueError as bad:
         raise Malformed(
-            f"{text!r} is no {by.value}", field="after", remedy="send the `next` of the page before"
+            f"{text!r} is not a {by.value}",
+            field="after",
+            remedy="send the `next` of the previous page",
         ) from bad
     return int(text) if by in (UsageBy.USER, UsageBy.ALLOCATION) else text
 

@@ -1,4 +1,4 @@
-"""The server's log: a JSON object a line, so that nothing that a client sends can forge one; short lines for a terminal."""
+"""LogFormat formats of the server: JSON lines, which no client input can forge, or short lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairbank.service.settings import LogFormat
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line; what stands under `facts` becomes fields of its own."""
+    """One JSON object per record; the record's `facts` become fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -23,13 +23,12 @@ class JsonLines(logging.Formatter):
         line.update(getattr(record, "facts", {}))
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, separators=(",", ":"), default=str).replace(
-            "\x7f", "\\u007f"
-        )  # all of it printable ASCII
+        # All of it is printable ASCII.
+        return json.dumps(line, separators=(",", ":"), default=str).replace("\x7f", "\\u007f")
 
 
 class ShortLines(logging.Formatter):
-    """A record as a line for somebody who watches: time, level, message; a trace below it. The time is the reader's."""
+    """Lines for a terminal: local time, level, message, and a trace below it."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
@@ -37,31 +36,30 @@ class ShortLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         lines = super().format(record).split("\n")
         return "\n".join(
-            "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+            "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
             for line in lines
         )
 
 
-class OfConnection(logging.LoggerAdapter[logging.Logger]):
-    """uvicorn's log of one connection: each line also has the facts about who is at its other end."""
+class ConnectionLog(logging.LoggerAdapter[logging.Logger]):
+    """uvicorn's log of one connection; each line names its peer."""
 
     def __init__(self, logger: logging.Logger, **facts: object) -> None:
         super().__init__(logger, {"facts": facts})
 
     @property
     def level(self) -> int:
-        """Which uvicorn looks at itself."""
+        """The level, which uvicorn reads."""
         return self.logger.level
 
 
 def log_to(stream: TextIO, form: LogFormat = LogFormat.JSON) -> None:
-    """From here on what is logged goes to `stream`, a line each: all of it, but of AUTO on a terminal only warnings and worse."""
-    watched = form is LogFormat.AUTO and stream.isatty()
+    """Send all log records to `stream`; with AUTO on a terminal, only warnings and errors."""
+    is_terminal = form is LogFormat.AUTO and stream.isatty()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(ShortLines() if watched or form is LogFormat.SHORT else JsonLines())
+    handler.setFormatter(ShortLines() if is_terminal or form is LogFormat.SHORT else JsonLines())
     logging.basicConfig(
-        handlers=[handler], level=logging.WARNING if watched else logging.INFO, force=True
+        handlers=[handler], level=logging.WARNING if is_terminal else logging.INFO, force=True
     )
-    logging.getLogger("psycopg").setLevel(
-        logging.ERROR
-    )  # its warnings, of pipelines that a lost connection ended, are told by us as such
+    # Its warnings are about pipelines that a lost connection ended; the store logs those itself.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)

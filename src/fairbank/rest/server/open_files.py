@@ -1,4 +1,4 @@
-"""How many connections the open files of this process allow."""
+"""Number of connections that the limit of open files allows."""
 
 from __future__ import annotations
 
@@ -8,42 +8,45 @@ import socket
 from pathlib import Path
 
 from fairbank.core.errors import Conflict
-from fairbank.rest.sign_in.peers import peer_at
+from fairbank.rest.auth.peers import peer_at
 
-CONNECTIONS_MAX = (
-    2_048  # over the Unix socket, and as many over TCP; idle ones count too, and cost little
-)
-OURS = 128  # files that are no connections: the store's, the logs', and those of whom we turn away
-ENOUGH = 2 * CONNECTIONS_MAX + OURS
+# Over the Unix socket, and as many over TCP. Idle connections count too, and cost little.
+CONNECTIONS_MAX = 2_048
+OTHER_FILES = 128  # of the store and the log, and of connections that are being rejected
+ENOUGH = 2 * CONNECTIONS_MAX + OTHER_FILES
 
 
-def raised() -> int:
-    """The most files that this process may have open, after its soft limit was raised to the hard one."""
+def raise_limit() -> int:
+    """Raise this process's soft limit of open files to the hard one, and return it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
 def connections_max(files: int) -> int:
-    """Of each way in, the connections that so many open files leave room for; RLIM_INFINITY is no bound."""
+    """Return the maximum of connections per listener for a limit of open files."""
     if files == resource.RLIM_INFINITY:
         return CONNECTIONS_MAX
-    return max(1, min(CONNECTIONS_MAX, (files - OURS) // 2))
+    return max(1, min(CONNECTIONS_MAX, (files - OTHER_FILES) // 2))
 
 
 def demand_enough(path: Path) -> None:
-    """Raises Conflict when the server that listens at `path` may open fewer files than it has use for. Says nothing where none listens."""
+    """Check the limit of open files of the server that listens at `path`, if one does.
+
+    Raises:
+        Conflict: the limit is lower than the server needs.
+    """
     limits = _limits_of(path)
-    found = re.search(r"^Max open files +(\d+)", limits, re.MULTILINE)
-    if found and int(found[1]) < ENOUGH:
+    line = re.search(r"^Max open files +(\d+)", limits, re.MULTILINE)
+    if line and int(line[1]) < ENOUGH:
         raise Conflict(
-            f"{found[1]} allow only {connections_max(int(found[1]))} connections over the Unix socket and over TCP each",
+            f"{line[1]} open files allow only {connections_max(int(line[1]))} connections over the Unix socket and over TCP each",
             remedy=f"LimitNOFILE={2 * ENOUGH} in the server's unit, or `ulimit -Hn {2 * ENOUGH}` before it starts",
         )
 
 
 def _limits_of(path: Path) -> str:
-    """What the kernel says of the process that listens there."""
+    """Return the kernel's limits of the process that listens at `path`."""
     try:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1.0)

@@ -1,4 +1,4 @@
-"""The server's Unix socket: where it is, who may replace it, and what a dead server left behind."""
+"""Unix sockets of servers: creation, checks of the directory, and removal of stale ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,17 @@ from fairbank.core.errors import Conflict, Forbidden, Malformed, Trouble
 
 
 def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.socket:
-    """A listening socket at `path`, in place of one that a dead server left behind; its folder is made if missing.
+    """Listen at `path`, replacing the socket of a dead server. The directory is created if missing.
 
-    With mode 0o666 every local user may ask; who asks is told by SO_PEERCRED. Raises Conflict when a server answers there or
-    something else is in the way, Forbidden when others could put their own socket in its place, Malformed for a path too long.
+    Args:
+        path: of the socket.
+        mode: of the socket; with 0o666 every local user may connect (SO_PEERCRED identifies them).
+        backlog: connections that may wait to be accepted.
+
+    Raises:
+        Conflict: a server answers at the path, or something else is there.
+        Forbidden: other users could replace the socket.
+        Malformed: the path is too long.
     """
     if len(os.fsencode(path)) > _PATH_MAX:
         raise Malformed(
@@ -25,18 +32,18 @@ def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.so
         )
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        _check_folder(path.parent)
-        with _alone_at(path):
+        _check_directory(path.parent)
+        with _locked(path):
             _clear(path)
             listener.bind(str(path))
-            path.chmod(mode)  # before listen: until then nobody gets in
+            path.chmod(mode)  # before listen: until then nobody can connect
             listener.listen(backlog)
     except OSError as bad:
         listener.close()
         raise Forbidden(
-            f"cannot make the socket {path}: {bad.strerror}",
+            f"cannot create the socket {path}: {bad.strerror}",
             field="socket",
-            remedy="choose a folder of the bank's user",
+            remedy="choose a directory of the bank's user",
         ) from bad
     except Trouble:
         listener.close()
@@ -47,24 +54,24 @@ def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.so
 _PATH_MAX = 107  # sun_path, less its NUL
 
 
-def _check_folder(folder: Path) -> None:
+def _check_directory(directory: Path) -> None:
     with suppress(FileExistsError):
-        folder.mkdir()
-        folder.chmod(0o755)  # whatever the umask
-    kept = folder.stat()
-    if kept.st_uid not in (0, os.geteuid()) or (
-        kept.st_mode & 0o022 and not kept.st_mode & S_ISVTX
+        directory.mkdir()
+        directory.chmod(0o755)  # whatever the umask
+    status = directory.stat()
+    if status.st_uid not in (0, os.geteuid()) or (
+        status.st_mode & 0o022 and not status.st_mode & S_ISVTX
     ):
         raise Forbidden(
-            f"others can replace a socket in {folder}",
+            f"others can replace a socket in {directory}",
             field="socket",
-            remedy=f"chown it to the bank's user; chmod go-w {folder}",
+            remedy=f"chown it to the bank's user; chmod go-w {directory}",
         )
 
 
 @contextmanager
-def _alone_at(path: Path) -> Iterator[None]:
-    """Two servers that start at once must not both find a stale socket, each removing the other's new one."""
+def _locked(path: Path) -> Iterator[None]:
+    """Lock the path: two starting servers must not remove each other's new socket as stale."""
     lock = os.open(
         path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600
     )
@@ -81,22 +88,22 @@ def _alone_at(path: Path) -> Iterator[None]:
 
 def _clear(path: Path) -> None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return
-    if not S_ISSOCK(found.st_mode):
+    if not S_ISSOCK(status.st_mode):
         raise Conflict(
-            f"{path} is there already and is no socket",
-            field="socket",
-            remedy="choose another path",
+            f"{path} exists and is not a socket", field="socket", remedy="choose another path"
         )
     if _answers(path):
-        raise Conflict(f"a server answers at {path} already", field="socket", remedy=_ONE_SERVER)
+        raise Conflict(
+            f"a server is already listening at {path}", field="socket", remedy=_ONE_SERVER
+        )
     path.unlink()
 
 
 def _answers(path: Path) -> bool:
-    """Whether somebody listens; in doubt, yes: a full queue is a server too."""
+    """Return True if a server listens. In doubt it does: a full backlog is a server too."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:

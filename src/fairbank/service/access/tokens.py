@@ -246,7 +246,7 @@ def _checked_days(days: int) -> int:
 
 
 class Nonces:
-    """What the MUNGE door asks (rest.sign_in.credentials.NonceTable)."""
+    """Implementation of rest.auth.credentials.NonceTable."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock

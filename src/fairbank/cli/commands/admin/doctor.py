@@ -102,9 +102,9 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     from pathlib import Path
 
     from fairbank.core.check import run_check
+    from fairbank.rest.auth.keyfile import read_secret
     from fairbank.rest.client import Client, parse_address
     from fairbank.rest.server.open_files import demand_enough
-    from fairbank.rest.sign_in.keyfile import read_secret
     from fairbank.service.clock import SystemClock
     from fairbank.service.ops.doctor import check_bank
     from fairbank.setup.bank_settings import settings_of
@@ -137,7 +137,7 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
 
     from fairbank.agent.control import agent_status
     from fairbank.agent.settings import read_agent_settings, settings_file
-    from fairbank.rest.sign_in.munge import LIBRARY, Munge
+    from fairbank.rest.auth.munge import LIBRARY, Munge
     from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.compare.health import AgentHealth
     from fairbank.slurm.doctor import Doctor

@@ -1,0 +1,1 @@
+"""Authentication by the Unix socket, MUNGE credentials or tokens."""

@@ -1,0 +1,250 @@
+"""A MUNGE credential bound to one request and one server, valid once.
+
+Its payload is the statement of the request: eight lines without a newline at the end, so that a
+shell script can create one with printf, sha256sum and munge:
+
+    fairbank request 1
+    POST
+    /job?page=2                               path and query as sent, percent-encoded
+    e3b0c44298fc1c149afbf4c8996fb924...       SHA-256 of the body in hexadecimal
+    bank.example.org                          the server's name
+                                              X-Fairbank-As as sent; empty if there is none
+    2c1d-deposit-7                            Idempotency-Key as sent; empty if there is none
+    0f1e2d3c4b5a69788796a5b4c3d2e1f0          the nonce, new for each request
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from typing import NamedTuple, Protocol
+
+from fairbank.core.errors import Malformed, Unauthenticated
+from fairbank.core.time import Clock, Instant
+from fairbank.rest.auth.munge import NEW_CREDENTIAL, SYNCHRONISE, Decoded, Munge
+
+MUNGE = "Munge"
+
+TTL_SECONDS = 300  # the default of munged
+SKEW_SECONDS = 60
+
+
+class BoundRequest(NamedTuple):
+    """The parts of a request to which a credential is bound."""
+
+    method: str
+    target: str
+    body_sha256: str
+    audience: str
+    acting_as: str = ""
+    key: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        method: str,
+        target: str,
+        body: bytes,
+        audience: str,
+        *,
+        acting_as: str | None = None,
+        key: str | None = None,
+    ) -> BoundRequest:
+        """Create one from a request as it is sent.
+
+        Args:
+            target: path and query.
+            audience: the name of the server in its settings.
+            acting_as: the header X-Fairbank-As.
+            key: the header Idempotency-Key.
+        """
+        return cls(method, target, body_hash(body), audience, acting_as or "", key or "")
+
+
+def body_hash(body: bytes) -> str:
+    """Return the hash of a body as it stands in the statement."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def target_of(raw_path: bytes, query: bytes) -> str:
+    """Return path and query as the client sent them. An empty query equals a missing one."""
+    return (raw_path + b"?" + query if query else raw_path).decode("latin-1")
+
+
+# Name, form and maximum length of each line. None can contain a newline, so two different
+# requests never have the same statement.
+_VERSION = "fairbank request 1"
+_LINES = (
+    ("version", _VERSION, len(_VERSION)),
+    ("method", "[A-Z]+", 16),
+    ("path or query", r"/[\x21-\x7e]*", 8_192),
+    ("body hash", "[0-9a-f]{64}", 64),
+    ("server name", r"[\x21-\x7e]+", 255),
+    ("user acted as", r"[\x21-\x7e]*", 64),
+    ("idempotency key", r"[\x21-\x7e]*", 128),
+    ("nonce", "[0-9a-f]{32}", 32),
+)
+
+_BODY_LINE = 3
+_REMEDIES = {
+    "server name": (
+        "sign with this server's name: FAIRBANK_SERVER_NAME of the client must be [server] name "
+        "of the bank's settings"
+    )
+}
+"""Remedies other than a new credential, by the line that differs."""
+
+
+def new_nonce() -> str:
+    return os.urandom(16).hex()
+
+
+def statement(request: BoundRequest, nonce: str) -> bytes:
+    """Return the payload of a credential; raise Malformed if a line cannot be signed."""
+    lines = (_VERSION, *request, nonce)
+    for line, (name, form, length_max) in zip(lines, _LINES, strict=True):
+        if len(line) > length_max or not re.fullmatch(form, line):
+            raise Malformed(
+                f"the {name} {line[:64]!r} cannot be signed",
+                field=name,
+                remedy=f"at most {length_max} characters, printable ASCII without blanks; "
+                "percent-encode the rest",
+            )
+    return "\n".join(lines).encode("ascii")
+
+
+def check(
+    decoded: Decoded,
+    request: BoundRequest,
+    now: Instant,
+    *,
+    ttl_seconds: int = TTL_SECONDS,
+    skew_seconds: int = SKEW_SECONDS,
+) -> str:
+    """Check that a credential was created for this request, and recently.
+
+    Args:
+        ttl_seconds: maximum age.
+        skew_seconds: tolerance for a clock of the client that is ahead.
+
+    Returns:
+        The nonce. Whether it was used before is for the nonce table to check.
+
+    Raises:
+        Unauthenticated: the message names what differs.
+    """
+    lines = decoded.payload.decode("latin-1").split("\n")
+    nonce = lines[-1]
+    if len(lines) != len(_LINES) or lines[0] != _VERSION or not re.fullmatch(_LINES[-1][1], nonce):
+        raise Unauthenticated(
+            "the credential was not made for Fairbank",
+            remedy="its payload must be the statement of the request",
+        )
+    if decoded.payload != statement(request, nonce):
+        expected = (_VERSION, *request, nonce)
+        different = next(
+            name
+            for (name, *_), line, expected_line in zip(_LINES, lines, expected, strict=True)
+            if line != expected_line
+        )
+        raise Unauthenticated(
+            f"the credential is for another request: the {different} differs",
+            remedy=_REMEDIES.get(different, NEW_CREDENTIAL),
+        )
+    age = now - decoded.encoded_at
+    if age > ttl_seconds:
+        raise Unauthenticated(
+            f"the credential has expired: it is {age} s old, valid for {ttl_seconds} s",
+            remedy=NEW_CREDENTIAL,
+        )
+    if age < -skew_seconds:
+        raise Unauthenticated(
+            f"clock skew: the credential was made {-age} s in the future of this server",
+            remedy=SYNCHRONISE,
+        )
+    return nonce
+
+
+class NonceTable(Protocol):
+    """Used nonces: durable, and shared by all servers of a bank.
+
+    munged remembers credentials too, but each daemon separately, and only until a restart.
+    """
+
+    def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
+        """Return True for the first use among all servers, and False afterwards, at least until
+        `expires_at`.
+        """
+        ...
+
+
+class MungeVerifier:
+    """Accepts a credential of a request once. It blocks: call it in a worker thread."""
+
+    def __init__(
+        self,
+        munge: Munge,
+        nonces: NonceTable,
+        clock: Clock,
+        *,
+        ttl_seconds: int = TTL_SECONDS,
+        skew_seconds: int = SKEW_SECONDS,
+    ) -> None:
+        self._munge, self._nonces, self._clock = munge, nonces, clock
+        self._ttl_seconds, self._skew_seconds = ttl_seconds, skew_seconds
+
+    def verify(self, credential: bytes, request: BoundRequest) -> Decoded:
+        """Decode a credential, check it against the request and mark it as used.
+
+        Raises:
+            Unauthenticated: it is invalid, for another request, or was used before.
+            Malformed: the request cannot be signed.
+            Unreachable: munged does not answer.
+        """
+        return self.spend(self._munge.decode(credential), request)
+
+    def decode_for_head(self, credential: bytes, head: BoundRequest) -> Decoded:
+        """Decode a credential before the body has arrived, and check all but the body.
+
+        It raises what `verify` raises.
+        """
+        decoded = self._munge.decode(credential)
+        self._check(decoded, head._replace(body_sha256=_body_hash_in(decoded)))
+        return decoded
+
+    def spend(self, decoded: Decoded, request: BoundRequest) -> Decoded:
+        """Check a decoded credential against the complete request and mark it as used.
+
+        Raises:
+            Unauthenticated: it is for another request, or was used before.
+            Malformed: the request cannot be signed.
+        """
+        nonce = self._check(decoded, request)
+        # Twice as long as this server needs: the clock of another server may be behind.
+        expires_at = Instant(decoded.encoded_at + 2 * (self._ttl_seconds + self._skew_seconds))
+        if not self._nonces.spend(nonce, decoded.uid, expires_at):
+            raise Unauthenticated("this credential was used before", remedy=NEW_CREDENTIAL)
+        return decoded
+
+    def _check(self, decoded: Decoded, request: BoundRequest) -> str:
+        return check(
+            decoded,
+            request,
+            self._clock.now(),
+            ttl_seconds=self._ttl_seconds,
+            skew_seconds=self._skew_seconds,
+        )
+
+
+def _body_hash_in(decoded: Decoded) -> str:
+    """Return the body hash of a statement; zeros if the payload is no statement."""
+    lines = decoded.payload.decode("latin-1").split("\n")
+    form = _LINES[_BODY_LINE][1]
+    is_statement = len(lines) == len(_LINES) and re.fullmatch(form, lines[_BODY_LINE])
+    return lines[_BODY_LINE] if is_statement else "0" * 64
+
+
+def sign(munge: Munge, request: BoundRequest) -> str:
+    """Return the `Authorization` header for one request, valid once."""
+    return f"{MUNGE} {munge.encode(statement(request, new_nonce())).decode('ascii')}"

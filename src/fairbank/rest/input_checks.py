@@ -1,0 +1,105 @@
+"""Checks of addresses and query parameters before any handler sees them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from litestar.exceptions import NotFoundException
+
+from fairbank.core.errors import Malformed
+from fairbank.rest.request import ApiRequest
+
+Schema = Mapping[str, Any]
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,40}")
+
+
+def check_address(request: ApiRequest) -> None:
+    """Check the address and the headers that may be there once.
+
+    Raises:
+        Malformed: a number that only Python reads as one (+1, 1_0, digits of other scripts), no
+            Host, or more than one Host or key.
+        NotFoundException: an encoded slash, which a proxy that checks addresses would not see.
+    """
+    names = [name for name, _ in request.scope["headers"]]
+    hosts = names.count(b"host")
+    if hosts > 1 or (hosts == 0 and request.scope["http_version"] == "1.1"):
+        raise Malformed(
+            f"the request has {hosts or 'no'} Host headers",
+            field="Host",
+            remedy="send one: Host: NAME",
+        )
+    if names.count(b"idempotency-key") > 1:
+        raise Malformed("the request has two keys", field="Idempotency-Key", remedy="send one")
+    if b"%2f" in request.scope["raw_path"].lower():
+        raise NotFoundException
+    if not request.path_params:
+        return
+    parts = (part for part in request.scope["path"].split("/") if part)
+    template = (part for part in request.scope["path_template"].split("/") if part)
+    for part, name in zip(parts, template, strict=False):
+        value = request.path_params.get(name.strip("{}")) if name.startswith("{") else None
+        if isinstance(value, int) and part != str(value):
+            field = name.strip("{}")
+            raise Malformed(
+                f"{field}: {part[:64]!r} is not a number in plain digits",
+                field=field,
+                remedy=f"write it as {value}",
+            )
+
+
+def check_query(request: ApiRequest, parameters: Mapping[str, Mapping[str, Schema]]) -> None:
+    """Check that query parameters are known, given once, printable and of the accepted form.
+
+    Args:
+        parameters: the schemas of the parameters of each operation, from the OpenAPI document.
+
+    Raises:
+        Malformed: `field` is the parameter as the client wrote it.
+    """
+    if not request.scope["query_string"]:
+        return
+    known = parameters.get(str(request.route_handler.operation_id), {})
+    for name, values in request.query_params.dict().items():
+        if name not in known:  # a mistyped filter would list everything
+            names = ", ".join(sorted(known)) or "none"
+            raise Malformed(
+                f"{name[:64]!r} is not a parameter here",
+                field=name[:64],
+                remedy=f"there are: {names}",
+            )
+        if len(values) > 1:
+            raise Malformed(
+                f"{name} is given {len(values)} times", field=name, remedy="give it once"
+            )
+        _check_text(name, str(values[0]), known[name])
+
+
+def _check_text(name: str, text: str, schema: Schema) -> None:
+    if "\ufffd" in text:  # the framework replaces bytes that are not UTF-8 with it
+        raise Malformed(
+            f"{name} is not UTF-8", field=name, remedy="write it in UTF-8, percent-encoded"
+        )
+    if not text.isprintable():  # a database may fail on a NUL
+        raise Malformed(
+            f"{name} has unprintable characters", field=name, remedy="write printable text"
+        )
+    if len(text) > schema.get("maxLength", len(text)):
+        raise Malformed(
+            f"{name} is too long", field=name, remedy=f"at most {schema['maxLength']} characters"
+        )
+    # The framework would take 1e3 for 1000.
+    if schema.get("type") == "integer" and not _WHOLE_NUMBER.fullmatch(text):
+        raise Malformed(
+            f"{name}: {text[:64]!r} is not a whole number",
+            field=name,
+            remedy="write digits: no fraction, exponent or blank",
+        )
+    if text not in schema.get("enum", (text,)):
+        raise Malformed(
+            f"{name}: {text[:64]!r} is not one of the accepted words",
+            field=name,
+            remedy=f"one of {', '.join(schema['enum'])}",
+        )

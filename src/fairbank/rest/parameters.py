@@ -1,0 +1,226 @@
+"""Parameters that several routes share, parsed into values."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple
+
+from litestar.concurrency import sync_to_thread
+from litestar.di import NamedDependency, Provide
+from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryParameter
+
+from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Sight
+from fairbank.core import ids
+from fairbank.core.errors import Malformed
+from fairbank.core.time import Instant, iso, parse_instant
+from fairbank.rest.request import ApiRequest
+
+Number = Annotated[int, PathParameter(ge=1, le=ids.ID_MAX)]
+UidNumber = Annotated[int, PathParameter(ge=0, le=ids.UID_MAX)]
+OneId = Annotated[int | None, QueryParameter(ge=1, le=ids.ID_MAX)]
+OneUid = Annotated[int | None, QueryParameter(ge=0, le=ids.UID_MAX)]
+JobId = Annotated[int | None, QueryParameter(ge=1, le=ids.JOB_ID_MAX)]
+OneName = Annotated[str | None, QueryParameter(max_length=64)]
+OneTime = Annotated[
+    str | None,
+    QueryParameter(
+        max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970"
+    ),
+]
+ActiveAt = Annotated[
+    str | None,
+    QueryParameter(
+        name="active-at", max_length=40, description="allocations valid at this time; or `now`"
+    ),
+]
+Key = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Idempotency-Key",
+        max_length=128,
+        description="chosen by you: a repeated request gets the same response and changes nothing",
+    ),
+]
+SENT_NAMES = {"key": "Idempotency-Key", "every": "all"}
+"""Names that clients send, where handlers use another one."""
+
+Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="maximum number of rows")]
+After = Annotated[
+    int | None, QueryParameter(ge=0, le=ids.ID_MAX, description="`next` of the previous page")
+]
+Order = FromQuery[Literal["newest", "oldest"]]
+
+
+def page(limit: Limit = 100, after: After = None) -> Page:
+    """Return a page in ascending order."""
+    return Page(limit, after)
+
+
+def recent(limit: Limit = 100, after: After = None, order: Order = "newest") -> Page:
+    """Return a page of events, the newest first by default."""
+    return Page(limit, after, newest_first=order == "newest")
+
+
+class Period(NamedTuple):
+    """A period: since <= t < until."""
+
+    since: Instant | None
+    until: Instant | None
+
+
+def period(since: OneTime = None, until: OneTime = None) -> Period:
+    """Parse a period.
+
+    Raises:
+        Malformed: a time is invalid, or the period ends before it begins.
+    """
+    start, end = one_time(since, "since"), one_time(until, "until")
+    if start is not None and end is not None and end < start:
+        raise Malformed(
+            f"the period ends before it begins: until {iso(end)}, since {iso(start)}",
+            field="until",
+            remedy="a period is since <= t < until: exchange the two",
+        )
+    return Period(start, end)
+
+
+class AllocationFilters(NamedTuple):
+    """Filters of allocations."""
+
+    resource: str | None
+    category: str | None
+    active_at: Instant | None
+
+
+def allocation_filters(
+    request: ApiRequest,
+    resource: OneName = None,
+    category: OneName = None,
+    active_at: ActiveAt = None,
+) -> AllocationFilters:
+    """Parse filters of allocations; raise Malformed for an invalid time."""
+    return AllocationFilters(resource, category, instant(request, active_at))
+
+
+def instant(request: ApiRequest, active_at: str | None) -> Instant | None:
+    """Parse a time or `now`; raise Malformed for an invalid one."""
+    return request.services.clock.now() if active_at == "now" else one_time(active_at, "active-at")
+
+
+async def projects(
+    request: ApiRequest,
+    project: OneId = None,
+    gid: OneUid = None,
+    gname: OneName = None,
+    account: OneName = None,
+) -> frozenset[int] | None:
+    """Return the named projects that the user may see; None if none is named. A name without a
+    project selects nothing.
+    """
+    return await _named(request, request.asker.sight, project, gid, gname, account)
+
+
+async def projects_of_runs(
+    request: ApiRequest,
+    project: OneId = None,
+    gid: OneUid = None,
+    gname: OneName = None,
+    account: OneName = None,
+) -> frozenset[int] | None:
+    """Return the named projects for lists with rows of other projects, such as a child's on its
+    parent's credit.
+
+    Only for queries that apply the user's visibility themselves: then a project of which the user
+    sees no row looks as if it did not exist.
+    """
+    return await _named(request, ALL, project, gid, gname, account)
+
+
+async def _named(
+    request: ApiRequest,
+    sight: Sight,
+    project: int | None,
+    gid: int | None,
+    gname: str | None,
+    account: str | None,
+) -> frozenset[int] | None:
+    """Find projects, in a thread only if the database is needed: an account alone, as commands send
+    it, is mostly in the cache.
+    """
+    if project is None and gid is None and gname is None:
+        if account is None:
+            return None
+        directory = request.services.directory
+        if directory.has_fresh((account,)) and (known := directory.cached(account)) is not None:
+            return frozenset({known.id} if sight.sees(known.id) else ())
+    query = ProjectQuery(
+        sight=sight,
+        ids=None if project is None else frozenset({project}),
+        gid=gid,
+        gname=gname,
+        account=account,
+    )
+    rows = await sync_to_thread(request.services.projects.find, query, Page(1))
+    return frozenset(project.id for project in rows)
+
+
+def one_time(text: str | None, field: str) -> Instant | None:
+    """Parse a time; raise Malformed with `field`."""
+    return None if text is None else parse_instant(text, field=field)
+
+
+def checked_key(key: str | None) -> str | None:
+    """Check an idempotency key; raise Malformed for an invalid one."""
+    return None if key is None else ids.key(key, field="Idempotency-Key")
+
+
+class JobFilters(NamedTuple):
+    """Filters of runs and of refusals, named as in RunQuery and RefusalQuery."""
+
+    sight: Sight
+    projects: frozenset[int] | None
+    resource: str | None
+    category: str | None
+    active_at: Instant | None
+    allocation: int | None
+    owner: int | None
+    cluster: str | None
+    job_id: int | None
+    since: Instant | None
+    until: Instant | None
+
+
+def job_filters(
+    request: ApiRequest,
+    projects: NamedDependency[frozenset[int] | None],
+    allocations: NamedDependency[AllocationFilters],
+    period: NamedDependency[Period],
+    allocation: OneId = None,
+    owner_uid: OneUid = None,
+    cluster: OneName = None,
+    job_id: JobId = None,
+) -> JobFilters:
+    """Combine the filters with the visibility of the user."""
+    return JobFilters(
+        request.asker.sight, projects, *allocations, allocation, owner_uid, cluster, job_id, *period
+    )
+
+
+AllocationsChosen = NamedDependency[AllocationFilters]
+OnePage = NamedDependency[Page]
+OnePeriod = NamedDependency[Period]
+JobsChosen = NamedDependency[JobFilters]
+Projects = NamedDependency[frozenset[int] | None]
+
+PAGE = Provide(page, sync_to_thread=False)
+RECENT = Provide(recent, sync_to_thread=False)
+PERIOD = Provide(period, sync_to_thread=False)
+PROJECTS = Provide(projects)
+PROJECTS_OF_RUNS = Provide(projects_of_runs)
+ALLOCATIONS = Provide(allocation_filters, sync_to_thread=False)
+JOBS = {
+    "page": RECENT,
+    "period": PERIOD,
+    "projects": PROJECTS_OF_RUNS,
+    "allocations": ALLOCATIONS,
+    "chosen": Provide(job_filters, sync_to_thread=False),
+}

@@ -1,0 +1,179 @@
+"""Request bodies. They are read strictly: no unknown fields, no conversions, bounds checked.
+
+Times are text (`2026-11-21T07:30:12Z`) or seconds since 1970, as text or as a number. Names are
+checked by `core.ids`; the patterns here only document them in the OpenAPI document.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from fairbank.core.ids import COMMENT_MAX, ID_MAX, UID_MAX
+from fairbank.core.slurm_numbers import TRES_MAX
+from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Instant, parse_instant
+from fairbank.core.units import AMOUNT_MAX
+from fairbank.rest.schemas.server import RoleWord
+
+Id = Annotated[int, Meta(ge=1, le=ID_MAX)]
+Uid = Annotated[int, Meta(ge=0, le=UID_MAX, description="a Unix id")]
+Amount = Annotated[int, Meta(ge=1, le=AMOUNT_MAX, description="SU-minutes")]
+Limit = Annotated[int, Meta(ge=0, le=AMOUNT_MAX, description="SU-minutes; 0 for none")]
+Epoch = Annotated[int, Meta(ge=0, le=LAST_INSTANT, description="seconds since 1970")]
+Seconds = Annotated[int, Meta(ge=0, le=LIMIT_MAX_SECONDS)]
+Name = Annotated[
+    str, Meta(max_length=64, extra_json_schema={"pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$"})
+]
+NameOrNone = Annotated[
+    str, Meta(max_length=64, extra_json_schema={"pattern": "^([A-Za-z_][A-Za-z0-9_.-]*)?$"})
+]
+Word = Annotated[str, Meta(max_length=32, extra_json_schema={"pattern": "^[a-z][a-z0-9_-]*$"})]
+Comment = Annotated[str, Meta(max_length=COMMENT_MAX, description="one line of printable text")]
+Reason = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=COMMENT_MAX,
+        description="why; one line of printable text",
+        extra_json_schema={"pattern": r"\S"},
+    ),
+]
+Moment = Annotated[
+    str,
+    Meta(
+        max_length=40,
+        description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970",
+        examples=["2026-11-21"],
+    ),
+]
+When = Moment | Epoch
+Tres = Annotated[str, Meta(max_length=TRES_MAX, examples=["cpu=8,mem=16G,gres/gpu=1"])]
+
+
+def parse_when(value: When, *, field: str) -> Instant:
+    """Parse a time of a body; raise Malformed for an invalid one."""
+    return Instant(value) if isinstance(value, int) else parse_instant(value, field=field)
+
+
+class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of request bodies. Unknown fields are refused."""
+
+
+class NewProject(Body, frozen=True, kw_only=True):
+    """A Unix group that becomes a project. `account` is its Slurm account; default: the group's name."""
+
+    gname: Name
+    gid: Uid
+    account: Name | None = None
+    parent: Id | None = None
+
+
+class NewNames(Body, frozen=True, kw_only=True):
+    """Changes of a project; omitted fields stay. `restore` brings back a removed project."""
+
+    gname: Name | None = None
+    gid: Uid | None = None
+    account: Name | None = None
+    parent: (
+        Annotated[int, Meta(ge=0, le=ID_MAX, description="the number of a project; 0 for none")]
+        | None
+    ) = None
+    restore: bool = False
+    comment: Comment | None = None
+
+
+class NewRole(Body, frozen=True, kw_only=True):
+    """Role of a user in a project."""
+
+    role: RoleWord
+    comment: Comment | None = None
+
+
+class NewAllocation(Body, frozen=True, kw_only=True):
+    """Credit of one project, given by number or account, on one resource from `start` until `end`."""
+
+    project: Id | None = None
+    account: Name | None = None
+    resource: Word
+    category: Word
+    start: When
+    end: When
+    amount: Limit = 0
+    credit_limit: Limit = 0
+    shared: bool = False
+    comment: Reason
+
+
+class NewTerms(Body, frozen=True, kw_only=True):
+    """Changes of an allocation; omitted fields stay."""
+
+    start: When | None = None
+    end: When | None = None
+    credit_limit: Limit | None = None
+    shared: bool | None = None
+    event: Literal["freeze", "thaw", "end", "reopen"] | None = None
+    comment: Reason
+
+
+class NewCap(Body, frozen=True, kw_only=True):
+    """Maximum that a user may use in total; null removes the cap."""
+
+    cap: Limit | None
+    comment: Comment | None = None
+
+
+class Movement(Body, frozen=True, kw_only=True):
+    """A deposit or withdrawal."""
+
+    amount: Amount
+    comment: Reason
+
+
+class NewTransfer(Body, frozen=True, kw_only=True):
+    """A transfer to the allocation `to`."""
+
+    to: Id
+    amount: Amount
+    comment: Reason
+
+
+class NewRefund(Body, frozen=True, kw_only=True):
+    """A refund; without an amount, of the rest of the charge."""
+
+    amount: Amount | None = None
+    comment: Reason
+
+
+class NewUndo(Body, frozen=True, kw_only=True):
+    """An undo of an entry."""
+
+    comment: Reason
+
+
+class DescribedJob(Body, frozen=True, kw_only=True):
+    """A job before it is submitted.
+
+    `time_limit` is seconds as a number, or Slurm's form as text ("12:00:00"). `cluster` may be
+    omitted if the bank has only one.
+    """
+
+    account: Name
+    cluster: Name | None = None
+    partition: Name
+    tres: Tres
+    time_limit: Seconds | Annotated[str, Meta(max_length=32)]
+    qos: Name | None = None
+
+
+class NewToken(Body, frozen=True, kw_only=True):
+    """A new token.
+
+    `scopes` are read, write and agent:CLUSTER. `uid` is the user of the token; default: yourself. A
+    token that is created with a token expires with that one at the latest, even if `days` is more.
+    """
+
+    label: Annotated[str, Meta(min_length=1, max_length=64)]
+    scopes: Annotated[list[Annotated[str, Meta(max_length=80)]], Meta(min_length=1, max_length=32)]
+    days: Annotated[int, Meta(ge=1, le=731)] = 90
+    uid: Uid | None = None

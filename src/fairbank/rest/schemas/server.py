@@ -1,0 +1,55 @@
+"""State of the server, and the authenticated user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from fairbank.service.access.identity import Asker
+
+RoleWord = Literal["pi", "coordinator", "member"]
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """The server answers."""
+
+    status: Literal["ok"] = "ok"
+
+
+class ProjectRole(Struct, frozen=True, kw_only=True):
+    """Role of the user in a project."""
+
+    project: int
+    role: RoleWord
+
+
+class Myself(Struct, frozen=True, kw_only=True):
+    """The authenticated user: `actor` signed in, `uid` has the permissions that count."""
+
+    actor: int
+    uid: int
+    user: str | None
+    superuser: bool
+    admin: bool
+    roles: list[ProjectRole]
+    clusters: list[str]
+    scopes: list[str]
+
+
+def myself(asker: Asker, user: str | None) -> Myself:
+    """Return the user and the permissions of a request; `user` is the login name."""
+    return Myself(
+        actor=asker.actor,
+        uid=asker.uid,
+        user=user,
+        superuser=asker.superuser,
+        admin=asker.admin,
+        roles=[
+            ProjectRole(project=project, role=role.value)
+            for project, role in sorted(asker.roles.items())
+        ],
+        clusters=sorted(asker.clusters),
+        scopes=sorted(asker.scopes),
+    )

@@ -1,0 +1,134 @@
+"""Journal entries and statements of allocations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from fairbank.bank.entry import EFFECTS, Entry, Kind
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.run import RunRecord
+from fairbank.core.time import iso
+from fairbank.rest.schemas.alloc import AllocationRow
+from fairbank.rest.schemas.failure import refused_job
+
+
+class Sums(Struct, frozen=True, kw_only=True):
+    """Sums of an allocation after an entry."""
+
+    deposited: int = 0
+    charged: int = 0
+    held: int = 0
+    credit_limit: int = 0
+    available: int = 0
+
+
+class EntryRow(Sums, frozen=True, kw_only=True):
+    """A journal entry with the sums after it.
+
+    `sign` is 1 or -1: the direction in which the amount changes its sum. It is 0 if the entry only
+    closes a hold, and null if the entry moves no credit.
+    """
+
+    id: int
+    seq: int
+    at: str
+    kind: str
+    amount: int
+    sign: int | None
+    run: int | None
+    cluster: str | None
+    job_id: int | None
+    owner_uid: int | None
+    actor: int
+    acting_as: int | None
+    comment: str | None
+    details: dict[str, Any] | None
+
+
+class StatementRow(EntryRow, frozen=True, kw_only=True):
+    """An entry with the terms that it changed, under the names of the allocation's row; null if it
+    changed none."""
+
+    changed: dict[str, Any] | None
+
+
+class BookEntryRow(EntryRow, frozen=True, kw_only=True):
+    """An entry with the allocation in whose journal it stands."""
+
+    allocation: int
+
+
+class PlannedEntry(Sums, frozen=True, kw_only=True):
+    """An entry that a dry run would write, with the sums after it.
+
+    `allocation` is null for projects, roles and tokens, and for an allocation that does not exist
+    yet. `sign` and `changed` are as in a statement.
+    """
+
+    kind: str
+    allocation: int | None
+    amount: int
+    sign: int | None
+    cluster: str | None
+    job_id: int | None
+    owner_uid: int | None
+    comment: str | None
+    details: dict[str, Any] | None
+    changed: dict[str, Any] | None
+
+
+class StatementPage(Struct, frozen=True, kw_only=True):
+    """Entries of an allocation with the sums before and after them."""
+
+    allocation: AllocationRow
+    opening: Sums
+    entries: list[StatementRow]
+    closing: Sums
+
+
+class StatementAnswer(Struct, frozen=True, kw_only=True):
+    """A page of a statement. Send `next` as `after` for the next page."""
+
+    schema: str
+    as_of: str
+    data: StatementPage
+    next: str | None = None
+
+
+def sums(entry: Entry) -> Sums:
+    """Return the sums after an entry."""
+    return Sums(
+        deposited=entry.deposited,
+        charged=entry.charged,
+        held=entry.held,
+        credit_limit=entry.credit_limit,
+        available=entry.available,
+    )
+
+
+def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
+    """Return an entry with its job. A refused job has no run: the refusal itself names the job."""
+    details = msgspec.json.decode(entry.details) if entry.details else None
+    cluster, job_id = (run.run.cluster, run.run.job_id) if run else (None, None)
+    if details and entry.kind in (Kind.REFUSAL, Kind.DECLINED):
+        cluster, job_id = refused_job(msgspec.convert(details, Refusal))
+    return EntryRow(
+        id=entry.id,
+        seq=entry.seq,
+        at=iso(entry.at),
+        kind=entry.kind.value,
+        amount=entry.amount,
+        sign=EFFECTS[entry.kind].sign if entry.kind in EFFECTS else None,
+        run=entry.run,
+        cluster=cluster,
+        job_id=job_id,
+        owner_uid=entry.owner,
+        actor=entry.actor,
+        acting_as=entry.acting_as,
+        comment=entry.comment,
+        details=details,
+        **msgspec.structs.asdict(sums(entry)),
+    )

@@ -1,0 +1,238 @@
+"""ASGI middleware before all routes: limits, a timeout, security headers, metrics and the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from fairbank.core.errors import Trouble
+from fairbank.rest.auth.peers import peer_of
+from fairbank.rest.metrics import ServerMetrics
+from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_trouble
+from fairbank.rest.request import SENT_METHOD
+from fairbank.rest.schemas.envelope import Problem
+from fairbank.rest.server.limits import FairLimit
+from fairbank.rest.server.request_body import BufferedBody, Message, Receive, client_of, has_body
+
+Scope = Message
+Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+Work = Callable[[], Awaitable[None]]
+AuthenticateHead = Callable[[Scope], Awaitable[None]]
+
+REQUESTS_MAX = 1_000
+BODIES_MAX = 256 * 1024 * 1024  # bytes of all bodies together, from the first byte to the response
+TIMEOUT_SECONDS = 60.0
+
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+"""Headers of every response."""
+DEFAULT_HEADERS = (
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+)
+"""Headers of responses that do not set them."""
+
+_log = logging.getLogger("fairbank.request")
+
+_NO_HEADERS: Mapping[str, str] = {}
+_BUSY = Problem(
+    type="/problem/busy",
+    title="busy",
+    status=503,
+    detail="too many requests are in work, or too many of yours",
+    remedy="try again in 1 s; the request was not carried out",
+)
+_TIMEOUT = Problem(
+    type="/problem/unreachable",
+    title="unreachable",
+    status=503,
+    detail="the request took too long; whether it was carried out is not known",
+    remedy="send it again with the same key: what was carried out is not repeated",
+)
+_FAILURE = Problem(
+    type="/problem/failure",
+    title="failure",
+    status=500,
+    detail="the server failed",
+    remedy="ask the administrator to read the server's log",
+)
+
+
+class Middleware:
+    """ASGI application around the routes."""
+
+    def __init__(
+        self,
+        app: Asgi,
+        metrics: ServerMetrics,
+        *,
+        authenticate_head: AuthenticateHead | None = None,
+        requests_max: int = REQUESTS_MAX,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        """Wrap an application.
+
+        Args:
+            authenticate_head: called before a body is read; raises Trouble to refuse the request.
+            requests_max: requests in work at the same time; beyond it the answer is 503.
+            timeout_seconds: for each request, after its body has arrived.
+        """
+        self._app, self._metrics, self._authenticate_head = app, metrics, authenticate_head
+        self._timeout_seconds = timeout_seconds
+        self._requests, self._bodies = FairLimit(requests_max), FairLimit(BODIES_MAX)
+        metrics.in_progress.set_function(lambda: self._requests.used)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        method = scope["method"]
+        if method == "HEAD":
+            scope = {**scope, "method": "GET", SENT_METHOD: method}
+        response = _Response(send, without_body=method == "HEAD")
+        client = client_of(scope)
+        if has_body(scope):
+            await self._run_with_body(scope, receive, response, client)
+        else:
+            await self._run(scope, receive, response, client)
+        self._record(method, scope, response.status, time.perf_counter() - start)
+
+    async def _run_with_body(
+        self, scope: Scope, receive: Receive, response: _Response, client: Hashable
+    ) -> None:
+        """Authenticate, read the body, run. While the body arrives the request takes no place."""
+        if not await self._is_authenticated(scope, response, client):
+            return
+        body = BufferedBody(receive, self._bodies, client)
+        try:
+            if await body.read():
+                await self._run(scope, body, response, client)
+            else:
+                await response.send_problem(_BUSY, retry_after_seconds=1)
+        finally:
+            body.release()
+
+    async def _is_authenticated(self, scope: Scope, response: _Response, client: Hashable) -> bool:
+        """Check the head of a request, so that no body of an unknown user is read."""
+        if self._authenticate_head is None or _is_local(scope):
+            return True
+        authenticate = partial(self._authenticate_head, scope)
+        await self._in_place(authenticate, response, client)
+        return not response.status
+
+    async def _run(
+        self, scope: Scope, receive: Receive, response: _Response, client: Hashable
+    ) -> None:
+        work = partial(self._app, scope, receive, response)
+        if scope["path"] == _HEALTH:  # cheap, and a full server must not look dead
+            await self._guard(work, response)
+        else:
+            await self._in_place(work, response, client)
+
+    async def _in_place(self, work: Work, response: _Response, client: Hashable) -> None:
+        """Do `work` in one of the client's places, or answer 503 if it has none left."""
+        if not self._requests.acquire(client):
+            await response.send_problem(_BUSY, retry_after_seconds=1)
+            return
+        try:
+            await self._guard(work, response)
+        finally:
+            self._requests.release(client)
+
+    async def _guard(self, work: Work, response: _Response) -> None:
+        """Do `work` with the timeout. Answer for it if it fails before its response began."""
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                await work()
+        except TimeoutError:
+            await response.send_problem(_TIMEOUT, retry_after_seconds=5)
+        except Trouble as trouble:  # from `authenticate_head`: the routes answer for their own
+            headers = {**headers_of(trouble), "Connection": "close"}
+            await response.send_problem(problem_of_trouble(trouble), headers=headers)
+        except Exception:  # noqa: BLE001 (it is logged; no request may end the server)
+            _log.exception("a request failed")
+            await response.send_problem(_FAILURE)
+
+    def _record(self, method: str, scope: Scope, status: int, seconds: float) -> None:
+        """Count a request in the metrics and log it."""
+        route = scope.get("path_template", "unknown")
+        self._metrics.count_request(
+            method if method in _METHODS else "other", route, status, seconds
+        )
+        # Reports are in the journal, and a busy cluster sends thousands a second.
+        is_quiet = route in _QUIET_ROUTES and status < 400
+        level = logging.DEBUG if is_quiet else logging.INFO
+        if _log.isEnabledFor(level):
+            asker = scope.get("user")
+            facts = {
+                "method": method,
+                "path": scope["path"][:200],
+                "status": status,
+                "ms": round(seconds * 1_000, 1),
+            }
+            if asker is not None:
+                facts["uid"] = asker.actor
+                if asker.acting_as is not None:
+                    facts["acting_as"] = asker.acting_as
+            _log.log(level, "request", extra={"facts": facts})
+
+
+def _is_local(scope: Scope) -> bool:
+    """Return True if the kernel alone identifies the user, as with the agents' reports."""
+    return peer_of(scope) is not None and all(
+        name != b"authorization" for name, _ in scope["headers"]
+    )
+
+
+_HEALTH = "/health"
+_QUIET_ROUTES = frozenset({"/job", "/job/bulk", _HEALTH})
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"})
+
+
+class _Response:
+    """ASGI `send` that keeps the status, adds headers and drops the body of a HEAD response."""
+
+    def __init__(self, send: Send, *, without_body: bool = False) -> None:
+        self._send, self._without_body = send, without_body
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = message["headers"]
+            present = {name.lower() for name, _ in headers}
+            defaults = (header for header in DEFAULT_HEADERS if header[0] not in present)
+            message["headers"] = [*headers, *HEADERS, *defaults]
+        elif self._without_body:
+            message = {**message, "body": b""}
+        await self._send(message)
+
+    async def send_problem(
+        self,
+        problem: Problem,
+        *,
+        retry_after_seconds: int | None = None,
+        headers: Mapping[str, str] = _NO_HEADERS,
+    ) -> None:
+        """Send a problem, unless a response has begun."""
+        if self.status:
+            return
+        body = msgspec.json.encode(problem)
+        lines = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", b"%d" % len(body))]
+        lines += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        if retry_after_seconds is not None:
+            lines.append((b"retry-after", b"%d" % retry_after_seconds))
+        await self({"type": "http.response.start", "status": problem.status, "headers": lines})
+        await self({"type": "http.response.body", "body": body})

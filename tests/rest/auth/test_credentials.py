@@ -1,0 +1,175 @@
+"""A credential is good for one request, once, and as long as it lives."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.core.errors import Unauthenticated
+from fairbank.core.time import Clock, Instant, ManualClock
+from fairbank.rest.auth.authorization import read_munge
+from fairbank.rest.auth.credentials import (
+    BoundRequest,
+    MungeVerifier,
+    check,
+    new_nonce,
+    sign,
+    statement,
+)
+from fairbank.rest.auth.munge import Decoded
+from tests.rest.branches import ASKED, BANK, NONCE, SqliteNonces, SystemClock, speak
+from tests.support.munge import Munged
+from tests.support.nonces import MemoryNonces
+
+NOW = Instant(1_795_000_000)
+
+
+# The check.
+
+
+def sealed(asked: BoundRequest = ASKED, *, at: int = NOW, payload: bytes | None = None) -> Decoded:
+    return Decoded(
+        statement(asked, NONCE) if payload is None else payload, 1000, 1000, Instant(at), 300
+    )
+
+
+def test_the_right_request_gives_its_nonce() -> None:
+    assert check(sealed(), ASKED, NOW) == NONCE
+
+
+@pytest.mark.parametrize(
+    ("differs", "asked"),
+    [
+        ("method", ASKED._replace(method="PUT")),
+        ("path or query", ASKED._replace(target="/job/1")),
+        ("path or query", ASKED._replace(target="/job")),
+        ("path or query", ASKED._replace(target="/job?page=20")),
+        ("body hash", BoundRequest.of("POST", "/job?page=2", b'{"amount": 61}', BANK)),
+        ("server name", ASKED._replace(audience="other.example.org")),
+        ("user acted as", ASKED._replace(acting_as="root")),
+        ("idempotency key", ASKED._replace(key="another")),
+    ],
+)
+def test_another_request_is_refused_and_told_what_differs(
+    differs: str, asked: BoundRequest
+) -> None:
+    with pytest.raises(Unauthenticated, match=f"the {differs} differs"):
+        check(sealed(asked), ASKED, NOW)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"x",
+        b"\n" * 5,
+        b"fairbank request 2" + statement(ASKED, NONCE)[18:],
+        statement(ASKED, NONCE) + b"\n",
+    ],
+)
+def test_a_credential_for_another_service_is_refused(payload: bytes) -> None:
+    with pytest.raises(Unauthenticated, match="not made for Fairbank"):
+        check(sealed(payload=payload), ASKED, NOW)
+
+
+@given(
+    st.binary()
+    | st.binary().map(lambda more: statement(ASKED, NONCE) + more)
+    | st.binary(max_size=40).map(lambda b: b + b"\n" + NONCE.encode())
+)
+def test_no_other_payload_passes(payload: bytes) -> None:
+    if payload == statement(ASKED, NONCE):
+        return
+    with pytest.raises(Unauthenticated):
+        check(sealed(payload=payload), ASKED, NOW)
+
+
+@pytest.mark.parametrize(
+    ("age", "told"),
+    [
+        (300, None),
+        (301, "has expired: it is 301 s old"),
+        (-60, None),
+        (-61, "clock skew"),
+        (-(10**9), "clock skew"),
+    ],
+)
+def test_the_edges_of_its_life(age: int, told: str | None) -> None:
+    made_then = sealed(at=NOW - age)
+    if told is None:
+        assert check(made_then, ASKED, NOW) == NONCE
+    else:
+        with pytest.raises(Unauthenticated, match=told):
+            check(made_then, ASKED, NOW)
+
+
+def test_nonces_do_not_repeat() -> None:
+    assert len({new_nonce() for _ in range(1_000)}) == 1_000
+
+
+# The nonce table.
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_nonce_is_spent_once_whoever_hurries(kind: str, tmp_path: Path) -> None:
+    nonces = MemoryNonces() if kind == "memory" else SqliteNonces(str(tmp_path / "nonces"))
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(lambda _: nonces.spend(NONCE, 1000, NOW), range(40))) == 1
+    assert nonces.spend(NONCE, 1001, NOW), "another user's nonces are his own"
+
+
+def test_what_expired_is_forgotten() -> None:
+    nonces = MemoryNonces()
+    nonces.spend("early", 1000, Instant(10))
+    nonces.spend("late", 1000, Instant(20))
+    nonces.forget(Instant(10))
+    assert nonces.spend("early", 1000, Instant(10))
+    assert not nonces.spend("late", 1000, Instant(20))
+
+
+# The door, with a real munged.
+
+
+def door(munged: Munged, clock: Clock | None = None) -> MungeVerifier:
+    return MungeVerifier(speak(munged), MemoryNonces(), clock or SystemClock())
+
+
+def test_altered_or_cut_credentials_are_refused_and_spend_nothing(munged: Munged) -> None:
+    bank, credential = door(munged), read_munge(sign(speak(munged), ASKED))
+    for place in range(0, len(credential), 10):
+        altered = bytearray(credential)
+        altered[place] ^= 0x01
+        for wrong in (bytes(altered), credential[:place]):
+            with pytest.raises(Unauthenticated):
+                bank.verify(wrong, ASKED)
+    assert bank.verify(credential, ASKED).uid == os.geteuid()
+
+
+def test_the_server_s_clock_decides(munged: Munged) -> None:
+    for clock, told in (
+        (ManualClock(int(time.time()) + 400), "expired"),
+        (ManualClock(int(time.time()) - 400), "clock skew"),
+    ):
+        credential = read_munge(sign(speak(munged), ASKED))
+        with pytest.raises(Unauthenticated, match=told):
+            door(munged, clock).verify(credential, ASKED)
+
+
+def test_a_nonce_is_remembered_longer_than_the_credential_is_good(munged: Munged) -> None:
+    class Watched(MemoryNonces):
+        kept_for = 0
+
+        def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
+            self.kept_for = expires_at - int(time.time())
+            return super().spend(nonce, uid, expires_at)
+
+    nonces = Watched()
+    MungeVerifier(speak(munged), nonces, SystemClock(), ttl_seconds=100, skew_seconds=10).verify(
+        read_munge(sign(speak(munged), ASKED)), ASKED
+    )
+    assert nonces.kept_for > 100 + 10 + 60, "even for a server whose clock is a minute behind"

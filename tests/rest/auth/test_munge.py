@@ -1,0 +1,214 @@
+"""What MUNGE vouches for through libmunge, and what each of its refusals sounds like. The daemon is a real one."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from fairbank.core.errors import Malformed, Unauthenticated, Unreachable
+from fairbank.rest.auth.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, _cannot_decode
+from tests.support.account import Account
+from tests.support.conditions import wait_until
+from tests.support.munge import Munged, MungeTools
+
+SOMEBODY = Account.number(54_321)
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+
+
+def speak(munged: Munged, *, ttl_seconds: int | None = None, only_uid: int | None = None) -> Munge:
+    return Munge(
+        socket=str(munged.socket),
+        library=str(munged.libmunge),
+        ttl_seconds=ttl_seconds,
+        only_uid=only_uid,
+    )
+
+
+@pytest.fixture
+def munge(munged: Munged) -> Munge:
+    return speak(munged)
+
+
+@pytest.fixture
+def second(munge_tools: MungeTools, munged: Munged) -> Iterator[Munged]:
+    """Another host of the same realm."""
+    daemon = Munged(munge_tools, key=munged.key)
+    try:
+        daemon.start()
+        yield daemon
+    finally:
+        daemon.close()
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"debit my account", b"with \0 inside \xff", b"x" * PAYLOAD_MAX]
+)
+def test_a_credential_says_who_made_it_when_and_what_it_holds(munge: Munge, payload: bytes) -> None:
+    credential = munge.encode(payload)
+    assert len(credential) <= CREDENTIAL_MAX
+    decoded = munge.decode(credential)
+    assert (decoded.payload, decoded.uid, decoded.gid, decoded.ttl_seconds) == (
+        payload,
+        os.geteuid(),
+        os.getegid(),
+        300,
+    )
+    assert 0 <= time.time() - decoded.encoded_at < 30
+
+
+@needs_root
+def test_another_user_is_seen_as_another_user(munged: Munged, munge: Munge) -> None:
+    decoded = munge.decode(munged.encode(b"hello", account=SOMEBODY).encode())
+    assert (decoded.uid, decoded.gid, decoded.payload) == (SOMEBODY.uid, SOMEBODY.gid, b"hello")
+
+
+def test_another_host_with_the_same_key_reads_it(munge: Munge, second: Munged) -> None:
+    assert speak(second).decode(munge.encode(b"over the wire")).payload == b"over the wire"
+
+
+def test_another_key_does_not(munge: Munge, munge_tools: MungeTools) -> None:
+    stranger = Munged(munge_tools)
+    try:
+        stranger.start()
+        with pytest.raises(Unauthenticated, match="does not accept") as refused:
+            speak(stranger).decode(munge.encode(b"hello"))
+    finally:
+        stranger.close()
+    assert refused.value.remedy is not None
+    assert "same munge.key" in refused.value.remedy
+
+
+def test_it_is_good_once(munge: Munge) -> None:
+    credential = munge.encode(b"once")
+    munge.decode(credential)
+    with pytest.raises(Unauthenticated, match="used before"):
+        munge.decode(credential)
+
+
+def test_it_expires(munged: Munged, munge: Munge) -> None:
+    credential = speak(munged, ttl_seconds=1).encode(b"soon over")
+    made = time.time()
+    wait_until(lambda: time.time() > made + 2, "the credential to be too old")
+    with pytest.raises(
+        Unauthenticated, match=r"expired: made at 20..-..-..T..:..:..Z, [2-9] s ago, valid for 1 s"
+    ):
+        munge.decode(credential)
+
+
+def test_a_clock_ahead_is_called_clock_skew() -> None:
+    """EMUNGE_CRED_REWOUND, which needs two hosts of different time: only the words are tried."""
+    told = _cannot_decode(16, "Rewound credential", encoded_at=1_000, now=400, ttl=300)
+    assert isinstance(told, Unauthenticated)
+    assert "clock skew" in told.message
+    assert "600 s" in told.message
+    assert "clocks" in (told.remedy or "")
+
+
+def test_restricted_to_a_reader_it_is_for_nobody_else(munged: Munged, munge: Munge) -> None:
+    assert munge.decode(speak(munged, only_uid=os.geteuid()).encode(b"for us")).payload == b"for us"
+    with pytest.raises(Unauthenticated, match="for another user"):
+        munge.decode(speak(munged, only_uid=os.geteuid() + 1).encode(b"for a neighbour"))
+
+
+def test_altered_anywhere_it_is_refused(munge: Munge) -> None:
+    credential = munge.encode(b"POST /deposit " * 10)
+    for place in range(0, len(credential), 10):
+        altered = bytearray(credential)
+        altered[place] ^= 0x01
+        with pytest.raises(Unauthenticated):
+            munge.decode(bytes(altered))
+    assert munge.decode(credential).payload.startswith(b"POST"), "none of them was it"
+
+
+def test_cut_short_or_lengthened_it_is_refused(munge: Munge) -> None:
+    credential = munge.encode(b"POST /deposit " * 10)
+    wrong = [credential[:length] for length in range(0, len(credential), 10)]
+    wrong += [
+        credential[:-1],
+        credential + b"A",
+        credential + b"\n",
+        credential + b"\0",
+        b" " + credential,
+        credential * 2,
+    ]
+    for each in wrong:
+        with pytest.raises(Unauthenticated):
+            munge.decode(each)
+
+
+def test_another_spelling_of_the_same_bytes_is_refused(munged: Munged, munge: Munge) -> None:
+    """munged itself ignores the spare bits at the end of base64."""
+    respelt = next(filter(None, (_respell(munge.encode(b"x" * length)) for length in range(3))))
+    with pytest.raises(Unauthenticated, match="not a MUNGE credential"):
+        munge.decode(respelt)
+    assert munged.decode(respelt.decode()).returncode == 0
+
+
+def _respell(credential: bytes) -> bytes | None:
+    """The same sealed bytes with the last spare bit set; None when there is no padding and so no spare bit."""
+    sealed = credential[len(b"MUNGE:") : -1].rstrip(b"=")
+    padding = credential[6 + len(sealed) :]
+    if padding == b":":
+        return None
+    alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    respelt = b"MUNGE:" + sealed[:-1] + alphabet[alphabet.index(sealed[-1]) + 1 :][:1] + padding
+    assert base64.b64decode(respelt[6:-1]) == base64.b64decode(credential[6:-1])
+    return respelt
+
+
+def test_length_is_looked_at_before_anything_else() -> None:
+    nowhere = Munge(library="libnothing.so.0")
+    with pytest.raises(Unauthenticated, match="16385 bytes"):
+        nowhere.decode(b"A" * (CREDENTIAL_MAX + 1))
+    with pytest.raises(Malformed, match="12001 bytes"):
+        nowhere.encode(b"A" * (PAYLOAD_MAX + 1))
+
+
+@pytest.mark.slow
+def test_a_silent_daemon_is_unreachable_and_comes_back(munged: Munged, munge: Munge) -> None:
+    credential = munge.encode(b"before")
+    for end in (munged.stop, munged.kill):  # the second leaves a socket where nobody listens
+        munged.start()
+        end()
+        for call in (lambda: munge.encode(b"now"), lambda: munge.decode(credential)):
+            with pytest.raises(Unreachable, match="munged does not answer") as silent:
+                call()
+            assert "systemctl start munge" in (silent.value.remedy or "")
+    munged.start()
+    assert munge.decode(credential).payload == b"before"
+
+
+@pytest.mark.parametrize("library", ["libnothing.so.0", "libc.so.6"])
+def test_without_libmunge_there_is_another_way_in(library: str) -> None:
+    with pytest.raises(Unreachable, match="cannot be used here") as missing:
+        Munge(library=library).encode(b"")
+    assert "libmunge2" in (missing.value.remedy or "")
+
+
+def test_many_threads_get_each_their_own(munge: Munge) -> None:
+    payloads = [f"request {number}".encode() for number in range(400)]
+    with ThreadPoolExecutor(8) as threads:
+        assert [
+            decoded.payload
+            for decoded in threads.map(munge.decode, threads.map(munge.encode, payloads))
+        ] == payloads
+
+
+def test_importing_is_cheap_and_loads_nothing() -> None:
+    """The everyday command comes through here."""
+    heavy = "{'asyncio', 'dataclasses', 'inspect', 'litestar', 'logging', 'msgspec', 'pathlib', 'ssl', 'subprocess', 'uvicorn'}"
+    program = (
+        "import sys; bare = set(sys.modules); import fairbank.rest.auth.credentials\n"
+        f"print(sorted({heavy} & (set(sys.modules) - bare)), 'libmunge' in open('/proc/self/maps').read())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[] False"

@@ -1,0 +1,96 @@
+"""The kernel says who asks over the Unix socket, and nothing that a client sends can."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from contextlib import closing
+
+import pytest
+
+from fairbank.rest.auth.peers import Peer, groups_of, peer_of
+from tests.rest.mirror import Asked, answer, as_user, ask, needs_root, request
+from tests.support.account import Account
+
+# Who asks.
+
+
+def test_we_are_seen_as_ourselves(server: Asked) -> None:
+    with server.unix() as connection:
+        for _ in range(3):  # kept alive
+            said = ask(connection, request())
+            assert Peer(*said["peer"]) == Peer(os.getpid(), os.geteuid(), os.getegid())
+            assert said["extensions"] == ["fairbank.peer"]
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "account", [Account.nobody(), Account(54_321, 54_322), Account(4_000_000_000, 4_000_000_001)]
+)
+def test_other_users_are_seen_as_they_are(server: Asked, account: Account) -> None:
+    def asking() -> object:
+        with server.unix() as connection:
+            return [os.getpid(), ask(connection, request())["peer"]]
+
+    pid, peer = as_user(account, asking)
+    assert Peer(*peer) == Peer(pid, account.uid, account.gid)
+
+
+def test_pipelined_requests_all_have_the_peer(server: Asked) -> None:
+    with server.unix() as connection:
+        connection.sendall(
+            request("/a") + request("/b", body=b"x" * 10, method="POST") + request("/c")
+        )
+        for _ in range(3):
+            assert answer(connection)[1]["peer"][1] == os.geteuid()
+
+
+FORGED = (
+    "fairbank.peer: 0",
+    "Fairbank-Peer: [0, 0, 0]",
+    "extensions: {'fairbank.peer': (0, 0, 0)}",
+    "X-Forwarded-For: 127.0.0.1",
+    "Forwarded: for=unix:",
+    "REMOTE_USER: root",
+)
+
+
+def test_over_a_network_nobody_is_a_peer_whatever_he_sends(server: Asked) -> None:
+    with closing(server.tcp()) as connection:
+        said = ask(connection, request("/?fairbank.peer=0", *FORGED))
+    assert (said["peer"], said["extensions"]) == (None, [])
+
+
+def test_headers_do_not_change_the_peer(server: Asked) -> None:
+    with server.unix() as connection:
+        said = ask(connection, request("/?fairbank.peer=0", *FORGED))
+    assert said["peer"][1] == os.geteuid()
+
+
+def test_an_upgrade_is_not_a_way_around(server: Asked) -> None:
+    with closing(server.tcp()) as connection:
+        assert ask(connection, request("/", "Connection: Upgrade", "Upgrade: h2c"))["peer"] is None
+    with closing(server.tcp()) as connection:
+        connection.sendall(request("/", "Connection: Upgrade", "Upgrade: websocket"))
+        assert answer(connection)[0] == 400
+
+
+def test_a_look_alike_in_the_scope_is_no_peer() -> None:
+    for extensions in (None, {}, {"fairbank.peer": (1, 0, 0)}, {"fairbank.peer": {"uid": 0}}):
+        assert peer_of({"extensions": extensions}) is None
+    assert peer_of({}) is None
+    assert peer_of({"extensions": {"fairbank.peer": Peer(1, 2, 3)}}) == Peer(1, 2, 3)
+
+
+# Groups.
+
+
+def test_groups_are_the_system_s() -> None:
+    user = pwd.getpwuid(os.geteuid())
+    assert groups_of(user.pw_uid) == set(os.getgrouplist(user.pw_name, user.pw_gid))
+    assert user.pw_gid in groups_of(user.pw_uid)
+
+
+@pytest.mark.parametrize("uid", [54_321, 2**32 - 1, 2**32, 2**70, -1, -2])
+def test_a_uid_without_a_name_has_no_groups(uid: int) -> None:
+    assert groups_of(uid) == frozenset()

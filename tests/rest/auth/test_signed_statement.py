@@ -1,0 +1,98 @@
+"""What is signed: no two requests have one statement, and what cannot be signed is named."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.core.errors import Malformed
+from fairbank.rest.auth import credentials
+from fairbank.rest.auth.credentials import BoundRequest, statement
+from fairbank.rest.auth.munge import CREDENTIAL_MAX
+from tests.rest.branches import ASKED, BANK, NONCE, speak
+from tests.support.munge import Munged
+
+parts = st.tuples(
+    st.sampled_from(["GET", "POST", "PUT", "POSTS"]) | st.text(max_size=3),
+    st.sampled_from(["/", "/job", "/job?", "/job?a=1", "/job\nPOST", "/é"]) | st.text(max_size=12),
+    st.binary(max_size=2),
+    st.sampled_from([BANK, BANK + "x", "", "two words"]) | st.text(max_size=3),
+    st.sampled_from([NONCE, "1" * 32, NONCE + "\n", NONCE.upper(), ""]),
+)
+
+
+@given(parts, parts)
+def test_no_two_requests_have_one_statement(
+    one: tuple[str, str, bytes, str, str], other: tuple[str, str, bytes, str, str]
+) -> None:
+    sealed = []
+    for method, target, body, audience, nonce in (one, other):
+        try:
+            sealed.append(statement(BoundRequest.of(method, target, body, audience), nonce))
+        except Malformed as bad:
+            assert bad.field, "it says which part cannot be signed"
+            return
+    assert (sealed[0] == sealed[1]) == (one == other)
+
+
+printable = st.text(string.ascii_letters + string.digits + string.punctuation, max_size=8)
+signable = st.tuples(
+    st.text(string.ascii_uppercase, min_size=1, max_size=2),
+    printable.map(lambda rest: "/" + rest),
+    st.binary(max_size=2),
+    st.text("ab.:[]", min_size=1, max_size=2),
+    st.text("0123456789abcdef", min_size=32, max_size=32),
+)
+
+
+@given(signable, signable)
+def test_whatever_can_be_signed_has_its_own_statement(
+    one: tuple[str, str, bytes, str, str], other: tuple[str, str, bytes, str, str]
+) -> None:
+    first, second = (
+        statement(BoundRequest.of(*request[:4]), request[4]) for request in (one, other)
+    )
+    assert (first == second) == (one == other)
+
+
+def test_the_statement_is_what_the_manual_says() -> None:
+    assert statement(BoundRequest.of("POST", "/job?page=2", b"", BANK), NONCE) == (
+        b"fairbank request 1\nPOST\n/job?page=2\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
+        b"bank.example.org\n\n\n0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+    )
+    assert statement(
+        BoundRequest.of("POST", "/job", b"", BANK, acting_as="ayla", key="k-7"), NONCE
+    ).endswith(b"\nayla\nk-7\n" + NONCE.encode())
+
+
+@pytest.mark.parametrize(
+    ("part", "asked", "nonce"),
+    [
+        ("method", ASKED._replace(method="post"), NONCE),
+        ("path or query", ASKED._replace(target="job"), NONCE),
+        ("path or query", ASKED._replace(target="/" + "x" * 8_192), NONCE),
+        ("path or query", ASKED._replace(target="/projekt/köln"), NONCE),
+        ("path or query", ASKED._replace(target="/job\n" + ASKED.body_sha256), NONCE),
+        ("body hash", ASKED._replace(body_sha256="0"), NONCE),
+        ("server name", ASKED._replace(audience="the bank"), NONCE),
+        ("server name", ASKED._replace(audience="bank\n"), NONCE),
+        ("nonce", ASKED, "1"),
+    ],
+)
+def test_what_cannot_be_signed_is_named(part: str, asked: BoundRequest, nonce: str) -> None:
+    with pytest.raises(Malformed) as bad:
+        statement(asked, nonce)
+    assert bad.value.field == part
+
+
+def test_the_target_is_what_was_sent() -> None:
+    assert credentials.target_of(b"/job/a%20b", b"") == "/job/a%20b"
+    assert credentials.target_of(b"/job", b"page=2&x=%C3%A9") == "/job?page=2&x=%C3%A9"
+
+
+def test_the_longest_request_still_fits_into_a_credential(munged: Munged) -> None:
+    longest = BoundRequest.of("X" * 16, "/" + "x" * 8_191, b"", "b" * 255)
+    assert len(speak(munged).encode(statement(longest, NONCE))) <= CREDENTIAL_MAX
