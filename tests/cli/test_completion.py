@@ -158,7 +158,7 @@ def silent(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("bank_is", ["silent", "absent", "misspelt"])
-def test_a_bank_that_does_not_answer_disturbs_nobody(
+def test_completion_is_silent_when_the_bank_does_not_answer(
     silent: str, bank_is: str, tmp_path: Path
 ) -> None:
     shell = Bash(

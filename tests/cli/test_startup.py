@@ -92,7 +92,7 @@ def test_nothing_heavy_is_imported(
     assert rooms <= {"fairbank.cli", "fairbank.report", "fairbank.rest", "fairbank.core"}
 
 
-def test_help_speaks_to_nobody(bank: Bank) -> None:
+def test_help_opens_no_connection(bank: Bank) -> None:
     imported, _ = started(["--help"], bank)
     assert not imported & {
         "socket",

@@ -127,7 +127,7 @@ def an_entry(
         (an_entry("charge", 6, 1, {"written_off": 101}, charged=6), "+0.10", "1.68 written off"),
     ],
 )
-def test_what_changes_no_sum_has_no_amount_and_is_told_in_words(
+def test_what_changes_no_sum_has_no_amount_and_is_reported_in_words(
     entry: dict[str, Any], amount: str, reason: str
 ) -> None:
     shown = {column.head: column for column in COLUMNS}

@@ -212,7 +212,7 @@ def test_a_pipe_that_closes_early_is_no_trouble(bank: Bank) -> None:
     assert done.stderr == ""
 
 
-def test_a_full_disk_is_told(bank: Bank) -> None:
+def test_a_full_disk_is_reported(bank: Bank) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     with open("/dev/full", "w") as full:

@@ -101,7 +101,7 @@ def _of_its_fund(store: Store, wish: Request) -> Request:
 
 @QUARTER
 @given(story=batches)
-def test_the_same_wishes_get_the_same_answers_and_leave_the_same_books(
+def test_same_requests_give_the_same_answers_and_ledger_in_every_store(
     twin: Store, story: list[list[Asked]]
 ) -> None:
     memory = MemoryStore()
@@ -140,7 +140,7 @@ def _without_numbers(books: tuple[Sequence[Any], ...]) -> list[Any]:
 
 @QUARTER
 @given(story=batches, asked=st.lists(questions, min_size=10, max_size=30))
-def test_the_same_books_are_read_alike(
+def test_same_ledger_is_read_alike_in_every_store(
     twin: Store, story: list[list[Asked]], asked: list[Question]
 ) -> None:
     memory = MemoryStore()

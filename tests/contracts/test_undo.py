@@ -137,7 +137,7 @@ def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:
     assert f"it takes back entry {number}, which" in found.what
 
 
-def test_what_was_undone_may_be_done_anew_and_that_undone(store: Store) -> None:
+def test_undone_change_may_be_made_and_undone_again(store: Store) -> None:
     opened(store)
     undone = granted(store, undoing(store, moved(store, "deposit")))[0].entry
     redone = granted(store, undoing(store, undone))[0].entry
@@ -163,7 +163,7 @@ def test_what_follows_a_job_and_what_is_not_there_is_not_undone(store: Store) ->
 
 
 @pytest.mark.parametrize("kind", ["deposit", "transfer", "terms", "role", "refund"])
-def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
+def test_dry_run_of_undo_shows_the_result(store: Store, kind: str) -> None:
     """The very entries that are written afterwards, but for their numbers; and before that
     nothing.
     """

@@ -172,7 +172,7 @@ def test_a_limit_is_not_less_than_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["0.001", "1.99", "0.5m", "0.00001k", "33.333"])
-def test_finer_than_a_minute_is_told_so(text: str) -> None:
+def test_finer_than_a_minute_is_reported(text: str) -> None:
     with pytest.raises(Malformed, match="finer than one SU-minute"):
         parse_su(text)
 

@@ -54,7 +54,7 @@ def test_what_fits_is_read() -> None:
         ),
     ],
 )
-def test_what_does_not_is_told(text: bytes, message: str, field: str, remedy: str) -> None:
+def test_what_does_not_is_reported(text: bytes, message: str, field: str, remedy: str) -> None:
     with pytest.raises(Trouble) as told:
         read(text)
     assert told.value.message.startswith(message)

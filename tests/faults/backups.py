@@ -49,7 +49,8 @@ async def taken_in_a_storm(
         tasks.create_task(staff.go_on(over))
         for number in range(backups):
             seen = len(witness.told)
-            await until(lambda: len(witness.told) >= seen + 200, "200 more operations")  # noqa: B023 (called at once)
+
+            await until(lambda: len(witness.told) >= seen + 200, "200 more operations")  # noqa: B023
             before = frozenset(
                 key for key, answer in witness.told.items() if entry_of(answer) is not None
             )

@@ -29,7 +29,8 @@ async def found(
     end: str = "2040-01-01",
 ) -> int:
     """A project with one allocation. Its number."""
-    (await wire.ask("POST", "/project", {"gname": name, "gid": gid})).data  # noqa: B018 (must be good)
+    answer = await wire.ask("POST", "/project", {"gname": name, "gid": gid})
+    assert answer.status == 201, answer.body
     return await granted(wire, name, credit=credit, start=start, end=end)
 
 

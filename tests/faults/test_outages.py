@@ -90,7 +90,7 @@ def only_reading(books: Books, word: str) -> None:
 
 
 @pytest.mark.campaign
-def test_the_database_lets_nobody_in(database: str) -> None:
+def test_database_without_connections_is_reported(database: str) -> None:
     books = Books(database)
     with banking(database) as server, ExitStack() as crowd:
         run(outage(server, lambda: crowd_in(books, crowd), crowd.close))
@@ -148,7 +148,7 @@ def waiting(books: Books) -> bool:
 
 
 @pytest.mark.campaign
-def test_somebody_holds_a_lock(database: str) -> None:
+def test_foreign_lock_is_reported_as_busy(database: str) -> None:
     with banking(database) as server:
         run(wait_behind_a_lock(server, Books(database)))
         assert server.command("audit", "verify").returncode == 0

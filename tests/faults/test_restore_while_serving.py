@@ -89,7 +89,8 @@ async def replaced_at_work(server: FairbankServer, backups: Sequence[Path], seed
         tasks.create_task(never_empty(wire, over))
         for backup in backups:
             seen = len(witness.waits)
-            await until(lambda: len(witness.waits) > seen + 200, "the clients to be at work")  # noqa: B023 (called at once)
+
+            await until(lambda: len(witness.waits) > seen + 200, "clients at work")  # noqa: B023
             done = await asyncio.to_thread(server.command, "restore", str(backup), "--replace")
             assert done.returncode == 0, done.stderr
         seen = len(witness.waits)
@@ -99,7 +100,7 @@ async def replaced_at_work(server: FairbankServer, backups: Sequence[Path], seed
 
 
 @pytest.mark.slow
-def test_a_running_server_tells_of_the_restored_books(database: str, backup: Path) -> None:
+def test_running_server_answers_from_the_restored_database(database: str, backup: Path) -> None:
     with banking(database) as server:
         run(replaced_at_rest(server, backup))
     assert findings(database) == ()
@@ -113,7 +114,7 @@ def test_so_does_one_on_sqlite(backup: Path) -> None:
 
 
 @pytest.mark.campaign
-def test_the_books_of_a_working_server_are_replaced_again_and_again(
+def test_restore_under_a_running_server_repeatedly(
     serving: FairbankServer, backup: Path, rounds: Rounds, seed: int, tell: Tell
 ) -> None:
     books = Books(serving.store)

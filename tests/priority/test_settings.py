@@ -13,7 +13,7 @@ from fairbank.core.time import DAY
 from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
 
 
-def test_a_week_counts_in_full_where_nobody_says_otherwise() -> None:
+def test_usage_of_the_whole_week_counts_by_default() -> None:
     assert MultifactorSettings().max_age_seconds == 7 * DAY
 
 

@@ -46,7 +46,7 @@ def test_before_after_and_on_the_first_day() -> None:
     assert seen(100, 10, now=JULY + DAY).course is SpendingPace.RUNS_OUT
 
 
-def test_much_that_will_expire_is_told_in_the_second_half() -> None:
+def test_much_that_will_expire_is_reported_in_the_second_half() -> None:
     assert seen(12_000, 310, now=JULY + 100 * DAY).course is SpendingPace.LASTS
     assert seen(12_000, 310, now=JULY + 300 * DAY).course is SpendingPace.UNUSED
     assert say(seen(12_000, 310, now=JULY + 300 * DAY), LOOK) == "! 11,600 will expire unused"
@@ -84,7 +84,7 @@ def test_every_allocation_has_an_outlook_that_can_be_told(
 
 
 @given(amounts, amounts, st.integers(DAY, 300 * DAY))
-def test_who_uses_more_runs_out_no_later(granted: int, used: int, past: int) -> None:
+def test_more_usage_runs_out_no_later(granted: int, used: int, past: int) -> None:
     less, more = (outlook(granted, each, 0, 400 * DAY, past) for each in (used, used + 60))
     if less.course is SpendingPace.RUNS_OUT:
         assert more.at is not None

@@ -36,7 +36,7 @@ def places(plan: SchedulePlan[TraceJob, int]) -> dict[int, int]:
 
 @every_policy
 @given(jobs=workloads)
-def test_no_processor_is_given_twice_and_everybody_starts_once(
+def test_no_processor_is_given_twice_and_every_job_starts_once(
     policy: SimulationPolicy, jobs: list[TraceJob]
 ) -> None:
     starts = simulated(jobs, policy)
@@ -84,7 +84,7 @@ def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
 
 
 @given(snapshots)
-def test_nobody_is_delayed_by_one_behind(here: OnProcessors) -> None:
+def test_no_job_is_delayed_by_a_later_one(here: OnProcessors) -> None:
     """Conservative: whoever is last may go, and everybody else keeps his place."""
     before = places(conservative(here, NOW, fully=True))
     for last in reversed(list(here.queue.jobs())):
@@ -106,7 +106,7 @@ def test_a_conservative_plan_is_feasible(here: OnProcessors) -> None:
 
 @pytest.mark.parametrize("pass_", [easy, conservative])
 @given(here=snapshots)
-def test_a_plan_told_fully_starts_nobody_else(pass_: Any, here: OnProcessors) -> None:
+def test_complete_plan_starts_no_other_job(pass_: Any, here: OnProcessors) -> None:
     assert pass_(here, NOW, fully=True).starts == pass_(here, NOW).starts
 
 
@@ -142,7 +142,7 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
     assert (plan.why(0), plan.why(1)) == (RESOURCES, PRIORITY)
 
 
-def test_a_full_partition_blocks_its_own_jobs_and_nobody_elses() -> None:
+def test_full_partition_blocks_only_its_own_jobs() -> None:
     """FIFO of the seed: who is behind in a blocked partition is not looked at, although it would
     fit.
     """

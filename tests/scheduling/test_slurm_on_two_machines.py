@@ -322,7 +322,7 @@ def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> No
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
 @pytest.mark.parametrize(("ends", "kept"), [(3_579, True), (3_580, False), (3_590, False)])
-def test_no_room_is_kept_behind_the_last_whole_step_of_the_window(
+def test_no_reservation_beyond_the_last_whole_step_of_bf_window(
     machine: str, ends: int, kept: bool
 ) -> None:
     """The window of an hour ends 20 seconds into a minute: with that minute's begin."""
@@ -341,7 +341,7 @@ def test_no_room_is_kept_behind_the_last_whole_step_of_the_window(
 
 @pytest.mark.parametrize("late", [0, 5, 29, 30, 1_000])
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
-def test_whoever_is_past_its_limit_is_expected_to_be_killed_soon(machine: str, late: int) -> None:
+def test_job_past_its_limit_is_expected_to_end_soon(machine: str, late: int) -> None:
     """KillWait after the limit, or any second."""
     waiting = [TraceJob(0, NOON, 4, HOUR, HOUR, 1, 0, 1, 1)]
     assert when(machine, Afternoon(NOON, [(NOON - late, 2)], waiting, size=4)) == {

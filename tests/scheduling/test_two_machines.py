@@ -93,7 +93,7 @@ def decided(pass_: Pass, scene: Scene) -> tuple[dict[int, str], dict[int, float]
 
 
 @pytest.mark.parametrize("policy", EVERY)
-def test_whoever_could_never_fit_is_in_nobodys_way(policy: str) -> None:
+def test_job_that_never_fits_blocks_no_job(policy: str) -> None:
     scene = Scene(rack(2)).waits(1, nodes=2, constraint="gold").waits(2)
     assert decided(EVERY[policy], scene) == ({2: "n1"}, {}, {1: BAD_CONSTRAINTS})
 
@@ -114,7 +114,7 @@ def test_the_gap_before_the_head_is_filled_on_any_nodes(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", EVERY)
-def test_nobody_runs_into_a_reservation(policy: str) -> None:
+def test_no_job_runs_into_a_reservation(policy: str) -> None:
     scene = Scene(rack(1)).reserves("class", "n1", 30, 90).waits(1, minutes=60)
     starts, planned, _ = decided(EVERY[policy], scene)
     assert starts == {}

@@ -45,9 +45,7 @@ def asker() -> Asker:
     return asker_of(SUPERUSER, STAFF, {})
 
 
-def test_one_asker_is_foretold_by_the_one_and_served_by_the_other(
-    bank: Services, asker: Asker
-) -> None:
+def test_dry_run_and_write_use_the_same_user(bank: Services, asker: Asker) -> None:
     with pytest.raises(DryRunResult) as told:
         bank.foretelling().projects.create(asker, CHEM)
     assert [each.entry.kind for each in told.value.entries] == [Kind.PROJECT]
@@ -64,7 +62,7 @@ def test_what_would_be_refused_is_refused_with_the_same_words(bank: Services, as
     assert _replace(no, entry=None) == _replace(bank.projects.create(asker, other), entry=None)
 
 
-def test_all_that_changes_the_books_is_there_twice_and_nothing_else(bank: Services) -> None:
+def test_every_write_exists_in_both_forms(bank: Services) -> None:
     dry = bank.foretelling()
     assert {
         each for each in vars(bank) if getattr(bank, each) is not getattr(dry, each)

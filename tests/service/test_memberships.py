@@ -45,7 +45,7 @@ def test_the_groups_are_asked_for_while_no_snapshot_is_open() -> None:
     assert seen == [False]
 
 
-def test_who_is_taken_out_of_a_group_is_soon_no_member_also_when_the_clock_was_set_back() -> None:
+def test_removed_group_member_loses_access_even_if_clock_is_set_back() -> None:
     store, wall, ticks, groups = (
         MemoryStore(),
         ManualClock(10_000),

@@ -94,7 +94,7 @@ def test_a_coordinator_does_not_change_a_member_who_became_the_pi_meanwhile(
     assert centre.roles()[MEMBER] is Role.PI
 
 
-def test_who_lost_their_own_role_meanwhile_gives_none(centre: Centre) -> None:
+def test_user_who_lost_the_role_meanwhile_cannot_give_it(centre: Centre) -> None:
     demotion = SetMember(project=1, uid=COORDINATOR, role=None)
     assert (
         refused(centre.meanwhile(demotion, centre.asker(COORDINATOR), 1004, Role.MEMBER))
@@ -103,7 +103,7 @@ def test_who_lost_their_own_role_meanwhile_gives_none(centre: Centre) -> None:
     assert centre.roles() == {PI: Role.PI, MEMBER: Role.MEMBER}
 
 
-def test_a_coordinator_may_take_out_who_became_a_mere_member_meanwhile(centre: Centre) -> None:
+def test_coordinator_may_remove_a_member_demoted_meanwhile(centre: Centre) -> None:
     centre.counter.apply([by_staff(SetMember(project=1, uid=MEMBER, role=Role.COORDINATOR))])
     demotion = SetMember(project=1, uid=MEMBER, role=Role.MEMBER)
     assert isinstance(centre.meanwhile(demotion, centre.asker(COORDINATOR), MEMBER, None), Done)

@@ -87,7 +87,7 @@ def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("minutes", [60, 59], ids=["the same", "with other figures"])
 @pytest.mark.parametrize("between", [0, 600], ids=["next to it", "in another batch"])
 @pytest.mark.parametrize("limit", [1_800, 720_000], ids=["paid", "refused"])
-def test_a_job_that_stands_twice_is_told_with_both_lines(
+def test_a_job_that_stands_twice_is_reported_with_both_lines(
     tmp_path: Path, minutes: int, between: int, limit: int
 ) -> None:
     trace, job = tmp_path / "twice.swf", f"1 0 {{}} {{}} 1 -1 -1 1 {limit} -1 1 12 7 1 1 1 -1 -1\n"
@@ -151,7 +151,7 @@ def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
     return kept
 
 
-def test_more_jobs_of_one_second_than_there_is_room_for_are_refused() -> None:
+def test_too_many_jobs_in_one_second_are_refused() -> None:
     jobs = read(
         BytesIO(
             b"".join(
@@ -164,7 +164,7 @@ def test_more_jobs_of_one_second_than_there_is_room_for_are_refused() -> None:
     assert told.value.message == "line 4: more than 3 jobs are submitted in one second"
 
 
-def test_more_jobs_at_one_time_than_there_is_room_for_are_refused() -> None:
+def test_too_many_jobs_at_one_time_are_refused() -> None:
     lines = b"".join(
         b"%d %d 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" % (number, number)
         for number in range(1, 5)

@@ -26,7 +26,7 @@ READS = frozenset({"read"})
         (Asker(actor=7, uid=7, admin=True), Action.DEPOSIT, "ask a superuser"),
     ],
 )
-def test_the_remedy_names_who_may_and_what_is_missing(
+def test_remedy_names_permitted_users_and_missing_scope(
     asker: Asker, what: Action, remedy: str
 ) -> None:
     with pytest.raises(Forbidden, match=what.value) as no:

@@ -132,7 +132,7 @@ def test_a_token_is_revoked_once(office: Office) -> None:
         office.tokens.revoke(somebody(), token.id)
 
 
-def test_somebody_elses_token_is_not_there(office: Office) -> None:
+def test_token_of_another_user_is_not_found(office: Office) -> None:
     token, _ = office.tokens.create(somebody(), label="x", scopes=["read"], days=1)
     with pytest.raises(Unknown):
         office.tokens.revoke(somebody(ADMIN), token.id)

@@ -54,7 +54,7 @@ def unheard() -> None:
     raise AssertionError("the server is there")
 
 
-def test_who_reads_a_wish_that_comes_alone_judges_it(
+def test_single_request_is_applied_by_its_reader(
     bank: Seen, line: tuple[socket.socket, socket.socket]
 ) -> None:
     server, ours = line

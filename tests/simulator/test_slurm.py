@@ -17,7 +17,7 @@ from fairbank.simulator.engine.usage_state import PriorityRules
 from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 
-def test_who_fits_a_gap_starts_when_backfill_next_runs() -> None:
+def test_job_that_fits_a_hole_starts_at_the_next_backfill() -> None:
     """The main pass stops at the job that does not fit. Backfill ran when that came, and runs again
     half a minute later.
     """
@@ -46,7 +46,7 @@ def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(
 @pytest.mark.parametrize(
     ("limit", "begin"), [(3_559, 40), (3_560, 7_200), (3_590, 7_200), (3_591, 7_200)]
 )
-def test_that_holds_also_where_somebody_behind_fills_the_gap(limit: int, begin: int) -> None:
+def test_backfilled_jobs_do_not_change_that(limit: int, begin: int) -> None:
     """Backfill runs at 40 and plans the second for 3630: whoever starts is gone before 3600. The
     last is short enough anyway.
     """
@@ -59,7 +59,7 @@ def test_that_holds_also_where_somebody_behind_fills_the_gap(limit: int, begin: 
     assert starts(jobs, 4, parameters=SchedulerParameters(bf_interval=40)) == [0, HOUR, begin, 40]
 
 
-def test_whoever_used_less_goes_first() -> None:
+def test_less_usage_goes_first() -> None:
     """Ada had the machine for a day. Bob comes last and is served first, as soon as that is worked
     out.
     """
@@ -173,7 +173,7 @@ def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
     ) == [10, 111, 212]
 
 
-def test_room_is_kept_for_whoever_has_waited_long_enough() -> None:
+def test_reservation_after_bf_min_age_reserve() -> None:
     """A wide job waits for the end of another. A long one behind it starts on what is left, unless
     nodes are reserved.
     """

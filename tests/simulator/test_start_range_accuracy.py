@@ -43,7 +43,7 @@ def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> Non
     assert found.untold == 0
 
 
-def test_nobody_is_foretold_who_need_not_wait() -> None:
+def test_no_start_range_for_jobs_that_start_at_once() -> None:
     roomy = SyntheticSite(
         pools=(SitePartition("cpu", 64),), projects=2, users=2, jobs=5, days=20, node_failures=0
     )

@@ -68,7 +68,7 @@ def test_what_was_stopped_goes_on_as_if_nothing_had_been(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_standstill_holds_who_waits_and_who_runs(name: str) -> None:
+def test_state_holds_waiting_and_running_jobs(name: str) -> None:
     jobs = busy()
     starts = starts_of(jobs, name)
     at = jobs[110].submitted

@@ -90,6 +90,6 @@ def test_waits_by_size() -> None:
     assert (eight.least, eight.most, eight.quarter) == (5, 8, 50)
 
 
-def test_nobody_has_no_course() -> None:
+def test_empty_simulation_has_no_time_series() -> None:
     course = TimeSeries(8)
     assert (course.used.sums(), course.sizes()) == ([], [])

@@ -95,7 +95,8 @@ backfill always has somebody to look at: a cycle without is not counted.
 SETTINGS = {
     "Licenses": "matlab:2",
     "SchedulerParameters": (
-        "batch_sched_delay=0,bf_interval=1,bf_continue,default_queue_depth=1000,sched_min_interval=2000"
+        "batch_sched_delay=0,bf_interval=1,bf_continue,default_queue_depth=1000,"
+        "sched_min_interval=2000"
     ),
     "PriorityCalcPeriod": "5",
 }

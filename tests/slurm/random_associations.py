@@ -137,7 +137,10 @@ def settings(number: int, chance: Random) -> dict[str, str]:
     flags = ["MAX_TRES"] if chance.random() < 0.8 else []
     flags += sorted(chance.sample(_FLAGS, chance.randint(0, 2)))
     flags += ["DEPTH_OBLIVIOUS"] if oblivious else ["NO_FAIR_TREE"] if number % 2 else []
-    by_tres = f"CPU={chance.randint(0, 3000)},Mem={chance.random() * 100:.3f},GRES/gpu={chance.randint(1, 500)}.25"
+    by_tres = (
+        f"CPU={chance.randint(0, 3000)},Mem={chance.random() * 100:.3f},"
+        f"GRES/gpu={chance.randint(1, 500)}.25"
+    )
     names = ("Age", "Assoc", "JobSize", "Partition", "QOS")
     return {
         "PriorityFlags": ",".join(flags),

@@ -75,7 +75,7 @@ def stage(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Stage]:
             hole.stop()
 
 
-def test_nobody_in_slurm_waits_for_a_bank_that_answers_nothing(stage: Stage, tell: Tell) -> None:
+def test_slurm_does_not_wait_for_a_silent_bank(stage: Stage, tell: Tell) -> None:
     office, slurm, hole = stage.office, stage.office.slurm, stage.hole
     since = float(int(time.time()))
     hole.mood = Mood.MUTE

@@ -211,7 +211,7 @@ def test_a_job_has_its_value_as_soon_as_it_is_submitted(
     wait_until(agrees_at_once, "the plug-in to have looked at the file", seconds=LATE_SECONDS)
 
 
-def test_a_stale_table_is_neutral_and_told_once(
+def test_a_stale_table_is_neutral_and_reported_once(
     office: Office, crowded: dict[int, tuple[str, str]]
 ) -> None:
     wait_until(lambda: any(office.site().values()), "values", seconds=CALC_SECONDS + LATE_SECONDS)

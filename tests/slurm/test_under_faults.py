@@ -105,7 +105,7 @@ def stage(
 
 
 @pytest.mark.parametrize(("faults", "resets", "away", "once"), FAULTS)
-def test_after_all_faults_the_books_are_what_accounting_tells(
+def test_ledger_equals_accounting_after_all_faults(
     stage: Stage,
     postgres18: PostgresServer,
     faults: int,

@@ -80,7 +80,8 @@ class PostgresServer(Daemon):
 
     def url(self, database: str) -> str:
         """For SQLAlchemy."""
-        return f"postgresql+psycopg://{USER}@/{database}?{urlencode({'host': self.folder, 'port': PORT}, safe='/')}"
+        options = urlencode({"host": self.folder, "port": PORT}, safe="/")
+        return f"postgresql+psycopg://{USER}@/{database}?{options}"
 
     def conninfo(self, database: str) -> str:
         """For psycopg, psql and pgbench."""

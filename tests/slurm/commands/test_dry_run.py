@@ -50,7 +50,8 @@ def books(centre: Centre) -> Any:
 def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) -> None:
     fresh.slurm.say(
         "sacctmgr-show-associations",
-        f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\nchem|{OTHER}||10||\nbio|{OTHER}||1||\n",
+        f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\n"
+        f"chem|{OTHER}||10||\nbio|{OTHER}||1||\n",
     )
     bank, gids = BankClient(fresh.client), {"chem": 50_001, "bio": 50_002}
     importer = Importer(SlurmCommands({**os.environ, **fresh.slurm.environment}), bank, gids=gids)
@@ -205,7 +206,7 @@ def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
     assert opened.now - (refused.end or 0) > HOUR
 
 
-def test_what_is_charged_is_what_was_foretold(opened: Centre) -> None:
+def test_charge_equals_dry_run(opened: Centre) -> None:
     past(opened)
     planned, _ = told(opened, "--dry-run", code=FOUND)
     left = opened.available()
@@ -256,7 +257,7 @@ def test_every_change_in_slurm_is_made_as_it_was_planned(opened: Centre) -> None
     ] == planned
 
 
-def test_the_policy_is_written_where_it_was_foretold(opened: Centre) -> None:
+def test_dry_run_names_the_policy_file(opened: Centre) -> None:
     rules = opened.bank.folder / "slurm.toml"
     rules.write_text(
         f'policy = "{opened.bank.folder}/policy"\npublic_policy = "{opened.bank.folder}/public"\n'

@@ -85,7 +85,7 @@ def test_garbage_is_told_not_believed(text: str) -> None:
 
 
 @given(st.integers(0, len(COLUMNS) - 1), TEXT)
-def test_a_damaged_cell_is_told_by_its_column(place: int, text: str) -> None:
+def test_a_damaged_cell_is_reported_by_its_column(place: int, text: str) -> None:
     job = a_job(7)
     cells = row_of(job).rstrip("\n").split("\x1f")
     cells[place] = text.replace("\x1f", "").replace("\n", "")
@@ -123,7 +123,7 @@ PATHS = (
 
 
 @given(st.sampled_from(PATHS), VALUES)
-def test_damaged_json_is_told_by_its_field(field: str, value: object) -> None:
+def test_damaged_json_is_reported_by_its_field(field: str, value: object) -> None:
     jobs = [json_job(1), {**json_job(2), field: value}, json_job(3)]
     try:
         answer = json_2311.read_jobs(json.dumps({"jobs": jobs}).encode())

@@ -174,7 +174,7 @@ def test_priorities_printed_and_read_again(
 
 
 @given(queues(), st.sampled_from("iruYSABFJPQNT"))
-def test_sorting_loses_nobody(queue: tuple[list[PriorityRow], WeightRow], letter: str) -> None:
+def test_sorting_loses_no_row(queue: tuple[list[PriorityRow], WeightRow], letter: str) -> None:
     rows, weights = queue
     assert sorted(row.job for row in sort_rows(rows, weights, f"-{letter},i")) == sorted(
         row.job for row in rows

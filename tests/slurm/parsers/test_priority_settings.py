@@ -80,7 +80,7 @@ def test_names_are_known_in_any_case() -> None:
     assert told == read_settings(config())
 
 
-def test_of_another_plugin_nothing_more_is_told() -> None:
+def test_of_another_plugin_nothing_more_is_reported() -> None:
     assert read_settings({"PriorityType": "priority/basic"}) == PrioritySettings(by_factors=False)
 
 

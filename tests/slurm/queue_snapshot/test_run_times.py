@@ -57,6 +57,6 @@ def test_those_that_tell_nothing_are_left_out(other: str) -> None:
     assert found.unreadable == ()
 
 
-def test_what_cannot_be_read_is_told() -> None:
+def test_unreadable_input_is_reported() -> None:
     found = read_past(f"{ONE}\n1|2\n", NOW)
     assert len(found.rows) == len(found.unreadable) == 1
