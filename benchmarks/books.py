@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, CreateProject, Open, Request
+from fairbank.bank.requests import CreateProject, Open, Request, SubmittedRequest
+from fairbank.bank.rules import Done
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
@@ -79,7 +79,7 @@ def books(url: str, projects: int) -> Iterator[Books]:
         )
         start, end = PERIOD
         numbers = tuple(each.project or 0 for each in created)
-        wishes = [
+        requests = [
             Open(
                 project=each,
                 resource=RESOURCE,
@@ -90,14 +90,16 @@ def books(url: str, projects: int) -> Iterator[Books]:
             )
             for each in numbers
         ]
-        yield Books(url, bank, numbers, tuple(each.allocation or 0 for each in _ask(bank, wishes)))
+        yield Books(
+            url, bank, numbers, tuple(each.allocation or 0 for each in _ask(bank, requests))
+        )
     finally:
         store.close()
 
 
-def _ask(bank: Ledger, wishes: list[CreateProject] | list[Open]) -> list[Done]:
-    batch: list[Request] = [*wishes]
-    outcomes = bank.apply([Asked(wish, Instant(0), ACTOR) for wish in batch])
+def _ask(bank: Ledger, requests: list[CreateProject] | list[Open]) -> list[Done]:
+    batch: list[Request] = [*requests]
+    outcomes = bank.apply([SubmittedRequest(request, Instant(0), ACTOR) for request in batch])
     granted = [each for each in outcomes if isinstance(each, Done)]
     if len(granted) < len(outcomes):
         raise RuntimeError("the books could not be set up")

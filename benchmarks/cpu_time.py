@@ -33,9 +33,9 @@ ABOUT = (
 )
 
 REMARK = """
-Single requests: event loop, write queue and PostgreSQL take about the same each, nearly all
-of it once per request; no part stands out. HADM's design also pays for an event loop, and
-then for a thread and a transaction per request.
+Single requests: the event loop takes more than half, most of it in the web framework, once per
+request. HADM's design also pays for an event loop, and then for a thread and a transaction per
+request.
 
 In bulk the event loop nearly disappears. More than a third is the database's, most of it to
 write: the run and its entry with their indexes, in one statement per batch, and the commit.

@@ -56,10 +56,10 @@ class HistorySize(msgspec.Struct, frozen=True):
 def fill_store(store: Store, past: HistorySize, say: Say) -> None:
     """Write the history into `store`, which must be empty."""
     with books(MEMORY, past.allocations) as begun, begun.bank.store.reading() as reader:
-        projects, entries, office = (
+        projects, entries, registry = (
             list(reader.scan_projects()),
             list(reader.scan_entries()),
-            reader.office(),
+            reader.registry(),
         )
         allocations = list(reader.scan_allocations())
     entries.sort(key=lambda entry: entry.id)
@@ -76,7 +76,7 @@ def fill_store(store: Store, past: HistorySize, say: Say) -> None:
             filling.users(chunk_of_users)
         for chunk_of_runs in _chunks(told.runs()):
             filling.runs(chunk_of_runs)
-        filling.office(office)
+        filling.registry(registry)
 
 
 class _Rows:

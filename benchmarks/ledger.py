@@ -25,7 +25,7 @@ from benchmarks.manual_loops import (
 )
 from benchmarks.measure import Figure, Say, Table, Target, at_least, rate_each, ratio
 from benchmarks.pgbench import Pgbench
-from fairbank.bank.wish import Asked, Charge, Hold
+from fairbank.bank.requests import Charge, Hold, SubmittedRequest
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -189,9 +189,14 @@ class Holder:
                 Run("loop", next(self._jobs), STARTS, 0) for _ in range(min(batch, pairs - begin))
             ]
             self._bank.apply(
-                [Asked(hold_of(run, self._projects), Instant(STARTS), ACTOR) for run in runs]
+                [
+                    SubmittedRequest(hold_of(run, self._projects), Instant(STARTS), ACTOR)
+                    for run in runs
+                ]
             )
-            self._bank.apply([Asked(charge_of(run), Instant(STARTS), ACTOR) for run in runs])
+            self._bank.apply(
+                [SubmittedRequest(charge_of(run), Instant(STARTS), ACTOR) for run in runs]
+            )
         return 2 * pairs
 
 
@@ -199,7 +204,7 @@ def hold_of(run: Run, projects: Sequence[int]) -> Hold:
     """Return the hold for the start of a run, in one of the projects."""
     return Hold(
         run=run,
-        line=(projects[run.job_id % len(projects)],),
+        chain=(projects[run.job_id % len(projects)],),
         resource=RESOURCE,
         owner=UID,
         amount=SuMinutes(HELD),

@@ -10,9 +10,9 @@ from benchmarks.books import ACTOR, Books
 from benchmarks.ledger import charge_of, hold_of
 from benchmarks.manual_loops import STARTS
 from benchmarks.measure import Figure, Say, Table
-from fairbank.bank.ledger import judge
-from fairbank.bank.needs import needs_of
-from fairbank.bank.wish import Asked, Charge, Hold
+from fairbank.bank.lock_set import lock_set_of
+from fairbank.bank.requests import Charge, Hold, SubmittedRequest
+from fairbank.bank.rules import apply
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 
@@ -48,8 +48,8 @@ def stages(
         spent: StepSeconds = {}
         for _ in range(batches):
             runs = [Run("steps", next(jobs), STARTS) for _ in range(BATCH)]
-            for wish in (lambda run: hold_of(run, books.projects), charge_of):
-                _apply_batch(books, [wish(run) for run in runs], _StepTimer(spent, of_database))
+            for request in (lambda run: hold_of(run, books.projects), charge_of):
+                _apply_batch(books, [request(run) for run in runs], _StepTimer(spent, of_database))
         seen.append({where: seconds / (2 * batches * BATCH) for where, seconds in spent.items()})
     return Table("CPU time of a batch of 100", ABOUT, tuple(_figures(seen)), ())
 
@@ -74,16 +74,16 @@ class _StepTimer:
         return time.thread_time(), self._of_database()
 
 
-def _apply_batch(books: Books, wishes: Sequence[Hold | Charge], laps: _StepTimer) -> None:
+def _apply_batch(books: Books, requests: Sequence[Hold | Charge], laps: _StepTimer) -> None:
     """Do what `Bank.ask` does with a batch when nobody else holds a lock."""
-    batch = [Asked(wish, Instant(STARTS), ACTOR) for wish in wishes]
+    batch = [SubmittedRequest(request, Instant(STARTS), ACTOR) for request in requests]
     with books.bank.store.transaction() as transaction:
-        needs = needs_of(batch)
+        needs = lock_set_of(batch)
         laps.end("what it needs")
         work = transaction.load(needs)
         laps.end("lock and read")
         for each in batch:
-            judge(work, each, books.bank.policy)
+            apply(work, each, books.bank.policy)
         laps.end("judge")
         transaction.write(work)
         laps.end("write")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
-from fairbank.bank.query import AllocationQuery, Page, RefusalQuery, RunQuery, Sight
-from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.query import AllocationQuery, Page, RefusalQuery, RunQuery, Visibility
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import CreateProject, Open, SubmittedRequest
+from fairbank.bank.rules import Done
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Asked, CreateProject, Open
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.run_report import RunReport
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.rest.json_body import read_json
@@ -20,14 +20,13 @@ from fairbank.rest.problems import problem_of_refusal
 from fairbank.rest.schemas.envelope import granted
 from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
-from fairbank.rest.statuses import status_of
-from fairbank.service.access.identity import Asker, Staff
+from fairbank.service.access.identity import Identity, Staff
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 from tests.agent.plugin import ACCOUNT, BEGAN, CLUSTER, PARTITION
 
 NOW = Instant(BEGAN + 100)
-US = Asker(actor=0, uid=0, superuser=True)
+US = Identity(actor=0, uid=0, superuser=True)
 
 
 class InProcessBank:
@@ -47,9 +46,9 @@ class InProcessBank:
             policy=rules,
             key=b"k" * 32,
         )
-        counter = self._services.counter
+        counter = self._services.write_queue
         (found,) = counter.apply(
-            [Asked(CreateProject(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)]
+            [SubmittedRequest(CreateProject(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)]
         )
         assert isinstance(found, Done)
         start, end = Instant(0), Instant(BEGAN * 2)
@@ -61,7 +60,7 @@ class InProcessBank:
             end=end,
             deposit=SuMinutes(credit),
         )
-        (opened,) = counter.apply([Asked(wish, NOW, 0)])
+        (opened,) = counter.apply([SubmittedRequest(wish, NOW, 0)])
         assert isinstance(opened, Done)
         self.allocation = opened.allocation or 0
 
@@ -70,35 +69,44 @@ class InProcessBank:
         read = [self._read(raw) for raw in msgspec.json.decode(body, type=ReportBatch).reports]
         prepared = iter(
             self._services.reports.prepare(
-                US, [each for each in read if not isinstance(each, Trouble)]
+                US, [each for each in read if not isinstance(each, FairbankError)]
             )
         )
-        asked = [each if isinstance(each, Trouble) else next(prepared) for each in read]
+        asked = [each if isinstance(each, FairbankError) else next(prepared) for each in read]
         outcomes = iter(
-            self._services.counter.apply([each for each in asked if isinstance(each, Asked)])
+            self._services.write_queue.apply(
+                [each for each in asked if isinstance(each, SubmittedRequest)]
+            )
         )
-        return [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in asked]
+        return [
+            _answer(next(outcomes) if isinstance(each, SubmittedRequest) else each)
+            for each in asked
+        ]
 
-    def _read(self, raw: msgspec.Raw) -> RunReport | Trouble:
+    def _read(self, raw: msgspec.Raw) -> RunReport | FairbankError:
         try:
             return run_report(read_json(raw, AnyReport))
-        except Trouble as trouble:
+        except FairbankError as trouble:
             return trouble
 
     def runs(self) -> list[RunRecord]:
-        return self._services.runs.find(RunQuery(sight=Sight(everything=True)), Page(1_000))
+        return self._services.runs.find(
+            RunQuery(visibility=Visibility(everything=True)), Page(1_000)
+        )
 
     def refusals(self) -> list[Reason]:
         """Why jobs were refused. A limit that came before its hold is only kept, and stopped nothing."""
         found = self._services.runs.refusals(
-            RefusalQuery(sight=Sight(everything=True)), Page(1_000)
+            RefusalQuery(visibility=Visibility(everything=True)), Page(1_000)
         )
         return [no.reason for _, no in found if no.reason is not Reason.NO_HOLD]
 
     def sums(self) -> tuple[int, int]:
         """What is charged and what is held."""
         with self._services.store.reading() as reader:
-            (found,) = reader.allocations(AllocationQuery(sight=Sight(everything=True)), Page(2))
+            (found,) = reader.allocations(
+                AllocationQuery(visibility=Visibility(everything=True)), Page(2)
+            )
         return found.charged, found.held
 
     def is_sound(self) -> bool:
@@ -120,8 +128,8 @@ def _answer(came: object) -> ReportAnswer:
                 remedy=problem.remedy,
                 refusal=problem.refusal,
             )
-        case Trouble():
+        case FairbankError():
             return ReportAnswer(
-                status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy
+                status=came.status, detail=came.message, field=came.field, remedy=came.remedy
             )
     raise AssertionError(came)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.rest.client import Client, parse_address
 from tests.support.account import Account
 from tests.support.conditions import wait_until
@@ -88,7 +88,7 @@ class RunningAgent(Daemon):
     def answers(self) -> bool:
         try:
             self.status()
-        except Trouble:
+        except FairbankError:
             return False
         return True
 

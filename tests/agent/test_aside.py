@@ -11,13 +11,13 @@ import pytest
 from fairbank.agent.protocol import UnreadableFrame, encode, salvage
 from fairbank.agent.protocol.messages import Ack, Verdict
 from fairbank.agent.quarantine import BYTES_MAX, FRAMES_MAX, QuarantineFile
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 
-WHY = Malformed("'x' is not known here", field="key")
+WHY = InvalidInput("'x' is not known here", field="key")
 
 
 def frame(body: bytes) -> bytes:

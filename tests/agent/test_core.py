@@ -10,7 +10,7 @@ from fairbank.agent.metrics import AgentMetrics, status
 from fairbank.agent.reports.bank_probe import ProbeResults
 from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
-from fairbank.core.errors import Forbidden, Malformed, Trouble
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
 from fairbank.core.time import Instant
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import BEGAN, HOUR, asks, ends, limits
@@ -48,9 +48,9 @@ def test_a_right_that_is_missing_drops_nothing(world: World) -> None:
     assert world.bank.sums() == (0, 60)
 
 
-@pytest.mark.parametrize("trouble", [Malformed("no"), Trouble("a bug of the bank")])
+@pytest.mark.parametrize("trouble", [InvalidInput("no"), FairbankError("a bug of the bank")])
 def test_one_report_that_the_bank_cannot_take_spoils_no_other(
-    world: World, trouble: Trouble
+    world: World, trouble: FairbankError
 ) -> None:
     for job in range(1, 6):
         world.say(ends(job, 60))

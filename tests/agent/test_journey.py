@@ -36,7 +36,7 @@ def test_a_poor_project_is_refused_with_figures_and_remedies(
     said = plugin.verdict(asks(1, billing=Fraction(16)))
     assert (said.action, said.reason) == ("hold", "Allocation_exhausted")
     assert said.text.startswith(
-        "chem: there is too little left: asked 16 SU, available 10 SU, short by 6 SU. Try a shorter time limit: -t 00:37:00"
+        "chem: not enough credit: requested 16 SU, available 10 SU, short by 6 SU. Try a shorter time limit: -t 00:37:00"
     )
     plugin.settle(ends(1, 0, begun=False, state="REQUEUED"))
     agent.wait_until_empty()
@@ -123,7 +123,7 @@ def test_the_end_of_a_run_with_its_question_open_answers_it(
 @pytest.mark.parametrize(
     ("wrong", "reason", "text"),
     [
-        ({"account": "nobody"}, "Fairbank_cannot_bill_this", "none has the account 'nobody'"),
+        ({"account": "nobody"}, "Fairbank_cannot_bill_this", "no project has the account 'nobody'"),
         ({"partition": "moon"}, "Fairbank_cannot_bill_this", "has no partition 'moon'"),
         ({"limit_seconds": None}, "No_time_limit", "no time limit"),
         ({"account": ""}, "Fairbank_cannot_bill_this", "is not a name"),

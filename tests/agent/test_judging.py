@@ -26,12 +26,12 @@ def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
         entry=1,
         remedies=remedies or [],
     )
-    return ReportAnswer(status=402, detail="there is too little left.", refusal=no)
+    return ReportAnswer(status=402, detail="not enough credit.", refusal=no)
 
 
 def resolved(state: str, elapsed: int | None) -> ReportAnswer:
     how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, RunResolution)
-    no = refused("RUN_RESOLVED")
+    no = refused("RUN_CLOSED")
     return msgspec.structs.replace(
         no,
         status=409,
@@ -50,17 +50,17 @@ def granted(amount: int, available: int) -> ReportAnswer:
     ("answer", "came"),
     [
         (granted(1, 2), ResultKind.GRANTED),
-        (refused("OVERDRAWN"), ResultKind.REFUSED),
+        (refused("INSUFFICIENT_CREDIT"), ResultKind.REFUSED),
         (refused("NO_ALLOCATION"), ResultKind.REFUSED),
-        (refused("RUN_TAKEN"), ResultKind.HOLD_EXISTS),
-        (refused("RUN_RESOLVED"), ResultKind.LAPSED),
+        (refused("HOLD_EXISTS"), ResultKind.HOLD_EXISTS),
+        (refused("RUN_CLOSED"), ResultKind.LAPSED),
         (resolved("lapsed", None), ResultKind.LAPSED),
         (resolved("charged", 60), ResultKind.CLOSED),
         (resolved("released", 60), ResultKind.CLOSED),
         (resolved("released", 0), ResultKind.NEVER_STARTED),
         (resolved("released", None), ResultKind.NEVER_STARTED),
         (refused("NO_HOLD"), ResultKind.NO_HOLD),
-        (refused("FROM_FUTURE"), ResultKind.TOO_EARLY),
+        (refused("TIMESTAMP_IN_FUTURE"), ResultKind.TOO_EARLY),
         (refused("SOMETHING_NEW"), ResultKind.UNBILLABLE),
         (ReportAnswer(status=404, detail="no such account"), ResultKind.UNBILLABLE),
         (ReportAnswer(status=403, detail="not your cluster"), ResultKind.FORBIDDEN),
@@ -75,11 +75,9 @@ def test_answers(answer: ReportAnswer, came: ResultKind) -> None:
 def test_a_no_is_put_in_words_that_fit_into_a_verdict() -> None:
     no = refusal(
         "hold",
-        result_of(refused("OVERDRAWN", ["a shorter time limit: -t 1", "more credit"])),
+        result_of(refused("INSUFFICIENT_CREDIT", ["a shorter time limit: -t 1", "more credit"])),
         "chem",
     )
-    assert (
-        no.text == "chem: there is too little left. Try a shorter time limit: -t 1; or more credit"
-    )
-    long = refusal("cancel", result_of(refused("OVERDRAWN", ["ü" * 2_000])), "chem")
+    assert no.text == "chem: not enough credit. Try a shorter time limit: -t 1; or more credit"
+    long = refusal("cancel", result_of(refused("INSUFFICIENT_CREDIT", ["ü" * 2_000])), "chem")
     assert len(long.text.encode()) <= TEXT_MAX

@@ -12,12 +12,12 @@ from fairbank.agent.reports.bank_probe import (
     read_identity,
 )
 from fairbank.agent.reports.bank_status import retry_pause
-from fairbank.core.errors import Forbidden, Trouble, Unreachable
+from fairbank.core.errors import FairbankError, Forbidden, Unavailable
 from tests.agent.plugin import CLUSTER, asks
 from tests.agent.world import World
 
 HERE = frozenset({CLUSTER})
-AWAY = Unreachable("nobody answers")
+AWAY = Unavailable("nobody answers")
 
 
 def wants(world: World, looks: ProbeResults, clusters: frozenset[str] = HERE) -> bool:
@@ -115,7 +115,7 @@ ME = {
     ],
 )
 def test_who_may_not_report_this_cluster_is_told_so(
-    who: dict[str, object], why: type[Trouble] | None
+    who: dict[str, object], why: type[FairbankError] | None
 ) -> None:
     found = missing_right(read_identity(ME | who), CLUSTER)
     assert (None if found is None else type(found)) is why
@@ -126,6 +126,6 @@ def test_who_may_not_report_this_cluster_is_told_so(
 
 @pytest.mark.parametrize("answer", [ME | {"superuser": "yes"}, {}, None, []])
 def test_who_answers_otherwise_than_a_bank_is_none(answer: object) -> None:
-    with pytest.raises(Unreachable, match="what answers is not a bank: ") as told:
+    with pytest.raises(Unavailable, match="what answers is not a bank: ") as told:
         read_identity(answer)
     assert told.value.remedy == "name the bank's address"

@@ -18,7 +18,7 @@ from fairbank.agent.reports.bank_status import (
     resize_pool,
     retry_pause,
 )
-from fairbank.core.errors import Busy, Forbidden, Malformed, Trouble, Unreachable
+from fairbank.core.errors import Busy, FairbankError, Forbidden, InvalidInput, Unavailable
 
 
 def test_the_pool_grows_while_letters_wait_and_shrinks_when_idle() -> None:
@@ -56,8 +56,8 @@ def test_pauses_grow_to_a_limit() -> None:
 
 def test_a_bank_is_back_when_it_has_answered_for_a_while() -> None:
     bank = BankStatus(0.0)
-    assert bank.record_failure(Unreachable("x"), 10.0)
-    assert not bank.record_failure(Unreachable("x"), 11.0)
+    assert bank.record_failure(Unavailable("x"), 10.0)
+    assert not bank.record_failure(Unavailable("x"), 11.0)
     assert (bank.down_since, bank.retry_at) == (10.0, 11.0 + retry_pause(2))
     assert bank.record_success(20.0)
     assert not bank.is_stable(20.0)
@@ -67,18 +67,18 @@ def test_a_bank_is_back_when_it_has_answered_for_a_while() -> None:
 @pytest.mark.parametrize(
     ("trouble", "size", "tried", "then"),
     [
-        (Unreachable("x"), 1_000, 99, AfterFailure.RETRY),
+        (Unavailable("x"), 1_000, 99, AfterFailure.RETRY),
         (Busy("x"), 1, 99, AfterFailure.RETRY),
         (Forbidden("x"), 1, 99, AfterFailure.RETRY),
-        (Malformed("x"), 2, 1, AfterFailure.SPLIT),
-        (Malformed("x"), 1, 1, AfterFailure.DROP),
-        (Trouble("a bug"), 1_000, 1, AfterFailure.RETRY),
-        (Trouble("a bug"), 1_000, 3, AfterFailure.SPLIT),
-        (Trouble("a bug"), 1, 3, AfterFailure.RETRY),
-        (Trouble("a bug"), 1, 6, AfterFailure.DROP),
+        (InvalidInput("x"), 2, 1, AfterFailure.SPLIT),
+        (InvalidInput("x"), 1, 1, AfterFailure.DROP),
+        (FairbankError("a bug"), 1_000, 1, AfterFailure.RETRY),
+        (FairbankError("a bug"), 1_000, 3, AfterFailure.SPLIT),
+        (FairbankError("a bug"), 1, 3, AfterFailure.RETRY),
+        (FairbankError("a bug"), 1, 6, AfterFailure.DROP),
     ],
 )
 def test_what_a_failed_request_means_for_its_letters(
-    trouble: Trouble, size: int, tried: int, then: AfterFailure
+    trouble: FairbankError, size: int, tried: int, then: AfterFailure
 ) -> None:
     assert after_failure(trouble, size, tried) is then

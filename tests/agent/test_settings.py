@@ -13,7 +13,7 @@ from fairbank.agent.settings import (
     read_agent_settings,
     settings_file,
 )
-from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.rest.client import MungeSigner, TokenSigner
 from tools.reference.pages.agent import AGENT_EXAMPLE
 
@@ -97,12 +97,12 @@ def test_the_example_of_the_documentation_is_read() -> None:
         ),
         ("[partitions]\ngpu = 1", "partitions[...]", "docs/reference/agent.md"),
         ("terms = 1", "terms", "docs/reference/agent.md"),
-        ("not toml", "config", "mend the line named"),
+        ("not toml", "config", "fix the line named"),
         ('log = "loud"', "log", "one of: "),
     ],
 )
 def test_mistakes_name_their_key_and_the_remedy(text: str, field: str, remedy: str) -> None:
-    with pytest.raises(Malformed) as bad:
+    with pytest.raises(InvalidInput) as bad:
         agent_settings(text.encode())
     assert bad.value.field == field
     assert remedy in str(bad.value.remedy)
@@ -110,11 +110,11 @@ def test_mistakes_name_their_key_and_the_remedy(text: str, field: str, remedy: s
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(Unknown, match=r"cannot read the settings .*none\.toml"):
+    with pytest.raises(NotFound, match=r"cannot read the settings .*none\.toml"):
         read_agent_settings(tmp_path / "none.toml")
     wrong = tmp_path / "agent.toml"
     wrong.write_text("x = 1")
-    with pytest.raises(Malformed, match=r"agent\.toml: x is no setting"):
+    with pytest.raises(InvalidInput, match=r"agent\.toml: x is no setting"):
         read_agent_settings(wrong)
 
 
@@ -127,7 +127,7 @@ def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_user_that_is_not_there() -> None:
     assert agent_settings(b"[plugin]\nslurm_user = 64030").plugin.uids() == {0, 64_030}
-    with pytest.raises(Unknown) as bad:
+    with pytest.raises(NotFound) as bad:
         agent_settings(b'[plugin]\nslurm_user = "nobody-of-this-name"').plugin.uids()
     assert bad.value.field == "plugin.slurm_user"
 

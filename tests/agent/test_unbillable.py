@@ -11,7 +11,7 @@ import pytest
 from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
 from fairbank.agent.run_states import AgentRunState
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Reason
+from fairbank.bank.refusals import Reason
 from fairbank.core.time import DAY, Instant
 from tests.agent.bank import NOW, InProcessBank
 from tests.agent.plugin import BEGAN, HOUR, asks, ends

@@ -16,7 +16,7 @@ from fairbank.agent.reports.bank_status import SenderSettings
 from fairbank.agent.reports.report import PendingReport
 from fairbank.agent.reports.results import bulk_body, result_of
 from fairbank.agent.reports.send_queue import WINDOW, SendQueue
-from fairbank.core.errors import Trouble, Unreachable
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.rest.schemas.job import ReportAnswer
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import Said
@@ -138,10 +138,10 @@ class World:
         if reaches and comes_back:
             self.engine.handle_results(batch, [result_of(each) for each in came], self.now)
         else:
-            self.trouble(batch, Unreachable("nobody answers"))
+            self.trouble(batch, Unavailable("nobody answers"))
         return came
 
-    def trouble(self, batch: list[PendingReport], trouble: Trouble) -> None:
+    def trouble(self, batch: list[PendingReport], trouble: FairbankError) -> None:
         self.engine.handle_failure(batch, trouble, self.now)
 
     def pass_time(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Who is who in a story, and how one of its lines becomes a wish."""
+"""Who is who in a story, and how one of its lines becomes a request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.project import Role, line_of
-from fairbank.bank.wish import (
+from fairbank.bank.requests import (
     Adjust,
     Amend,
     Charge,
@@ -30,7 +30,7 @@ from fairbank.bank.wish import (
     Withdraw,
 )
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes, parse_su
 
@@ -71,7 +71,7 @@ def run(text: str) -> Run:
     return Run("darwin", int(job), int(submitted or 0), int(restart or 0))
 
 
-def particulars(text: str | None) -> Particulars | None:
+def job_details(text: str | None) -> JobDetails | None:
     """`name=relax,cpus=8`, by the names of the fields."""
     if text is None:
         return None
@@ -79,7 +79,7 @@ def particulars(text: str | None) -> Particulars | None:
     facts: dict[str, Any] = {
         field: int(value) if value.isdigit() else value for field, value in said.items()
     }
-    return Particulars(**facts)
+    return JobDetails(**facts)
 
 
 def period(text: str) -> tuple[Instant, Instant]:
@@ -110,25 +110,25 @@ class Cast:
         self.allocations: dict[str, int] = {}
         self.tokens: dict[str, int] = {}
 
-    def wish(self, line: str, now: Instant) -> Request:
-        """The wish that a line tells. Raises AssertionError for a line that tells none."""
+    def request(self, line: str, now: Instant) -> Request:
+        """The request that a line tells. Raises AssertionError for a line that tells none."""
         words, options = options_of(line)
-        wish = (
+        request = (
             self._of_run(words, options, now)
             or self._of_credit(words, options)
-            or self._of_the_office(words, options)
+            or self._of_the_registry(words, options)
             or self._of_terms(words, options)
         )
-        if wish is None:
+        if request is None:
             raise AssertionError(f"cannot read {line!r}")
-        return msgspec.structs.replace(wish, key=options.get("key"), comment=options.get("note"))
+        return msgspec.structs.replace(request, key=options.get("key"), comment=options.get("note"))
 
     def _of_run(self, words: list[str], options: Options, now: Instant) -> Request | None:
         until, ended = (
             Instant(int(options.get("until", 1_000))),
             Instant(int(options.get("ended", now))),
         )
-        told = particulars(options.get("told"))
+        told = job_details(options.get("told"))
         match words:
             case ["hold", number, user, name, amount]:
                 facts = self._drawn(user, name, options, now)
@@ -136,7 +136,7 @@ class Cast:
                 facts |= {
                     "billing": options.get("billing"),
                     "limit_seconds": seconds,
-                    "particulars": told,
+                    "job_details": told,
                 }
                 return Hold(run=run(number), amount=su(amount), until=until, **facts)
             case ["adjust", number, *who, amount]:
@@ -145,21 +145,21 @@ class Cast:
                     "priced_in": options.get("priced")
                 }
                 return Adjust(
-                    run=run(number), amount=su(amount), until=until, particulars=told, **whose
+                    run=run(number), amount=su(amount), until=until, job_details=told, **whose
                 )
             case ["charge", number, *who, amount]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
                 facts |= {
                     "outcome": "COMPLETED",
                     "elapsed_seconds": 60,
-                    "particulars": told,
+                    "job_details": told,
                     "priced_in": options.get("priced"),
                 }
                 return Charge(run=run(number), amount=su(amount), ended=ended, **facts)
             case ["release", number, *who]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
                 return Release(
-                    run=run(number), ended=ended, outcome="NODE_FAIL", particulars=told, **facts
+                    run=run(number), ended=ended, outcome="NODE_FAIL", job_details=told, **facts
                 )
             case ["lapse", number]:
                 return Lapse(run=run(number))
@@ -173,7 +173,7 @@ class Cast:
         account = name.partition("/")[0]
         known = account in self.projects
         return {
-            "line": line_of(project, self.parents) if known else (),
+            "chain": line_of(project, self.parents) if known else (),
             "account": None if known else account,
             "resource": resource,
             "owner": USERS[user],
@@ -210,7 +210,7 @@ class Cast:
                 )
         return None
 
-    def _of_the_office(self, words: list[str], options: Options) -> Request | None:
+    def _of_the_registry(self, words: list[str], options: Options) -> Request | None:
         by = USERS[options["by"]] if "by" in options else None
         match words:
             case ["project", name]:

@@ -8,9 +8,9 @@ from operator import attrgetter
 
 from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.audit import Finding, Fold
-from fairbank.bank.entry import OFFICE, Entry, Kind, link_of
+from fairbank.bank.entry import REGISTRY, Entry, Kind, link_of
 from fairbank.bank.run import RunState
-from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.core.units import SUM_MAX
 
 INTO, OUT_OF = {Kind.DEPOSIT, Kind.TRANSFER_IN}, {Kind.WITHDRAW, Kind.TRANSFER_OUT}
@@ -48,7 +48,7 @@ def folded(entries: Iterable[Entry]) -> tuple[int, int, int]:
 
 
 def check_books(
-    work: WorkingSet, entries: list[Entry] | None = None, *, overdraft: bool = False
+    work: TransactionData, entries: list[Entry] | None = None, *, overdraft: bool = False
 ) -> None:
     """Everything that holds at every commit; `overdraft` where policy lets `available` go below zero."""
     journal = work.entries if entries is None else entries
@@ -104,7 +104,7 @@ def _check_chain(lines: list[Entry]) -> None:
         before = entry.link
 
 
-def _check_runs(work: WorkingSet, journal: list[Entry]) -> None:
+def _check_runs(work: TransactionData, journal: list[Entry]) -> None:
     """One hold and at most one resolution a run; a run's row says what its entries say."""
     opened = Counter(entry.run for entry in journal if entry.kind is Kind.HOLD)
     closed = Counter(entry.run for entry in journal if entry.kind in RESOLVED)
@@ -122,7 +122,7 @@ def _check_runs(work: WorkingSet, journal: list[Entry]) -> None:
         assert record.set_by == setting[-1].id
 
 
-def _check_conservation(work: WorkingSet, journal: list[Entry]) -> None:
+def _check_conservation(work: TransactionData, journal: list[Entry]) -> None:
     """Units are made by deposits and unmade by withdrawals; a transfer only moves them."""
     moved = {kind: sum(entry.amount for entry in journal if entry.kind is kind) for kind in Kind}
     assert moved[Kind.TRANSFER_IN] == moved[Kind.TRANSFER_OUT]
@@ -132,18 +132,18 @@ def _check_conservation(work: WorkingSet, journal: list[Entry]) -> None:
     )
 
 
-def findings(work: WorkingSet, journal: list[Entry], *, soon: bool = True) -> list[Finding]:
+def findings(work: TransactionData, journal: list[Entry], *, soon: bool = True) -> list[Finding]:
     """What the product's own audit finds in these rows and this journal. `soon`: a run's row is shown when the run is opened, as a
     store's audit does; else after the last entry."""
     written = books_of(journal)
     return [
         each
-        for number in sorted({OFFICE, *written, *work.allocations})
+        for number in sorted({REGISTRY, *written, *work.allocations})
         for each in _found_in(number, work, written.get(number, []), soon)
     ]
 
 
-def _found_in(number: int, work: WorkingSet, lines: list[Entry], soon: bool) -> list[Finding]:
+def _found_in(number: int, work: TransactionData, lines: list[Entry], soon: bool) -> list[Finding]:
     rows = sorted(
         (each for each in work.runs.values() if each.allocation == number), key=attrgetter("id")
     )
@@ -155,17 +155,17 @@ def _found_in(number: int, work: WorkingSet, lines: list[Entry], soon: bool) -> 
                 shown += 1
         fold.add(entry)
     fold.finish()
-    if number == OFFICE:
+    if number == REGISTRY:
         for project in work.projects.values():
-            fold.office.check_project(project)
+            fold.registry.check_project(project)
         for member in work.members.values():
-            fold.office.check_member(member)
+            fold.registry.check_member(member)
         for token in work.tokens.values():
-            fold.office.check_token(token)
-        if work.office != Office(
+            fold.registry.check_token(token)
+        if work.registry != RegistryHead(
             fold.seq, fold.link
-        ):  # the store's audit compares the head of the office's book
-            fold.findings.append(Finding(OFFICE, "its head was altered"))
+        ):  # the store's audit compares the head of the registry
+            fold.findings.append(Finding(REGISTRY, "its head was altered"))
     else:
         fold.check_allocation(work.allocations.get(number))
         for record in rows[shown:]:

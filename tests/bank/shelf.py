@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairbank.bank.allocation import Allocation
+from fairbank.bank.allocation_filter import AllocationFilter
 from fairbank.bank.entry import Entry, tells_of, undone_by
-from fairbank.bank.ledger import Outcome, judge
-from fairbank.bank.needs import Needs, needs_of, told_by
+from fairbank.bank.lock_set import LockSet, entries_of_runs, lock_set_of
 from fairbank.bank.policy import Policy
-from fairbank.bank.reach import Reach
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome, apply
 from fairbank.bank.run import RunState
-from fairbank.bank.wish import Asked
-from fairbank.bank.working_set import Office, OfficeNeeded, WorkingSet
+from fairbank.bank.transaction_data import RegistryHead, RegistryNotLoaded, TransactionData
 
 
-def _is_wanted(row: Allocation, reaches: Iterable[tuple[int, str, Reach]]) -> bool:
+def _is_wanted(row: Allocation, reaches: Iterable[tuple[int, str, AllocationFilter]]) -> bool:
     return any(
         (project, resource) == (row.project, row.resource) and reach.has(row)
         for project, resource, reach in reaches
@@ -29,29 +29,31 @@ class Shelf:
     """All rows of a bank, and its journal."""
 
     def __init__(self) -> None:
-        self.rows = WorkingSet(office=Office())
+        self.rows = TransactionData(registry=RegistryHead())
         self.journal: list[Entry] = []
         self.loads = 0
 
-    def ask(self, batch: Sequence[Asked], policy: Policy) -> list[Outcome]:
+    def ask(self, batch: Sequence[SubmittedRequest], policy: Policy) -> list[Outcome]:
         """Judge a batch as a bank does, in one transaction."""
         try:
-            return self._try(batch, policy, needs_of(batch))
-        except OfficeNeeded:
-            return self._try(batch, policy, needs_of(batch, office=True))
+            return self._try(batch, policy, lock_set_of(batch))
+        except RegistryNotLoaded:
+            return self._try(batch, policy, lock_set_of(batch, registry=True))
 
-    def _try(self, batch: Sequence[Asked], policy: Policy, needs: Needs) -> list[Outcome]:
+    def _try(
+        self, batch: Sequence[SubmittedRequest], policy: Policy, needs: LockSet
+    ) -> list[Outcome]:
         work = self._loaded(needs)
-        outcomes = [judge(work, asked, policy) for asked in batch]
+        outcomes = [apply(work, asked, policy) for asked in batch]
         self._put(work)
         return outcomes
 
-    def _loaded(self, needs: Needs) -> WorkingSet:
+    def _loaded(self, needs: LockSet) -> TransactionData:
         self.loads += 1
         rows = self.rows
         runs = [rows.runs[run] for run in needs.runs if run in rows.runs]
         numbers = needs.allocations | {each.allocation for each in runs}
-        reaches = list(needs.reaches({each.run for each in runs}))
+        reaches = list(needs.filters({each.run for each in runs}))
         allocations = [
             each
             for each in rows.allocations.values()
@@ -73,14 +75,14 @@ class Shelf:
         enriched = {
             rows.allocations[each].project for each in needs.enriched if each in rows.allocations
         }
-        told = told_by(needs, runs)
+        told = entries_of_runs(needs, runs)
         entries, opened, created, issued = (
             len(self.journal) + 1,
             len(rows.allocations) + 1,
             len(rows.projects) + 1,
             len(rows.tokens) + 1,
         )
-        return WorkingSet(
+        return TransactionData(
             allocations=allocations,
             runs=runs,
             users=[(*pair, rows.users[pair]) for pair in drawn if pair in rows.users],
@@ -107,7 +109,7 @@ class Shelf:
                 for each in rows.tokens.values()
                 if each.id in needs.tokens or each.digest in needs.digests
             ],
-            office=rows.office if needs.office else None,
+            registry=rows.registry if needs.registry else None,
             entry_ids=range(entries, entries + needs.entries),
             allocation_ids=range(opened, opened + needs.opens),
             project_ids=range(created, created + needs.creates),
@@ -118,7 +120,7 @@ class Shelf:
         found = self.rows.projects.get(number or 0)
         return [found.id, *self._line(found.parent)] if found else []
 
-    def _put(self, work: WorkingSet) -> None:
+    def _put(self, work: TransactionData) -> None:
         """Put back what changed, and nothing else."""
         rows, changes = self.rows, work.changes
         rows.allocations |= {
@@ -137,5 +139,5 @@ class Shelf:
         rows.tokens |= {
             number: work.tokens[number] for number in changes.new_tokens | changes.changed_tokens
         }
-        rows.office = work.office or rows.office
+        rows.registry = work.registry or rows.registry
         self.journal += work.entries

@@ -1,4 +1,4 @@
-"""A story language for the bank: each line is a wish and what came of it, in the words of the people who run a centre.
+"""A story language for the bank: each line is a request and what came of it, in the words of the people who run a centre.
 
 Amounts are in SU (hours) as everywhere (`45`, `30m`), instants in seconds. `physics/cpu` names the allocation of a
 project on a resource, `physics/cpu:next` another one of them. After `->` stands the answer: `ok`, `again` or a refusal,
@@ -8,12 +8,12 @@ project concerned, of a run that is looked at the one that it ran for).
     project physics
     open physics/cpu 0..1000 with 100
     hold 1 alice physics/cpu 60           -> ok left 40
-    hold 2 bob physics/cpu 60             -> OVERDRAWN asked 60 left 40 short 20
+    hold 2 bob physics/cpu 60             -> INSUFFICIENT_CREDIT asked 60 left 40 short 20
     charge 1 45                           -> ok left 55
     left physics/cpu 55
 
-A wish may come `by` a user instead of the staff, and be made from a `report`: one report may be priced in several ways.
-A wish without an answer expects `ok`. Lines with `left`, `held`, `charged`, `limit`, `used`, `run` and `kept` only look.
+A request may come `by` a user instead of the staff, and be made from a `report`: one report may be priced in several ways.
+A request without an answer expects `ok`. Lines with `left`, `held`, `charged`, `limit`, `used`, `run` and `kept` only look.
 `now 100` moves the clock; `policy observe` changes the rules. A `#` begins a remark.
 """
 
@@ -26,11 +26,11 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger import Done, Outcome, judge
 from fairbank.bank.policy import Overrun, Policy
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked
-from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done, Outcome, apply
+from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.core.time import Instant
 from fairbank.core.units import show_su
 from tests.bank.cast import USERS, Cast, options_of, run, su
@@ -54,10 +54,10 @@ LOOKS = {
 }
 
 
-def nothing_yet() -> WorkingSet:
+def nothing_yet() -> TransactionData:
     """A working set with nothing in it and fresh numbers for everything."""
-    return WorkingSet(
-        office=Office(),
+    return TransactionData(
+        registry=RegistryHead(),
         entry_ids=count(1),
         allocation_ids=count(1),
         project_ids=count(1),
@@ -96,7 +96,7 @@ class Teller:
             case ["kept", name, times]:
                 book = self.cast.allocations.get(
                     name, 0
-                )  # `the office` keeps what met no allocation
+                )  # `the registry` keeps what met no allocation
                 assert sum(
                     entry.book == book and entry.kind is Kind.REFUSAL for entry in self.work.entries
                 ) == int(times)
@@ -111,9 +111,9 @@ class Teller:
         _, options = options_of(deed)
         actor = USERS[options["by"]] if "by" in options else STAFF
         report = options["report"].encode() if "report" in options else None
-        self.said = judge(
+        self.said = apply(
             self.work,
-            Asked(self.cast.wish(deed, self.now), self.now, actor, said=report),
+            SubmittedRequest(self.cast.request(deed, self.now), self.now, actor, said=report),
             self.policy,
         )
         if isinstance(self.said, Done):

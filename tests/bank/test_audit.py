@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from fairbank.bank.audit import Finding, Fold
 from fairbank.bank.entry import Entry, Kind, facts_of, link_of
 from fairbank.bank.run import UserSums
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.units import SuMinutes
 from tests.bank import checks
 from tests.bank.checks import books_of
 from tests.bank.story import Teller, tell
 
 
-def findings(work: WorkingSet, journal: list[Entry]) -> list[Finding]:
+def findings(work: TransactionData, journal: list[Entry]) -> list[Finding]:
     """What is found, and it is found in the same books whenever the rows of runs are shown."""
     soon, late = (checks.findings(work, journal, soon=soon) for soon in (True, False))
     assert {each.book for each in soon} == {each.book for each in late}
@@ -124,7 +124,7 @@ def field_values(row: Any) -> list[tuple[str, Any]]:
                 values.append((field, "other"))
             case bytes():
                 values.append((field, b"\2" * 32))
-            case Particulars():
+            case JobDetails():
                 altered = [
                     msgspec.structs.replace(value, **{name: other})
                     for name, other in field_values(value)

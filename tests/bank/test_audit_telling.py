@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.audit.telling import differences, told, unreadable
+from fairbank.bank.audit.descriptions import differences, told, unreadable
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
@@ -25,7 +25,7 @@ RUN = RunRecord(
     start=Instant(1_826_843_078),
     until=Instant(1_826_843_078),
     set_by=5,
-    particulars=None,
+    job_details=None,
 )
 ALLOCATION = Allocation(
     id=1,
@@ -52,7 +52,7 @@ def test_amounts_have_their_unit_and_instants_are_times() -> None:
 
 
 def test_what_was_told_of_a_run_is_compared_part_by_part() -> None:
-    other = replace(RUN, particulars=Particulars(name="x", qos="long"))
+    other = replace(RUN, job_details=JobDetails(name="x", qos="long"))
     assert list(differences(other, RUN)) == [
         "name is 'x', due nothing",
         "qos is 'long', due nothing",
@@ -61,9 +61,9 @@ def test_what_was_told_of_a_run_is_compared_part_by_part() -> None:
         "name is nothing, due 'x'",
         "qos is nothing, due 'long'",
     ]
-    assert list(
-        differences(replace(RUN, particulars=Particulars(name="y", qos="long")), other)
-    ) == ["name is 'y', due 'x'"]
+    assert list(differences(replace(RUN, job_details=JobDetails(name="y", qos="long")), other)) == [
+        "name is 'y', due 'x'"
+    ]
 
 
 def test_links_are_hexadecimal_digits_and_whatever_a_column_holds_is_told() -> None:

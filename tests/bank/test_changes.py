@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.changes import changes
 from fairbank.bank.entry import Kind
+from fairbank.bank.term_changes import changes
 from tests.bank.story import tell
 
 STORY = """

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.charge import Line, bill, cost
+from fairbank.bank.pricing import Line, bill, cost
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.time import parse_duration
 from fairbank.core.tres import BillingRule, parse_counts, parse_weights
 
@@ -72,7 +72,7 @@ def test_a_free_qos_costs_nothing() -> None:
 
 
 def test_an_unknown_partition_has_no_price() -> None:
-    with pytest.raises(Unknown, match="no partition 'large'"):
+    with pytest.raises(NotFound, match="no partition 'large'"):
         bill(job("large", "cpu=1", "60"), DARWIN)
 
 

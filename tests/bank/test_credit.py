@@ -66,7 +66,7 @@ def test_a_credit_limit_can_be_drawn_but_not_taken_away() -> None:
         withdraw physics/cpu 11                         -> NOT_ENOUGH left 10
         hold 1 alice physics/cpu 13                     -> ok left 2
         withdraw physics/cpu 1                          -> NOT_ENOUGH left 0
-        hold 2 alice physics/cpu 3                      -> OVERDRAWN left 2 short 1
+        hold 2 alice physics/cpu 3                      -> INSUFFICIENT_CREDIT left 2 short 1
         charge 1 13                                     -> ok left 2
         amend physics/cpu limit 2                       -> LIMIT_IN_USE asked 3 left 2 short 1
         amend physics/cpu limit 3                       -> ok left 0
@@ -128,7 +128,10 @@ def test_a_cap_below_what_is_drawn_only_stops_new_holds() -> None:
 
 
 def test_an_empty_allocation_is_told_before_a_cap() -> None:
-    tell(PHYSICS + "cap alice physics/cpu 1\n hold 1 alice physics/cpu 101 -> OVERDRAWN left 100")
+    tell(
+        PHYSICS
+        + "cap alice physics/cpu 1\n hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT left 100"
+    )
 
 
 # --- what the bank can count ---

@@ -135,15 +135,17 @@ def test_an_entry_that_makes_another_token_of_one_that_is_there(
     told: Teller, of: str, made_to_say: dict[str, Any]
 ) -> None:
     """It is chained as it should be, and yet no entry of the bank's: only a token in use is revoked, and nothing else happens to it."""
-    office = books_of(told.work.entries)[0]
+    registry = books_of(told.work.entries)[0]
     first = next(
-        entry for entry in office if entry.kind is Kind.TOKEN and f'"{of}"' in (entry.details or "")
+        entry
+        for entry in registry
+        if entry.kind is Kind.TOKEN and f'"{of}"' in (entry.details or "")
     )
     facts = msgspec.json.decode(first.details or "") | made_to_say
     again = msgspec.structs.replace(
-        first, id=9_999, seq=len(office) + 1, details=msgspec.json.encode(facts).decode()
+        first, id=9_999, seq=len(registry) + 1, details=msgspec.json.encode(facts).decode()
     )
-    found = heard(rewritten([*office, again]), Head(0, 0, bytes(32)))
+    found = heard(rewritten([*registry, again]), Head(0, 0, bytes(32)))
     good = of == "phone" and made_to_say == {"revoked": 5}
     assert [each for each in found if "this cannot follow" in each] == ([] if good else found)
     assert bool(found) is not good

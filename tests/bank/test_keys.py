@@ -1,20 +1,20 @@
-"""Idempotency keys: the same wish again gets the same answer and is counted once; another under the key is a conflict."""
+"""Idempotency keys: the same request again gets the same answer and is counted once; another under the key is a conflict."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from fairbank.bank.ledger import Done, judge
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked, Note, digest
-from fairbank.core.refusal_kind import RefusalKind
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import AuditNote, SubmittedRequest, digest
+from fairbank.bank.rules import Done, apply
+from fairbank.core.errors import RefusalKind
 from fairbank.core.time import Instant
 from tests.bank.beginnings import COLLEGE
 from tests.bank.story import nothing_yet, tell
 
-# Every wish there is, each one granted.
+# Every request there is, each one granted.
 GRANTED = [
     "project optics under physics",
     "member physics alice pi",
@@ -40,7 +40,7 @@ GRANTED = [
 
 
 @pytest.mark.parametrize("line", GRANTED)
-def test_the_same_wish_again_gets_the_same_answer_and_is_counted_once(line: str) -> None:
+def test_the_same_request_again_gets_the_same_answer_and_is_counted_once(line: str) -> None:
     told = tell(f"{COLLEGE}\n {line} key k")
     first, entries = told.said, list(told.work.entries)
     told.now = Instant(7)
@@ -53,11 +53,11 @@ def test_the_same_wish_again_gets_the_same_answer_and_is_counted_once(line: str)
 
 
 @pytest.mark.parametrize("line", GRANTED)
-def test_another_wish_under_the_key_is_a_conflict(line: str) -> None:
+def test_another_request_under_the_key_is_a_conflict(line: str) -> None:
     told = tell(f"{COLLEGE}\n {line} key k")
     entries = list(told.work.entries)
-    told.play("deposit physics/cpu 51 key k -> KEY_TAKEN")
-    told.play(f"{line} key k note otherwise -> KEY_TAKEN")
+    told.play("deposit physics/cpu 51 key k -> KEY_REUSED")
+    told.play(f"{line} key k note otherwise -> KEY_REUSED")
     assert told.work.entries == entries
     assert isinstance(told.said, Refusal)
     assert told.said.kind is RefusalKind.CONFLICT
@@ -85,11 +85,11 @@ def test_without_a_key_credit_moves_each_time() -> None:
     tell(COLLEGE + "deposit physics/cpu 1 -> ok left 81\n deposit physics/cpu 1 -> ok left 82")
 
 
-def test_a_fingerprint_tells_wishes_apart() -> None:
+def test_a_fingerprint_tells_requests_apart() -> None:
     told = tell(COLLEGE)
 
     def fingerprint(line: str) -> bytes:
-        return digest(Asked(told.cast.wish(line, Instant(0)), Instant(0), 0))
+        return digest(SubmittedRequest(told.cast.request(line, Instant(0)), Instant(0), 0))
 
     prints = [fingerprint(line) for line in GRANTED]
     assert len(set(prints)) == len(prints)
@@ -98,14 +98,17 @@ def test_a_fingerprint_tells_wishes_apart() -> None:
 
 
 def test_a_note_is_kept_once() -> None:
-    work, asked = nothing_yet(), Asked(Note(details="acted as alice", key="k"), Instant(0), 0)
-    first, second = judge(work, asked, Policy()), judge(work, asked, Policy())
+    work, asked = (
+        nothing_yet(),
+        SubmittedRequest(AuditNote(details="acted as alice", key="k"), Instant(0), 0),
+    )
+    first, second = apply(work, asked, Policy()), apply(work, asked, Policy())
     assert isinstance(first, Done)
     assert second == msgspec.structs.replace(first, again=True)
     assert [entry.details for entry in work.entries] == ['{"note":"acted as alice"}']
 
 
-def test_a_wish_found_granted_already_leaves_no_entry_and_no_key() -> None:
+def test_a_request_found_granted_already_leaves_no_entry_and_no_key() -> None:
     tell(
         COLLEGE
         + """
@@ -122,10 +125,10 @@ def test_a_key_is_its_actors_own() -> None:
         + """
         deposit physics/cpu 1 key k                 -> ok left 81
         deposit physics/cpu 2 key k by alice        -> ok left 83
-        deposit physics/cpu 1 key k by bob          -> ok left 84      # the same wish of somebody else is another wish
+        deposit physics/cpu 1 key k by bob          -> ok left 84      # the same request of somebody else is another request
         deposit physics/cpu 1 key k                 -> again left 81
         deposit physics/cpu 2 key k by alice        -> again left 83
-        deposit physics/cpu 1 key k by alice        -> KEY_TAKEN
+        deposit physics/cpu 1 key k by alice        -> KEY_REUSED
         withdraw physics/cpu 999 key n by alice     -> NOT_ENOUGH
         withdraw physics/cpu 1 key n                -> ok left 83
         """
@@ -134,29 +137,29 @@ def test_a_key_is_its_actors_own() -> None:
 
 def test_who_acts_as_somebody_else_uses_keys_of_their_own() -> None:
     told = tell(COLLEGE)
-    wish = told.cast.wish("deposit physics/cpu 1 key k", Instant(0))
+    request = told.cast.request("deposit physics/cpu 1 key k", Instant(0))
     asked = [
-        Asked(wish, Instant(0), actor, acting_as)
+        SubmittedRequest(request, Instant(0), actor, acting_as)
         for actor, acting_as in ((7, 1001), (1001, None), (7, 1001), (7, 1002), (7, None))
     ]
     first, of_the_user, again, as_another, as_oneself = (
-        judge(told.work, each, Policy()) for each in asked
+        apply(told.work, each, Policy()) for each in asked
     )
     assert isinstance(first, Done)
     assert isinstance(of_the_user, Done)
     assert (of_the_user.again, again) == (False, msgspec.structs.replace(first, again=True))
-    assert as_another == as_oneself == Refusal(reason=Reason.KEY_TAKEN)
+    assert as_another == as_oneself == Refusal(reason=Reason.KEY_REUSED)
 
 
-def test_a_keyed_report_is_the_same_wish_whatever_it_costs_by_now() -> None:
+def test_a_keyed_report_is_the_same_request_whatever_it_costs_by_now() -> None:
     tell(
         COLLEGE
         + """
         hold 1 alice physics/cpu 60 until 500 key h report start        -> ok left 20
         hold 1 alice physics/cpu 40 until 600 key h report start        -> again left 20 amount 60
-        hold 1 alice physics/cpu 60 until 500 key h report other        -> KEY_TAKEN
-        hold 1 alice physics/cpu 60 until 500 key h report start note x -> KEY_TAKEN
-        hold 1 alice physics/cpu 60 until 500 key h                     -> KEY_TAKEN
+        hold 1 alice physics/cpu 60 until 500 key h report other        -> KEY_REUSED
+        hold 1 alice physics/cpu 60 until 500 key h report start note x -> KEY_REUSED
+        hold 1 alice physics/cpu 60 until 500 key h                     -> KEY_REUSED
         adjust 1 70 until 500 key a report change                       -> ok left 10
         adjust 1 50 until 600 key a report change                       -> again left 10
         charge 1 50 key c report end                                    -> ok left 30

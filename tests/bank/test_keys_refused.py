@@ -24,11 +24,11 @@ def test_usage_that_nobody_could_pay_counts_under_its_key_when_somebody_can() ->
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("hold 1 alice physics/cpu 120", "OVERDRAWN"),
+        ("hold 1 alice physics/cpu 120", "INSUFFICIENT_CREDIT"),
         ("hold 1 alice physics/gpu 1", "NO_ALLOCATION"),
         ("hold 1 carol physics/cpu 6 billing 3 seconds 7200", "CAPPED"),
         ("hold 1 alice college/cpu 6", "FROZEN"),
-        ("adjust 9 120", "OVERDRAWN"),
+        ("adjust 9 120", "INSUFFICIENT_CREDIT"),
     ],
 )
 def test_a_refused_job_gets_the_same_refusal(line: str, reason: str) -> None:
@@ -52,16 +52,16 @@ def test_a_refused_job_gets_the_same_refusal(line: str, reason: str) -> None:
         ("transfer 120 physics/cpu => college/cpu", "NOT_ENOUGH"),
         ("transfer 1 physics/cpu => physics/cpu", "SAME_ALLOCATION"),
         ("deposit chemistry/cpu 1", "UNKNOWN_ALLOCATION"),
-        ("refund 8 11", "TOO_MUCH_BACK"),
+        ("refund 8 11", "REFUND_TOO_LARGE"),
         ("refund 9 all", "WRONG_STATE"),
         ("open physics/cpu:next 500..1500", "OVERLAP"),
         ("open chemistry/cpu 0..1000", "UNKNOWN_PROJECT"),
-        ("amend physics/cpu period 9..9", "BAD_PERIOD"),
+        ("amend physics/cpu period 9..9", "INVALID_PERIOD"),
         ("thaw physics/cpu", "WRONG_STATE"),
         ("expire physics/cpu", "NOT_DUE"),
         ("project physics", "EXISTS"),
         ("member chemistry bob pi", "UNKNOWN_PROJECT"),
-        ("hold 9 carol physics/cpu 10", "RUN_TAKEN"),
+        ("hold 9 carol physics/cpu 10", "HOLD_EXISTS"),
     ],
 )
 def test_whatever_else_is_refused_is_kept_for_its_key_only(line: str, reason: str) -> None:
@@ -75,7 +75,7 @@ def test_whatever_else_is_refused_is_kept_for_its_key_only(line: str, reason: st
     told.play("deposit physics/cpu 1000")
     told.play(f"{line} key k -> {reason}")
     assert told.said == first
-    told.play("deposit physics/cpu 7 key k -> KEY_TAKEN")
+    told.play("deposit physics/cpu 7 key k -> KEY_REUSED")
 
 
 def test_what_only_came_before_its_hold_leaves_its_key_free() -> None:
@@ -113,8 +113,8 @@ def test_a_refused_report_keeps_its_refusal_whatever_it_costs_by_now() -> None:
     tell(
         COLLEGE
         + """
-        hold 1 alice physics/cpu 120 key h report start     -> OVERDRAWN asked 120 left 80
-        hold 1 alice physics/cpu 60 key h report start      -> OVERDRAWN asked 120 left 80
+        hold 1 alice physics/cpu 120 key h report start     -> INSUFFICIENT_CREDIT asked 120 left 80
+        hold 1 alice physics/cpu 60 key h report start      -> INSUFFICIENT_CREDIT asked 120 left 80
         hold 1 alice physics/cpu 60 key i report start      -> ok
         """
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.ledger import judge
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import apply
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 
@@ -22,7 +22,7 @@ def test_a_hold_of_which_nothing_more_is_heard_lapses() -> None:
         lapse 1                         -> NOT_DUE
         now 500
         lapse 1                         -> ok left 100 amount 60
-        lapse 1                         -> RUN_RESOLVED
+        lapse 1                         -> RUN_CLOSED
         run 1 lapsed held 0 charged 0
         used alice physics/cpu 0
         lapse 2                         -> NO_HOLD
@@ -39,8 +39,8 @@ def test_a_run_heard_of_after_its_lapse_is_charged_all_the_same() -> None:
         now 500
         lapse 1
         lapse 2
-        adjust 1 70                     -> RUN_RESOLVED
-        hold 1 alice physics/cpu 60     -> RUN_RESOLVED
+        adjust 1 70                     -> RUN_CLOSED
+        hold 1 alice physics/cpu 60     -> RUN_CLOSED
         charge 1 45                     -> ok left 55 from physics/cpu
         charge 1 45                     -> again
         release 2                       -> ok left 55 amount 0
@@ -79,7 +79,7 @@ def test_a_late_charge_goes_where_the_hold_would_have_been() -> None:
         charge 1 alice physics/cpu 20 start 90  -> again
         charge 2 alice physics/cpu 20 start 100 -> ok left 30 from physics/cpu:next
         release 3 alice physics/cpu start 90    -> ok left 30 amount 0
-        hold 3 alice physics/cpu 20             -> RUN_RESOLVED        # the hold comes after all
+        hold 3 alice physics/cpu 20             -> RUN_CLOSED        # the hold comes after all
         run 3 released
         used alice physics/cpu 20
         """
@@ -95,7 +95,7 @@ def test_a_late_charge_is_never_lost() -> None:
         kept physics/cpu 1
         left physics/cpu 100
         charge 2 alice physics/gpu 20           -> NO_ALLOCATION
-        kept office 1
+        kept registry 1
         charge 3 20                             -> NO_HOLD             # says nothing about itself: nobody to keep it for
         policy late
         charge 1 alice physics/cpu 20           -> ok left 80
@@ -151,7 +151,7 @@ def test_a_run_is_of_the_project_that_it_ran_for_whoever_pays() -> None:
         run 1 held from faculty/cpu for group
         run 2 charged from uni/cpu for group
         run 3 held from faculty/cpu for faculty
-        adjust 1 31                             -> OVERDRAWN asked 1 left 0 from faculty/cpu for group
+        adjust 1 31                             -> INSUFFICIENT_CREDIT asked 1 left 0 from faculty/cpu for group
         charge 1 30                             -> ok from faculty/cpu
         run 1 charged from faculty/cpu for group
         """
@@ -208,7 +208,7 @@ def test_usage_of_an_account_that_nobody_has_counts_once_its_project_is_entered(
     )
     assert isinstance(told.said, Refusal)
     assert (told.said.account, told.said.project) == ("physics", None)
-    told.play("kept office 2")
+    told.play("kept registry 2")
     for line in (
         *PHYSICS.strip().splitlines(),
         "charge 1 alice physics/cpu 20 key c -> ok left 80",
@@ -218,10 +218,12 @@ def test_usage_of_an_account_that_nobody_has_counts_once_its_project_is_entered(
 
 def test_usage_of_a_partition_that_nobody_knows_is_kept() -> None:
     told = tell(PHYSICS)
-    charge = told.cast.wish("charge 1 alice physics/cpu 20", told.now)
-    no = judge(
-        told.work, Asked(msgspec.structs.replace(charge, resource=None), told.now, 0), told.policy
+    charge = told.cast.request("charge 1 alice physics/cpu 20", told.now)
+    no = apply(
+        told.work,
+        SubmittedRequest(msgspec.structs.replace(charge, resource=None), told.now, 0),
+        told.policy,
     )
     assert isinstance(no, Refusal)
     assert (no.reason, no.asked, no.project) == (Reason.NO_HOLD, 20 * 60, 1)
-    told.play("kept office 1")
+    told.play("kept registry 1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.refusal import Help, Reason, Refusal, nearest, remedies, sentence
+from fairbank.bank.refusals import Help, Reason, Refusal, nearest, remedies, sentence
 from fairbank.core.time import Instant
 
 LINE = (2, 1)
@@ -73,5 +73,5 @@ def test_one_that_is_over_is_to_be_given_time_again() -> None:
         "the job started at 1970-01-01T00:03:30Z, allocation 5 ended at 1970-01-01T00:03:20Z."
     )
     assert remedies(no, known) == (
-        "give it more time, by staff: fairbank alloc reopen 5 --end ... --reason '...'",
+        "extend it, by staff: fairbank alloc reopen 5 --end ... --reason '...'",
     )

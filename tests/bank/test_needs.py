@@ -8,43 +8,42 @@ import msgspec
 import pytest
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.ledger import Done, judge
-from fairbank.bank.needs import Needs, needs_of
-from fairbank.bank.needs.wishes import _OF
+from fairbank.bank.allocation_filter import ALL_OF_IT, AllocationFilter
+from fairbank.bank.lock_set import _OF, LockSet, lock_set_of
 from fairbank.bank.policy import Policy
-from fairbank.bank.reach import ALL_OF_IT, Reach
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import (
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import (
     Adjust,
     Amend,
-    Asked,
+    AuditNote,
     Charge,
     CreateProject,
     Deposit,
     Hold,
     IssueToken,
-    Note,
     Open,
     Release,
     Request,
     RevokeToken,
     SetCap,
     SetMember,
+    SubmittedRequest,
     Transfer,
     Undo,
     Unpriced,
 )
-from fairbank.bank.working_set import OfficeNeeded, WorkingSet
+from fairbank.bank.rules import Done, apply
+from fairbank.bank.transaction_data import RegistryNotLoaded, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
+from tests.bank.requests import GRANTS, PROJECTS
 from tests.bank.shelf import Shelf
-from tests.bank.wishes import GRANTS, PROJECTS
 
 RUN = Run("darwin", 1, 0)
 HOLD = Hold(
     run=RUN,
-    line=(2, 1),
+    chain=(2, 1),
     resource="cpu",
     owner=7,
     amount=SuMinutes(5),
@@ -58,38 +57,41 @@ CHARGE = Charge(
     ended=Instant(9),
     outcome="COMPLETED",
     elapsed_seconds=9,
-    line=(2, 1),
+    chain=(2, 1),
     resource="cpu",
     owner=7,
     start=Instant(0),
 )
 
 
-def asked(*wishes: Request) -> list[Asked]:
-    return [Asked(wish, Instant(5), 0) for wish in wishes]
+def asked(*requests: Request) -> list[SubmittedRequest]:
+    return [SubmittedRequest(request, Instant(5), 0) for request in requests]
 
 
 def test_a_hold_needs_its_run_and_whatever_its_line_may_draw_on() -> None:
-    needs = needs_of(asked(HOLD))
+    needs = lock_set_of(asked(HOLD))
     assert (needs.runs, needs.keys) == ({RUN}, {(0, "h")})
     assert needs.funds == {
-        (2, "cpu", 0): Reach(0, 0, own=True),
-        (1, "cpu", 0): Reach(0, 0, own=False),
+        (2, "cpu", 0): AllocationFilter(0, 0, own=True),
+        (1, "cpu", 0): AllocationFilter(0, 0, own=False),
     }
     assert needs.owners == {(2, "cpu"): {7}, (1, "cpu"): {7}}
-    assert not needs.office
+    assert not needs.registry
 
 
-def reaches(needs: Needs, *known: Run) -> set[tuple[int, str, Reach]]:
-    return set(needs.reaches(set(known)))
+def reaches(needs: LockSet, *known: Run) -> set[tuple[int, str, AllocationFilter]]:
+    return set(needs.filters(set(known)))
 
 
 def test_the_end_of_a_known_run_needs_no_more_than_the_run() -> None:
     """Every report of an end tells the line; it matters only where the hold never arrived."""
-    needs = needs_of(asked(CHARGE, Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1))))
-    assert (needs.runs, needs.office) == ({RUN}, False)
+    needs = lock_set_of(asked(CHARGE, Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1))))
+    assert (needs.runs, needs.registry) == ({RUN}, False)
     assert reaches(needs, RUN) == set()
-    assert reaches(needs) == {(2, "cpu", Reach(0, 0, own=True)), (1, "cpu", Reach(0, 0, own=False))}
+    assert reaches(needs) == {
+        (2, "cpu", AllocationFilter(0, 0, own=True)),
+        (1, "cpu", AllocationFilter(0, 0, own=False)),
+    }
 
 
 def test_the_end_of_a_run_that_nobody_knows_needs_what_it_could_have_drawn_on() -> None:
@@ -97,38 +99,38 @@ def test_the_end_of_a_run_that_nobody_knows_needs_what_it_could_have_drawn_on() 
         run=RUN._replace(job_id=2),
         ended=Instant(9),
         outcome="NODE_FAIL",
-        line=(4,),
+        chain=(4,),
         resource="cpu",
         owner=7,
         start=Instant(3),
     )
-    needs = needs_of(
-        asked(msgspec.structs.replace(HOLD, run=RUN._replace(job_id=3), line=(5,)), CHARGE, other)
+    needs = lock_set_of(
+        asked(msgspec.structs.replace(HOLD, run=RUN._replace(job_id=3), chain=(5,)), CHARGE, other)
     )
-    start = (5, "cpu", Reach(0, 0, own=True))
+    start = (5, "cpu", AllocationFilter(0, 0, own=True))
     assert reaches(needs, RUN, other.run) == {start}
-    assert reaches(needs, RUN) > {start, (4, "cpu", Reach(3, 3, own=True))}
+    assert reaches(needs, RUN) > {start, (4, "cpu", AllocationFilter(3, 3, own=True))}
 
 
 def test_a_late_report_is_no_reason_to_want_all_that_lies_between() -> None:
     later = msgspec.structs.replace(
-        HOLD, run=RUN._replace(job_id=2), line=(2,), start=Instant(365 * DAY)
+        HOLD, run=RUN._replace(job_id=2), chain=(2,), start=Instant(365 * DAY)
     )
-    needs = needs_of(asked(HOLD, later))
-    assert {reach for project, _, reach in needs.reaches(set()) if project == 2} == {
-        Reach(0, 0, own=True),
-        Reach(365 * DAY, 365 * DAY, own=True),
+    needs = lock_set_of(asked(HOLD, later))
+    assert {reach for project, _, reach in needs.filters(set()) if project == 2} == {
+        AllocationFilter(0, 0, own=True),
+        AllocationFilter(365 * DAY, 365 * DAY, own=True),
     }
 
 
-ACCOUNT = {"line": (), "account": "nosuch"}
+ACCOUNT = {"chain": (), "account": "nosuch"}
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "bank_request",
     [
         msgspec.structs.replace(HOLD, **ACCOUNT),
-        msgspec.structs.replace(HOLD, line=()),
+        msgspec.structs.replace(HOLD, chain=()),
         msgspec.structs.replace(CHARGE, **ACCOUNT),
         Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1), owner=7, account="nosuch"),
         Release(
@@ -149,24 +151,26 @@ ACCOUNT = {"line": (), "account": "nosuch"}
         ),
     ],
 )
-def test_what_is_reported_of_an_account_that_no_project_has_is_judged_once(wish: Request) -> None:
-    """Its refusal is kept in the office's book, and that is known beforehand."""
-    assert needs_of(asked(wish)).office
+def test_what_is_reported_of_an_account_that_no_project_has_is_judged_once(
+    bank_request: Request,
+) -> None:
+    """Its refusal is kept in the registry, and that is known beforehand."""
+    assert lock_set_of(asked(bank_request)).registry
     shelf = Shelf()
-    (no,) = shelf.ask(asked(wish), Policy())
+    (no,) = shelf.ask(asked(bank_request), Policy())
     assert isinstance(no, Refusal)
     assert (shelf.loads, len(shelf.journal)) == (1, 1)
 
 
 def test_nobody_s_role_changes_while_a_cap_is_set_by_it() -> None:
     cap = SetCap(allocation=4, uid=7, cap=None, project=3, by=8)
-    needs = needs_of(asked(cap))
-    assert (needs.members, needs.office) == ({(3, 7), (3, 8)}, True)
-    assert not needs_of(asked(msgspec.structs.replace(cap, by=None))).office
+    needs = lock_set_of(asked(cap))
+    assert (needs.members, needs.registry) == ({(3, 7), (3, 8)}, True)
+    assert not lock_set_of(asked(msgspec.structs.replace(cap, by=None))).registry
 
 
-def test_needs_of_a_batch_are_those_of_all_its_wishes() -> None:
-    needs = needs_of(
+def test_needs_of_a_batch_are_those_of_all_its_requests() -> None:
+    needs = lock_set_of(
         asked(
             Deposit(allocation=1, amount=SuMinutes(1)),
             Transfer(source=2, target=3, amount=SuMinutes(1)),
@@ -182,18 +186,18 @@ def test_needs_of_a_batch_are_those_of_all_its_wishes() -> None:
         {(5, "gpu", 0): ALL_OF_IT, (8, "cpu", 0): ALL_OF_IT},
         1,
     )
-    assert (needs.entries, needs.creates, needs.office) == (10, 0, True)
+    assert (needs.entries, needs.creates, needs.registry) == (10, 0, True)
 
 
 def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
     later, above = (
         msgspec.structs.replace(HOLD, **more)
-        for more in ({"start": Instant(7)}, {"line": (1,), "start": Instant(3)})
+        for more in ({"start": Instant(7)}, {"chain": (1,), "start": Instant(3)})
     )
-    needs = needs_of(asked(HOLD, later, above))
+    needs = lock_set_of(asked(HOLD, later, above))
     assert needs.funds == {
-        (2, "cpu", 0): Reach(0, 7, own=True),
-        (1, "cpu", 0): Reach(0, 7, own=True),
+        (2, "cpu", 0): AllocationFilter(0, 7, own=True),
+        (1, "cpu", 0): AllocationFilter(0, 7, own=True),
     }
     rows = [
         Allocation(
@@ -201,35 +205,43 @@ def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
         )
         for n in range(12)
     ]
-    assert [row.id for row in rows if Reach(3, 7, own=True).has(row)] == [2, 3, 4, 5, 6, 7]
-    assert not any(Reach(0, 99, own=False).has(row) for row in rows)
+    assert [row.id for row in rows if AllocationFilter(3, 7, own=True).has(row)] == [
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+    ]
+    assert not any(AllocationFilter(0, 99, own=False).has(row) for row in rows)
     assert all(
-        Reach(0, 99, own=False).has(msgspec.structs.replace(row, shared=True)) for row in rows
+        AllocationFilter(0, 99, own=False).has(msgspec.structs.replace(row, shared=True))
+        for row in rows
     )
 
 
-def test_every_wish_says_what_it_needs() -> None:
+def test_every_request_says_what_it_needs() -> None:
     assert set(_OF) == set(get_args(Request))
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "bank_request",
     [
         CreateProject(gname="a", gid=1, account="a", parent=3),
         SetMember(project=3, uid=7, role=None),
-        Note(details="{}"),
+        AuditNote(details="{}"),
     ],
 )
-def test_the_office_is_asked_for_by_what_writes_there(wish: Request) -> None:
-    needs = needs_of(asked(wish))
-    assert needs.office
-    assert needs.projects == (set() if isinstance(wish, Note) else {3})
+def test_the_registry_is_asked_for_by_what_writes_there(bank_request: Request) -> None:
+    needs = lock_set_of(asked(bank_request))
+    assert needs.registry
+    assert needs.projects == (set() if isinstance(bank_request, AuditNote) else {3})
 
 
-def test_the_office_is_asked_for_a_second_time_when_a_refusal_met_no_allocation() -> None:
-    with pytest.raises(OfficeNeeded):
-        judge(WorkingSet(entry_ids=range(9)), asked(HOLD)[0], Policy())
-    assert needs_of(asked(HOLD), office=True).office
+def test_the_registry_is_asked_for_a_second_time_when_a_refusal_met_no_allocation() -> None:
+    with pytest.raises(RegistryNotLoaded):
+        apply(TransactionData(entry_ids=range(9)), asked(HOLD)[0], Policy())
+    assert lock_set_of(asked(HOLD), registry=True).registry
     shelf = Shelf()
     (no,) = shelf.ask(asked(HOLD), Policy())
     assert isinstance(no, Refusal)
@@ -256,7 +268,7 @@ def test_an_amendment_under_a_wrong_fund_does_not_overlap_unseen() -> None:
 
 
 def test_a_role_needs_the_roles_of_both() -> None:
-    needs = needs_of(
+    needs = lock_set_of(
         asked(SetMember(project=3, uid=7, role=None, by=8), SetMember(project=4, uid=9, role=None))
     )
     assert needs.members == {(3, 7), (3, 8), (4, 9)}
@@ -264,15 +276,15 @@ def test_a_role_needs_the_roles_of_both() -> None:
 
 def test_a_token_needs_those_of_its_secret_and_its_number() -> None:
     issue = IssueToken(digest=b"d", uid=7, label="laptop", scopes=("read",), expires=Instant(9))
-    needs = needs_of(asked(issue, RevokeToken(token=4)))
-    assert (needs.digests, needs.tokens, needs.issues, needs.office) == ({b"d"}, {4}, 1, True)
+    needs = lock_set_of(asked(issue, RevokeToken(token=4)))
+    assert (needs.digests, needs.tokens, needs.issues, needs.registry) == ({b"d"}, {4}, 1, True)
 
 
 def test_terms_that_a_batch_changes_and_takes_back_are_those_before_it() -> None:
     """What was said before must be there, though the entry to be undone is not, when the batch is loaded."""
     shelf = Shelf()
-    for wishes in (PROJECTS, GRANTS):
-        shelf.ask(asked(*wishes), Policy())
+    for requests in (PROJECTS, GRANTS):
+        shelf.ask(asked(*requests), Policy())
     old, number = shelf.rows.allocations[1], len(shelf.journal) + 1
     amend = Amend(
         allocation=1,

@@ -23,14 +23,14 @@ def test_children_draw_on_their_own_first_then_on_what_parents_share() -> None:
         hold 3 alice optics/cpu 2       -> ok from optics/cpu left 0
         amend physics/cpu shared yes
         hold 4 alice optics/cpu 8       -> ok from physics/cpu         # the nearest parent first
-        hold 5 alice optics/cpu 93      -> OVERDRAWN asked 93 left 0 from optics/cpu
+        hold 5 alice optics/cpu 93      -> INSUFFICIENT_CREDIT asked 93 left 0 from optics/cpu
         hold 6 bob college/cpu 8        -> ok from college/cpu
         charge 2 5                      -> ok from college/cpu left 87
         charge 8 bob optics/cpu 60      -> ok from college/cpu left 27 # late, and to the first that can carry it all
         charge 9 bob optics/cpu 95      -> ok from optics/cpu left 0 off 95
         amend college/cpu shared no
         adjust 4 20                     -> ok from physics/cpu
-        hold 7 alice optics/cpu 45      -> OVERDRAWN
+        hold 7 alice optics/cpu 45      -> INSUFFICIENT_CREDIT
         """
     )
 
@@ -38,7 +38,7 @@ def test_children_draw_on_their_own_first_then_on_what_parents_share() -> None:
 def test_a_hold_is_never_split_over_two_allocations() -> None:
     tell(
         FAMILY
-        + "amend physics/cpu shared yes\n hold 1 alice optics/cpu 120 -> OVERDRAWN left 10 short 110 from optics/cpu"
+        + "amend physics/cpu shared yes\n hold 1 alice optics/cpu 120 -> INSUFFICIENT_CREDIT left 10 short 110 from optics/cpu"
     )
 
 

@@ -56,8 +56,8 @@ def test_a_period_may_be_moved_where_there_is_room() -> None:
         open physics/cpu:next 200..300
         amend physics/cpu period 100..201       -> OVERLAP from physics/cpu:next
         amend physics/cpu period 50..200        -> ok
-        amend physics/cpu period 150..150       -> BAD_PERIOD
-        amend physics/cpu period 150..149       -> BAD_PERIOD
+        amend physics/cpu period 150..150       -> INVALID_PERIOD
+        amend physics/cpu period 150..149       -> INVALID_PERIOD
         amend chemistry/cpu period 0..1         -> UNKNOWN_ALLOCATION
         amend physics/cpu:next period 250..300  -> ok
         amend physics/cpu period 50..250        -> ok
@@ -70,8 +70,8 @@ def test_an_allocation_ends_after_it_starts_and_belongs_to_a_project() -> None:
     tell(
         """
         project physics
-        open physics/cpu 100..100       -> BAD_PERIOD
-        open physics/cpu 100..99        -> BAD_PERIOD
+        open physics/cpu 100..100       -> INVALID_PERIOD
+        open physics/cpu 100..99        -> INVALID_PERIOD
         open chemistry/cpu 100..200     -> UNKNOWN_PROJECT
         """
     )

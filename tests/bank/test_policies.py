@@ -29,7 +29,7 @@ def test_usage_beyond_what_is_left_is_recorded() -> None:
         hold 1 alice physics/cpu 60
         hold 2 bob physics/cpu 40
         charge 1 70             -> ok left -10 amount 70 off 0
-        hold 3 bob physics/cpu 1        -> OVERDRAWN asked 1 left -10 short 11
+        hold 3 bob physics/cpu 1        -> INSUFFICIENT_CREDIT asked 1 left -10 short 11
         charge 2 30             -> ok left 0
         charge 4 alice physics/cpu 5    -> ok left -5
         deposit physics/cpu 5   -> ok left 0
@@ -52,7 +52,7 @@ def test_an_observing_bank_refuses_no_job() -> None:
         release 2                       -> ok left -70
         policy enforce
         thaw physics/cpu
-        hold 4 bob physics/cpu 1m       -> OVERDRAWN
+        hold 4 bob physics/cpu 1m       -> INSUFFICIENT_CREDIT
         charge 5 bob physics/cpu 1      -> ok left -70 amount 0 off 1
         """
     )
@@ -90,14 +90,14 @@ def test_a_job_without_an_allocation_is_let_through_and_its_cost_is_kept_while_t
         + """
         policy observe
         hold 1 alice physics/gpu 1 key h        -> ok left 0 amount 0
-        kept office 1
+        kept registry 1
         hold 1 alice physics/gpu 1 key h        -> again amount 0
-        hold 1 alice physics/gpu 2 key h        -> KEY_TAKEN
-        kept office 1
+        hold 1 alice physics/gpu 2 key h        -> KEY_REUSED
+        kept registry 1
         adjust 1 alice physics/gpu 2 key a      -> ok amount 0          # noted: the job runs on
-        kept office 2
+        kept registry 2
         charge 1 alice physics/gpu 1            -> NO_ALLOCATION asked 1
-        kept office 3
+        kept registry 3
         open physics/gpu 0..1000 with 10
         policy enforce
         hold 1 alice physics/gpu 1 key h        -> again amount 0      # the first answer stands
@@ -112,6 +112,6 @@ def test_a_job_of_an_account_that_nobody_has_is_let_through_while_the_bank_obser
         hold 1 alice nosuch/cpu 1               -> UNKNOWN_PROJECT asked 1
         policy observe
         hold 2 alice nosuch/cpu 1               -> ok amount 0
-        kept office 2
+        kept registry 2
         """
     )

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.ledger import judge
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import LINE_MAX, line_of
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked, CreateProject
+from fairbank.bank.refusals import Detail, Refusal
+from fairbank.bank.requests import CreateProject, SubmittedRequest
+from fairbank.bank.rules import apply
 from fairbank.core.time import Instant
 from tests.bank.story import nothing_yet, tell
 
@@ -50,9 +50,9 @@ def test_no_two_projects_share_a_group_a_gid_or_an_account(
     shared: dict[str, object], answer: str
 ) -> None:
     work, physics = nothing_yet(), CreateProject(gname="physics", gid=5, account="phys")
-    judge(work, Asked(physics, Instant(0), 0), Policy())
-    outcome = judge(
-        work, Asked(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy()
+    apply(work, SubmittedRequest(physics, Instant(0), 0), Policy())
+    outcome = apply(
+        work, SubmittedRequest(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy()
     )
     found = (
         outcome.reason.name if isinstance(outcome, Refusal) else "again" if outcome.again else "ok"
@@ -64,8 +64,10 @@ def test_no_two_projects_share_a_group_a_gid_or_an_account(
             for name, value in (("gname", "physics"), ("gid", 5), ("account", "phys"))
             if name not in shared
         ]
-        assert outcome.about == f"project 1 has {', '.join(same)}" + (
-            ", but another parent" if "parent" in shared else ""
+        assert (outcome.project, outcome.detail, (outcome.facts or {})["names"]) == (
+            1,
+            Detail.OTHER_PARENT if "parent" in shared else Detail.SAME_NAMES,
+            ", ".join(same),
         )
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.charge import Bill, cost, longest_paid
-from fairbank.bank.ledger import Done
+from fairbank.bank.pricing import Bill, cost, longest_paid
 from fairbank.bank.quote import OBSERVED, Quote, quote, remarks
+from fairbank.bank.rules import Done
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.tres import parse_counts, parse_weights

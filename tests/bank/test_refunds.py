@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.bank.refusal import Refusal, remedies, sentence
+from fairbank.bank.refusals import Refusal, remedies, sentence
 from fairbank.core.units import AMOUNT_MAX, SUM_MAX
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
@@ -16,11 +16,11 @@ def test_a_refund_gives_back_at_most_the_charge() -> None:
         refund 1 10                     -> WRONG_STATE          # still running
         charge 1 45
         refund 1 10                     -> ok left 65 amount 10
-        refund 1 36                     -> TOO_MUCH_BACK asked 36 left 35 short 1
+        refund 1 36                     -> REFUND_TOO_LARGE asked 36 left 35 short 1
         used alice physics/cpu 35
         refund 1 all                    -> ok left 100 amount 35
-        refund 1 all                    -> NOTHING_BACK
-        refund 1 1m                     -> TOO_MUCH_BACK left 0
+        refund 1 all                    -> NOTHING_TO_REFUND
+        refund 1 1m                     -> REFUND_TOO_LARGE left 0
         used alice physics/cpu 0
         charged physics/cpu 0
         run 1 charged charged 45 refunded 45
@@ -51,11 +51,11 @@ def test_a_refund_that_is_taken_back_is_charged_again() -> None:
         refund 1 10                     -> ok left 65 amount 10
         refund 1 5                      -> ok left 70 amount 5
         undo {before + 1} physics/cpu 1         -> ok left 60 amount 10
-        undo {before + 1} physics/cpu 1         -> UNDONE
+        undo {before + 1} physics/cpu 1         -> ALREADY_UNDONE
         used alice physics/cpu 40
         charged physics/cpu 40
         run 1 charged charged 45 refunded 5
-        undo {before} physics/cpu 1             -> NOT_UNDONE       # a charge
+        undo {before} physics/cpu 1             -> CANNOT_UNDO       # a charge
         undo 99 physics/cpu 1                   -> UNKNOWN_ENTRY
         undo {before + 2} physics/cpu 7         -> NO_HOLD
         hold 2 bob physics/cpu 58
@@ -124,9 +124,9 @@ def test_nothing_is_recharged_that_cannot_be_counted() -> None:
 
 def test_a_refund_of_nothing_is_told_so() -> None:
     for lines in ("charge 1 alice physics/cpu 0", "charge 1 alice physics/cpu 5\n refund 1 all"):
-        told = tell(PHYSICS + lines + "\n refund 1 all -> NOTHING_BACK")
+        told = tell(PHYSICS + lines + "\n refund 1 all -> NOTHING_TO_REFUND")
         assert isinstance(told.said, Refusal)
-        assert "nothing is left of what the run was charged: it was charged" in sentence(told.said)
+        assert "nothing is left of the charge of the run: it was charged" in sentence(told.said)
 
 
 def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -> None:
@@ -147,5 +147,5 @@ def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -
 def test_what_was_written_off_is_not_refunded() -> None:
     tell(
         PHYSICS
-        + "charge 1 alice physics/cpu 130 -> ok amount 100 off 30\n refund 1 101 -> TOO_MUCH_BACK left 100"
+        + "charge 1 alice physics/cpu 130 -> ok amount 100 off 30\n refund 1 101 -> REFUND_TOO_LARGE left 100"
     )

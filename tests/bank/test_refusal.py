@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.refusal import KINDS, Alternative, Help, Reason, Refusal, remedies, sentence
-from fairbank.core.refusal_kind import RefusalKind
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.refusals import (
+    Alternative,
+    Detail,
+    Facts,
+    Help,
+    Reason,
+    Refusal,
+    remedies,
+    sentence,
+)
+from fairbank.core.errors import RefusalKind
+from fairbank.core.time import Instant
 from tests.bank.beginnings import UNWILLING
 from tests.bank.story import tell
 
@@ -22,21 +33,21 @@ def refused(line: str) -> Refusal:
     [
         (
             "hold 1 alice physics/cpu 160 billing 4 seconds 144000",
-            "there is too little left: asked 160 SU, available 95 SU, short by 65 SU.",
+            "not enough credit: requested 160 SU, available 95 SU, short by 65 SU.",
             (
                 "a shorter time limit: -t 23:45:00",
                 "more credit, by staff: fairbank deposit 1 65 --reason '...'",
             ),
-            RefusalKind.CANNOT_BE_PAID,
+            RefusalKind.PAYMENT_REQUIRED,
         ),
         (
             "hold 1 bob physics/cpu 12 billing 3/2 seconds 28800",
-            "the user's cap in this allocation is reached: asked 12 SU, available 10 SU, short by 2 SU.",
+            "the user's cap in this allocation is reached: requested 12 SU, available 10 SU, short by 2 SU.",
             (
                 "a shorter time limit: -t 06:40:00",
                 "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap 1 1002 AMOUNT",
             ),
-            RefusalKind.CANNOT_BE_PAID,
+            RefusalKind.PAYMENT_REQUIRED,
         ),
         (
             "hold 1 alice physics/gpu 1",
@@ -44,94 +55,95 @@ def refused(line: str) -> Refusal:
             (
                 "an allocation, by staff: fairbank alloc create -A 1 -r gpu --start 1970-01-01T00:00:00Z --end ... --reason '...'",
             ),
-            RefusalKind.CANNOT_BE_PAID,
+            RefusalKind.PAYMENT_REQUIRED,
         ),
         (
             "hold 1 alice optics/cpu 1",
-            "the allocation is frozen.",
+            "the allocation is frozen: requested 1 SU, available 2 SU.",
             ("have it thawed, by staff: fairbank alloc thaw 3 --reason '...'",),
-            RefusalKind.CANNOT_BE_PAID,
+            RefusalKind.PAYMENT_REQUIRED,
         ),
         (
             "charge 1 alice physics/cpu 1",
             "this run has no hold.",
             (
-                "send the hold first; an end without one is charged only where policy.late_charges = true",
+                "send the hold first; the end of a run without a hold is charged only with policy.late_charges = true",
             ),
             RefusalKind.NOT_FOUND,
         ),
         (
             "refund 9 6",
-            "that is more than the run was charged: asked 6 SU, left of its charge 5 SU.",
+            "the refund is larger than the charge of the run: requested 6 SU, "
+            "left of its charge 5 SU.",
             ("refund at most 5",),
-            RefusalKind.CANNOT_BE_PAID,
+            RefusalKind.PAYMENT_REQUIRED,
         ),
         (
             "open physics/cpu:x 1500..1600",
-            "the project has an allocation of this resource that overlaps in time: end is 1970-01-01T00:26:40Z, and allocation 2 is for "
+            "the project has an allocation of this resource at the same time: end is 1970-01-01T00:26:40Z, and allocation 2 is for "
             "1970-01-01T00:16:40Z to 1970-01-01T00:33:20Z.",
             ("end or move allocation 2, or choose another period",),
             RefusalKind.CONFLICT,
         ),
         (
             "withdraw physics/cpu 96",
-            "there is not so much unused credit to take out: asked 96 SU, available 95 SU, short by 1 SU.",
-            ("take out at most 95",),
-            RefusalKind.CANNOT_BE_PAID,
+            "not enough unused credit: requested 96 SU, available 95 SU, short by 1 SU.",
+            ("withdraw at most 95",),
+            RefusalKind.PAYMENT_REQUIRED,
         ),
         (
             "transfer 1 physics/cpu => physics/cpu",
-            "credit cannot move from an allocation to itself.",
-            ("name another allocation to move credit to",),
+            "an allocation cannot transfer credit to itself.",
+            ("name another allocation as the target",),
             RefusalKind.CONFLICT,
         ),
-        ("lapse 6", "its time has not come.", ("wait until it is due",), RefusalKind.CONFLICT),
+        ("lapse 6", "it is not due yet.", ("wait until it is due",), RefusalKind.CONFLICT),
         (
             "expire physics/cpu",
-            "its time has not come.",
+            "it is not due yet.",
             ("wait until it is due",),
             RefusalKind.CONFLICT,
         ),
         (
             "amend optics/gpu limit 4",
-            "more is drawn on the credit limit already.",
-            ("first deposit what is drawn on the limit: fairbank deposit 4 AMOUNT --reason '...'",),
+            "more of the credit limit is used already.",
+            ("first deposit the used part of the limit: fairbank deposit 4 AMOUNT --reason '...'",),
             RefusalKind.CONFLICT,
         ),
         (
             "deposit physics/cpu 2 key k",
-            "this idempotency key was used for something else.",
-            ("use a new key for a new wish",),
+            "this idempotency key belongs to another request.",
+            ("use a new key for a new request",),
             RefusalKind.CONFLICT,
         ),
         (
             "deposit chemistry/cpu 1",
             "there is no such allocation.",
-            ("list those there are: fairbank alloc list",),
+            ("list them: fairbank alloc list",),
             RefusalKind.NOT_FOUND,
         ),
         (
             "open chemistry/cpu 0..1",
             "there is no such project.",
-            ("list those there are: fairbank project list",),
+            ("list them: fairbank project list",),
             RefusalKind.NOT_FOUND,
         ),
         (
             "thaw physics/cpu",
             "its state does not allow this: allocation 1 is active already.",
-            ("look at its state: fairbank alloc show 1",),
+            ("check its state: fairbank alloc show 1",),
             RefusalKind.CONFLICT,
         ),
         (
             "open physics/cpu:x 9..9",
-            "an allocation ends after it starts: start 1970-01-01T00:00:09Z, end 1970-01-01T00:00:09Z.",
+            "an allocation must end after its start: start 1970-01-01T00:00:09Z, end 1970-01-01T00:00:09Z.",
             ("choose an end after the start",),
             RefusalKind.CONFLICT,
         ),
         (
             "revoke laptop by bob",
-            "there is no such token, or it is valid no more.",
-            ("list those there are: fairbank token list",),
+            "there is no such valid token.",
+            ("list them: fairbank token list",),
             RefusalKind.NOT_FOUND,
         ),
         (
@@ -142,9 +154,9 @@ def refused(line: str) -> Refusal:
         ),
         (
             "member physics alice none by bob",
-            "nobody gives or takes a role at or above their own, or caps who has one.",
+            "users manage only roles below their own, and cap only users with such roles.",
             ("ask a superuser",),
-            RefusalKind.NOT_PERMITTED,
+            RefusalKind.FORBIDDEN,
         ),
         (
             "transfer 1 physics/cpu => optics/gpu",
@@ -156,13 +168,13 @@ def refused(line: str) -> Refusal:
             "project optics under physics",
             "a project with this group, gid or account exists with other content: "
             "project 2 has gname optics, gid 5658, account optics, but another parent.",
-            ("look at the project that has it: fairbank project list",),
+            ("check the project that has it: fairbank project list",),
             RefusalKind.CONFLICT,
         ),
         (
             "hold 9 carol physics/cpu 10",
-            "this run is already resolved: it was charged 5 SU.",
-            ("look at what it cost: fairbank jobs; a correction is a refund, by staff",),
+            "this run is already closed: it was charged 5 SU.",
+            ("check what it cost: fairbank jobs; a correction is a refund, by staff",),
             RefusalKind.CONFLICT,
         ),
     ],
@@ -182,19 +194,19 @@ def test_the_bank_says_no_in_one_sentence_with_what_would_help(
 def test_a_no_that_is_about_no_credit_has_no_figures_of_credit(line: str) -> None:
     no = refused(line)
     assert (
-        no.reason in (Reason.RUN_RESOLVED, Reason.RUN_TAKEN),
+        no.reason in (Reason.RUN_CLOSED, Reason.HOLD_EXISTS),
         no.asked,
         no.available,
         no.shortfall,
     ) == (True, 0, 0, 0)
-    assert sentence(no).endswith((": it was charged 5 SU.", ": it holds 5 SU."))
+    assert sentence(no).endswith((": it was charged 5 SU.", ": its hold is 5 SU."))
 
 
 def test_what_an_overdrawn_refusal_knows() -> None:
     no = refused("hold 1@7 alice physics/cpu 160 billing 4 seconds 144000")
     assert no.entry is not None
     assert no == Refusal(
-        reason=Reason.OVERDRAWN,
+        reason=Reason.INSUFFICIENT_CREDIT,
         asked=9_600,
         available=5_700,
         allocation=1,
@@ -218,17 +230,62 @@ def test_other_projects_of_the_same_user_are_named() -> None:
     )
 
 
-def test_every_reason_has_a_sentence_and_a_kind() -> None:
-    assert list(KINDS) == list(Reason)
-    for reason in Reason:
-        assert sentence(Refusal(reason=reason)).startswith(reason.value)
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_has_a_message_and_fields_and_its_code_is_its_name(reason: Reason) -> None:
+    assert reason.value == reason.name
+    assert sentence(Refusal(reason=reason)).startswith(reason.info.message)
+    assert reason.info.request_fields
+    assert "{" not in reason.info.general_remedy
+
+
+FACTS: Facts = {
+    "field": "end",
+    "reported": 1,
+    "recorded": 2,
+    "reported_time": 3,
+    "now": 4,
+    "tolerance": 5,
+    "cause": "cause",
+    "held": 6,
+    "charged": 7,
+    "written_off": 8,
+    "refunded": 9,
+    "state": "active",
+    "allowed": "frozen",
+    "event": "thaw",
+    "near_start": 10,
+    "near_end": 11,
+    "of_entry": 12,
+    "by_entry": 13,
+    "by_user": "14",
+    "kind": "hold",
+    "names": "gid 15",
+    "projects": "16 (chem)",
+    "more": 17,
+    "parent": 18,
+    "child": 19,
+}
+NEAREST = Allocation(
+    id=5, project=1, resource="cpu", category="x", start=Instant(0), end=Instant(9)
+)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_template_can_be_formatted(reason: Reason) -> None:
+    assert set(FACTS) == set(Facts.__annotations__)
+    for detail in {Detail.NONE, *reason.info.details}:
+        refusal = Refusal(reason=reason, detail=detail, facts=FACTS, start=7, account="chem")
+        known = Help(nearest=NEAREST)
+        for text in (sentence(refusal, known), *remedies(refusal, known)):
+            assert "{" not in text
+            assert "}" not in text
 
 
 def test_an_account_that_nobody_has_is_named() -> None:
     no = refused("hold 1 alice nosuch/cpu 1")
-    assert sentence(no) == "there is no such project: none has the account 'nosuch'."
+    assert sentence(no) == "there is no such project: no project has the account 'nosuch'."
     assert remedies(no) == (
-        "the right account, or have its project entered, by staff: fairbank project create GROUP -A nosuch",
+        "use the right account, or have its project created, by staff: fairbank project create GROUP -A nosuch",
     )
     assert no.kind is RefusalKind.NOT_FOUND
 
@@ -236,15 +293,15 @@ def test_an_account_that_nobody_has_is_named() -> None:
 def test_a_refusal_that_stopped_nobody_says_so() -> None:
     no = Refusal(reason=Reason.FROZEN, allocation=3, observed=True)
     assert (
-        sentence(no) == "the allocation is frozen. The bank only observes: the job was let through."
+        sentence(no) == "the allocation is frozen: requested 0 SU, available 0 SU. "
+        "The bank only observes: the job ran."
     )
 
 
 def test_an_overdrawn_allocation_is_shown_as_such() -> None:
-    no = Refusal(reason=Reason.OVERDRAWN, asked=60, available=-90)
+    no = Refusal(reason=Reason.INSUFFICIENT_CREDIT, asked=60, available=-90)
     assert (
-        sentence(no)
-        == "there is too little left: asked 1 SU, available -1.50 SU, short by 2.50 SU."
+        sentence(no) == "not enough credit: requested 1 SU, available -1.50 SU, short by 2.50 SU."
     )
     assert no.shortfall == 150
 
@@ -252,14 +309,19 @@ def test_an_overdrawn_allocation_is_shown_as_such() -> None:
 @pytest.mark.parametrize(
     ("reason", "asked", "available", "figures"),
     [
-        (Reason.OVERDRAWN, 46_080, 37_789, "asked 768 SU, available 629.81 SU, short by 138.19 SU"),
+        (
+            Reason.INSUFFICIENT_CREDIT,
+            46_080,
+            37_789,
+            "requested 768 SU, available 629.81 SU, short by 138.19 SU",
+        ),
         (
             Reason.NOT_ENOUGH,
             5_999_940,
             38_158,
-            "asked 99999 SU, available 635.96 SU, short by 99363.04 SU",
+            "requested 99999 SU, available 635.96 SU, short by 99363.04 SU",
         ),
-        (Reason.CAPPED, 25, 10, "asked 0.41 SU, available 0.16 SU, short by 0.25 SU"),
+        (Reason.CAPPED, 25, 10, "requested 0.41 SU, available 0.16 SU, short by 0.25 SU"),
     ],
 )
 def test_the_figures_of_a_refusal_add_up_as_they_are_shown(

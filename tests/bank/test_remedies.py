@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.charge import cost
-from fairbank.bank.refusal import Reason, Refusal, longest_that_fits, remedies
+from fairbank.bank.pricing import cost
+from fairbank.bank.refusals import Detail, Reason, Refusal, longest_that_fits, remedies
 from fairbank.core.time import parse_duration
 from fairbank.core.units import AMOUNT_MAX, parse_su
 from tests.bank.beginnings import UNWILLING
@@ -38,7 +38,7 @@ def test_the_time_limit_advised_is_the_longest_that_fits(
     asked = cost(price, Fraction(1), limit_minutes * 60)
     available = data.draw(st.integers(0, asked - 1))
     no = Refusal(
-        reason=Reason.OVERDRAWN,
+        reason=Reason.INSUFFICIENT_CREDIT,
         asked=asked,
         available=available,
         billing=str(price),
@@ -57,7 +57,7 @@ def test_the_time_limit_advised_is_the_longest_that_fits(
 )
 def test_no_time_limit_is_advised_where_none_helps(billing: str | None, available: int) -> None:
     no = Refusal(
-        reason=Reason.OVERDRAWN,
+        reason=Reason.INSUFFICIENT_CREDIT,
         asked=100,
         available=available,
         billing=billing,
@@ -75,7 +75,7 @@ def test_no_time_limit_is_advised_where_none_helps(billing: str | None, availabl
 @given(st.integers(1, AMOUNT_MAX - 60), st.data())
 def test_the_deposit_advised_can_be_typed_and_is_enough(asked: int, data: st.DataObject) -> None:
     available = data.draw(st.integers(0, asked - 1))
-    no = Refusal(reason=Reason.OVERDRAWN, asked=asked, available=available, allocation=1)
+    no = Refusal(reason=Reason.INSUFFICIENT_CREDIT, asked=asked, available=available, allocation=1)
     advised = re.search(r"deposit 1 (\S+) ", remedies(no)[-1])
     assert advised is not None
     assert no.shortfall <= parse_su(advised[1]) < no.shortfall + 60
@@ -85,7 +85,7 @@ def test_the_deposit_advised_can_be_typed_and_is_enough(asked: int, data: st.Dat
     ("line", "advice"),
     [
         ("refund 7 26m", "refund at most 25m"),
-        ("withdraw physics/cpu:next 2", "take out at most 80m"),
+        ("withdraw physics/cpu:next 2", "withdraw at most 80m"),
     ],
 )
 def test_what_is_left_to_take_is_advised_to_the_minute(line: str, advice: str) -> None:
@@ -100,12 +100,17 @@ def test_where_nothing_is_left_to_take_out_it_is_told_what_holds_it() -> None:
     told.hear("withdraw physics/cpu:next 1m")
     assert isinstance(told.said, Refusal)
     assert remedies(told.said) == (
-        "nothing can be taken out now; see what is used and held: fairbank alloc show 2",
+        "nothing can be withdrawn now; check charges and holds: fairbank alloc show 2",
     )
 
 
 def test_a_report_of_no_known_cluster_is_not_helped_by_a_project() -> None:
-    no = Refusal(reason=Reason.UNPRICED, account="nosuch", about="there is no cluster 'mars'")
+    no = Refusal(
+        reason=Reason.UNPRICED,
+        detail=Detail.NOT_PRICED,
+        account="nosuch",
+        facts={"cause": "there is no cluster 'mars'"},
+    )
     assert remedies(no) == (
-        "have the cluster and the partition entered in the settings, by staff, then send the report again",
+        "have the cluster and the partition added to the settings, by staff, then send the report again",
     )

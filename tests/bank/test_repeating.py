@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger import Done, judge
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done, apply
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.errors import Corrupt
 from fairbank.core.time import Instant
 from tests.bank.story import Teller, tell
@@ -59,7 +59,7 @@ def test_a_report_that_comes_again_gets_its_first_answer_again(life: str, meanwh
 def test_a_change_that_comes_again_after_a_newer_one_counts_anew_unless_it_has_a_key(
     key: str, answer: str, held: int
 ) -> None:
-    """As docs/reference/repeating.md warns: of the changes of a run only the last is known again by the run."""
+    """As docs/reference/repeated-requests.md warns: of the changes of a run only the last is known again by the run."""
     tell(f"""{WORLD}
         hold 1 alice physics/cpu 60
         adjust 1 20{key}
@@ -96,7 +96,7 @@ def test_a_change_that_changes_nothing_is_answered_with_the_entry_that_set_the_h
 
 def test_a_start_that_was_refused_is_judged_again_and_kept_again() -> None:
     told = tell(
-        f"{WORLD}\n hold 1 alice physics/cpu 500 -> OVERDRAWN\n hold 1 alice physics/cpu 500 -> OVERDRAWN"
+        f"{WORLD}\n hold 1 alice physics/cpu 500 -> INSUFFICIENT_CREDIT\n hold 1 alice physics/cpu 500 -> INSUFFICIENT_CREDIT"
     )
     assert [entry.kind for entry in told.work.entries[-2:]] == [Kind.REFUSAL, Kind.REFUSAL]
     told.play("deposit physics/cpu 500")
@@ -111,7 +111,7 @@ def test_a_hold_is_known_again_after_its_limit_changed() -> None:
         adjust 1 70                             -> ok left 20
         hold 1 alice physics/cpu 60             -> again left 30 amount 60
         hold 1 alice physics/cpu 70             -> again left 30 amount 60     # told anew as it is now
-        hold 1 alice physics/cpu 65             -> RUN_TAKEN
+        hold 1 alice physics/cpu 65             -> HOLD_EXISTS
         adjust 1 60                             -> ok left 30
         """
     )
@@ -133,7 +133,7 @@ def test_a_hold_is_known_again_after_its_limit_changed() -> None:
 def test_another_start_of_the_same_run_contradicts_its_hold(other: str, report: str) -> None:
     told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60 partition std start 5 until 70 report a")
     before = list(told.work.entries)
-    told.play(f"{other}{report} -> RUN_TAKEN")
+    told.play(f"{other}{report} -> HOLD_EXISTS")
     assert told.work.entries == before
     told.play(f"hold 1 alice physics/cpu 60 partition std start 5 until 90{report} -> again")
 
@@ -144,8 +144,8 @@ def test_a_parents_credit_does_not_hide_whose_run_it_is() -> None:
         + """
         hold 1 alice optics/cpu 20              -> ok from college/cpu
         hold 1 alice optics/cpu 20              -> again from college/cpu
-        hold 1 alice physics/cpu 20             -> RUN_TAKEN
-        hold 1 alice college/cpu 20             -> RUN_TAKEN
+        hold 1 alice physics/cpu 20             -> HOLD_EXISTS
+        hold 1 alice college/cpu 20             -> HOLD_EXISTS
         """
     )
 
@@ -165,8 +165,8 @@ def test_a_report_is_known_again_whatever_it_costs_by_now() -> None:
         charge 1 45 report end                                      -> ok left 45
         charge 1 30 report end                                      -> again left 45 amount 45
         release 1 report end                                        -> again left 45 amount 45
-        charge 1 30 report other                                    -> RUN_RESOLVED
-        charge 1 30                                                 -> RUN_RESOLVED
+        charge 1 30 report other                                    -> RUN_CLOSED
+        charge 1 30                                                 -> RUN_CLOSED
         charge 1 45                                                 -> again left 45
         """
     )
@@ -192,8 +192,8 @@ def test_a_run_that_was_resolved_does_not_start_again() -> None:
         + """
         hold 1 alice physics/cpu 60 report start
         charge 1 45
-        hold 1 alice physics/cpu 60 report start                    -> RUN_RESOLVED
-        adjust 1 60 report start                                    -> RUN_RESOLVED
+        hold 1 alice physics/cpu 60 report start                    -> RUN_CLOSED
+        adjust 1 60 report start                                    -> RUN_CLOSED
         """
     )
 
@@ -218,12 +218,14 @@ def test_the_row_of_a_run_names_the_entry_that_set_it() -> None:
 def test_a_run_whose_entry_is_gone_is_answered_with_a_trouble_not_with_a_guess() -> None:
     told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60")
     rows = told.work
-    work = WorkingSet(allocations=rows.allocations.values(), runs=rows.runs.values())
+    work = TransactionData(allocations=rows.allocations.values(), runs=rows.runs.values())
     with pytest.raises(
         Corrupt, match=f"entry {rows.entries[-1].id}, which the row of a run names, is missing"
     ):
-        judge(
+        apply(
             work,
-            Asked(told.cast.wish("hold 1 alice physics/cpu 60", Instant(0)), Instant(0), 0),
+            SubmittedRequest(
+                told.cast.request("hold 1 alice physics/cpu 60", Instant(0)), Instant(0), 0
+            ),
             Policy(),
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.entry import facts_of
-from fairbank.bank.ledger import Done
+from fairbank.bank.rules import Done
 from fairbank.bank.run import NEXT, RunEvent, RunState
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import Teller, tell
 
@@ -34,12 +34,12 @@ def test_a_refusal_carries_its_figures_moves_nothing_and_is_kept() -> None:
         PHYSICS
         + """
         hold 1 alice physics/cpu 60     -> ok
-        hold 2 bob physics/cpu 40.25    -> OVERDRAWN asked 40.25 left 40 short 15m from physics/cpu
+        hold 2 bob physics/cpu 40.25    -> INSUFFICIENT_CREDIT asked 40.25 left 40 short 15m from physics/cpu
         kept physics/cpu 1
         left physics/cpu 40
         used bob physics/cpu 0
         hold 2 bob physics/cpu 40       -> ok left 0      # a refused run may ask again
-        hold 3 bob physics/cpu 1m       -> OVERDRAWN left 0 short 1m
+        hold 3 bob physics/cpu 1m       -> INSUFFICIENT_CREDIT left 0 short 1m
         hold 4 bob physics/cpu 0        -> ok             # what costs nothing always fits
         """
     )
@@ -51,8 +51,8 @@ def test_a_run_has_one_hold() -> None:
         + """
         hold 1 alice physics/cpu 60     -> ok left 40
         hold 1 alice physics/cpu 60     -> again left 40 amount 60
-        hold 1 alice physics/cpu 59     -> RUN_TAKEN
-        hold 1 bob physics/cpu 60       -> RUN_TAKEN
+        hold 1 alice physics/cpu 59     -> HOLD_EXISTS
+        hold 1 bob physics/cpu 60       -> HOLD_EXISTS
         held physics/cpu 60
         kept physics/cpu 0
         """
@@ -83,10 +83,10 @@ def test_a_run_has_one_resolution() -> None:
         hold 1 alice physics/cpu 60
         charge 1 45                     -> ok left 55
         charge 1 45                     -> again left 55 amount 45
-        charge 1 46                     -> RUN_RESOLVED
-        release 1                       -> RUN_RESOLVED
-        hold 1 alice physics/cpu 60     -> RUN_RESOLVED
-        adjust 1 70                     -> RUN_RESOLVED
+        charge 1 46                     -> RUN_CLOSED
+        release 1                       -> RUN_CLOSED
+        hold 1 alice physics/cpu 60     -> RUN_CLOSED
+        adjust 1 70                     -> RUN_CLOSED
         left physics/cpu 55
         """
     )
@@ -99,16 +99,16 @@ def test_an_end_that_is_not_that_of_its_hold_is_kept_and_closes_nothing() -> Non
         project chemistry
         open chemistry/cpu 0..1000 with 100
         hold 1 alice physics/cpu 60 partition std
-        charge 1 bob physics/cpu 45             -> TOLD_OTHERWISE asked 45 left 40 from physics/cpu for physics
-        charge 1 alice chemistry/cpu 45         -> TOLD_OTHERWISE
-        charge 1 alice nobody/cpu 45            -> TOLD_OTHERWISE
-        release 1 bob physics/cpu               -> TOLD_OTHERWISE
-        charge 1 alice physics/cpu 45 priced gpu -> TOLD_OTHERWISE
+        charge 1 bob physics/cpu 45             -> REPORT_MISMATCH asked 45 left 40 from physics/cpu for physics
+        charge 1 alice chemistry/cpu 45         -> REPORT_MISMATCH
+        charge 1 alice nobody/cpu 45            -> REPORT_MISMATCH
+        release 1 bob physics/cpu               -> REPORT_MISMATCH
+        charge 1 alice physics/cpu 45 priced gpu -> REPORT_MISMATCH
         kept physics/cpu 5
         left chemistry/cpu 100
         charge 1 alice physics/cpu 45 priced std -> ok left 55
         charge 1 alice physics/cpu 45           -> again left 55
-        charge 1 bob physics/cpu 45             -> TOLD_OTHERWISE
+        charge 1 bob physics/cpu 45             -> REPORT_MISMATCH
         kept physics/cpu 5
         """
     )
@@ -121,17 +121,17 @@ def test_a_new_limit_that_is_not_of_its_hold_is_kept_and_changes_nothing() -> No
         project chemistry
         open chemistry/cpu 0..1000 with 100
         hold 1 alice physics/cpu 60 partition std
-        adjust 1 bob physics/cpu 80             -> TOLD_OTHERWISE asked 80 left 40 from physics/cpu for physics
-        adjust 1 alice chemistry/cpu 80         -> TOLD_OTHERWISE
-        adjust 1 alice nobody/cpu 80            -> TOLD_OTHERWISE
-        adjust 1 alice physics/cpu 80 priced gpu -> TOLD_OTHERWISE
-        adjust 1 bob physics/cpu 60             -> TOLD_OTHERWISE   # also where it would change nothing
+        adjust 1 bob physics/cpu 80             -> REPORT_MISMATCH asked 80 left 40 from physics/cpu for physics
+        adjust 1 alice chemistry/cpu 80         -> REPORT_MISMATCH
+        adjust 1 alice nobody/cpu 80            -> REPORT_MISMATCH
+        adjust 1 alice physics/cpu 80 priced gpu -> REPORT_MISMATCH
+        adjust 1 bob physics/cpu 60             -> REPORT_MISMATCH   # also where it would change nothing
         kept physics/cpu 5
-        adjust 1 bob physics/cpu 80 key a       -> TOLD_OTHERWISE
+        adjust 1 bob physics/cpu 80 key a       -> REPORT_MISMATCH
         adjust 1 alice physics/cpu 80 priced std key a -> ok left 20 # its key was left free
         adjust 1 90                             -> ok left 10        # says nothing about itself
         charge 1 alice physics/cpu 45           -> ok left 55
-        adjust 1 bob physics/cpu 80             -> RUN_RESOLVED
+        adjust 1 bob physics/cpu 80             -> RUN_CLOSED
         """
     )
 
@@ -143,7 +143,7 @@ def test_a_failed_node_costs_nothing() -> None:
         hold 1 alice physics/cpu 60     -> ok left 40
         release 1                       -> ok left 100
         release 1                       -> again left 100
-        charge 1 45                     -> RUN_RESOLVED
+        charge 1 45                     -> RUN_CLOSED
         used alice physics/cpu 0
         run 1 released held 0 charged 0
         """
@@ -183,7 +183,7 @@ def test_the_start_picks_the_allocation_not_the_hour_of_the_message() -> None:
         open physics/cpu 10..100 with 50
         now 9
         hold 1 alice physics/cpu 20             -> NO_ALLOCATION asked 20 left 0
-        kept office 1
+        kept registry 1
         now 100
         hold 2 alice physics/cpu 20             -> NO_ALLOCATION
         hold 3 alice physics/cpu 20 start 99    -> ok from physics/cpu
@@ -227,7 +227,7 @@ def test_what_is_not_in_the_table_does_not_happen(state: RunState, event: RunEve
         if after
         else "again"
         if (state, event) == (RunState.RELEASED, RunEvent.RELEASE)
-        else "RUN_RESOLVED"
+        else "RUN_CLOSED"
     )
     tell(
         f"""{PHYSICS}
@@ -250,7 +250,10 @@ def test_no_sum_of_holds_is_more_than_the_bank_can_count() -> None:
         hold(2, 9 * 10**14),
         *(hold(number, 10**15) for number in range(3, 11)),
     ]
-    refused = [f"{hold(11, 10**15)} -> OVERDRAWN", f"adjust 1 {2 * 10**14}m -> OVERDRAWN"]
+    refused = [
+        f"{hold(11, 10**15)} -> INSUFFICIENT_CREDIT",
+        f"adjust 1 {2 * 10**14}m -> INSUFFICIENT_CREDIT",
+    ]
     tell("\n".join([PHYSICS, "policy observe", *holds, *refused]))
 
 
@@ -274,8 +277,8 @@ def counted(told: Teller) -> tuple[int | None, int | None]:
     """What counts of processor time that cannot have been: by the answer, and by the entry; its run's row keeps what was told."""
     assert isinstance(told.said, Done)
     (run,) = (each for each in told.work.runs.values() if each.run.job_id == 1)
-    assert run.particulars is not None
-    assert run.particulars.cpu_seconds in (122, 123)
+    assert run.job_details is not None
+    assert run.job_details.cpu_seconds in (122, 123)
     return told.said.cpu_counted, facts_of(told.work.entry(told.said.entry)).get("cpu_counted")
 
 
@@ -290,15 +293,15 @@ def test_what_is_told_of_a_run_is_kept_and_each_entry_says_only_what_is_new() ->
         hold 3 bob physics/cpu 5
         release 3
     """)
-    of = {each.run.job_id: each.particulars for each in told.work.runs.values()}
+    of = {each.run.job_id: each.job_details for each in told.work.runs.values()}
     assert of == {
-        1: Particulars(
+        1: JobDetails(
             name="relax", qos="high", cpus=8, limit_seconds=7_200, exit_status=256, cpu_seconds=99
         ),
-        2: Particulars(name="fit", cpu_seconds=7),
+        2: JobDetails(name="fit", cpu_seconds=7),
         3: None,
     }
-    said = [facts_of(each).get("particulars") for each in told.work.entries if each.run is not None]
+    said = [facts_of(each).get("job_details") for each in told.work.entries if each.run is not None]
     assert said == [
         {"name": "relax", "qos": "high", "cpus": 8, "limit_seconds": 3_600},
         {"limit_seconds": 7_200},

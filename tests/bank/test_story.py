@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusals import Refusal
 from tests.bank.story import tell
 
 A_PROJECT = """
@@ -18,7 +18,7 @@ def test_the_example_of_the_language() -> None:
         A_PROJECT
         + """
         hold 1 alice physics/cpu 60           -> ok left 40
-        hold 2 bob physics/cpu 60             -> OVERDRAWN asked 60 left 40 short 20
+        hold 2 bob physics/cpu 60             -> INSUFFICIENT_CREDIT asked 60 left 40 short 20
         charge 1 45                           -> ok left 55
         left physics/cpu 55
         """
@@ -29,10 +29,10 @@ def test_the_example_of_the_language() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "hold 1 alice physics/cpu 60 -> OVERDRAWN",
+        "hold 1 alice physics/cpu 60 -> INSUFFICIENT_CREDIT",
         "hold 1 alice physics/cpu 60 -> ok left 41",
         "hold 1 alice physics/cpu 101",
-        "hold 1 alice physics/cpu 101 -> OVERDRAWN short 2",
+        "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT short 2",
         "left physics/cpu 99",
         "used alice physics/cpu 1",
         "run 1 held",
@@ -46,4 +46,6 @@ def test_a_line_that_goes_otherwise_is_named(line: str) -> None:
 
 
 def test_the_last_answer_can_be_looked_at() -> None:
-    assert isinstance(tell(A_PROJECT + "hold 1 alice physics/cpu 101 -> OVERDRAWN").said, Refusal)
+    assert isinstance(
+        tell(A_PROJECT + "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT").said, Refusal
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.allocation import NEXT, AllocationEvent, AllocationState, Standing, diagram
-from fairbank.bank.refusal import Refusal, remedies
+from fairbank.bank.refusals import Refusal, remedies, sentence
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 
@@ -66,11 +66,11 @@ def test_nothing_new_is_drawn_from_an_ended_allocation() -> None:
         now 400
         end physics/cpu
         hold 2 alice physics/cpu 10     -> NO_ALLOCATION
-        kept office 1
+        kept registry 1
         charge 1 10                     -> ok left 90
         withdraw physics/cpu 40         -> ok left 50           # staff collect what was not used
-        reopen physics/cpu              -> OVER                 # with its old end
-        amend physics/cpu period 0..500 -> OVER                 # nor does it live on by that alone
+        reopen physics/cpu              -> ALLOCATION_EXPIRED  # with its old end
+        amend physics/cpu period 0..500 -> ALLOCATION_EXPIRED  # nor does it live on by that alone
         charge 3 alice physics/cpu 10   -> NO_ALLOCATION        # its word for usage is the same as for a hold
         charge 4 alice physics/cpu 10 start 399 -> ok left 40
         reopen physics/cpu period 0..500
@@ -87,9 +87,9 @@ def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
         project physics
         open physics/cpu 0..1000 with 100
         now 1200
-        amend physics/cpu period 0..2000            -> OVER
+        amend physics/cpu period 0..2000            -> ALLOCATION_EXPIRED
         expire physics/cpu
-        amend physics/cpu period 0..2000            -> OVER             # swept or not
+        amend physics/cpu period 0..2000            -> ALLOCATION_EXPIRED             # swept or not
         now 1500
         hold 1 alice physics/cpu 10                 -> NO_ALLOCATION
         now 2001
@@ -98,11 +98,13 @@ def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
         amend physics/cpu period 0..1000            -> ok
         hold 2 alice physics/cpu 10 start 999       -> ok
         amend physics/cpu limit 5                   -> ok
-        amend physics/cpu period 0..2002            -> OVER
+        amend physics/cpu period 0..2002            -> ALLOCATION_EXPIRED
         """
     )
     assert isinstance(told.said, Refusal)
-    assert told.said.about == "allocation 1 has ended, and another period alone does not reopen it"
+    assert sentence(told.said).endswith(
+        ": allocation 1 has ended, and another period alone does not reopen it."
+    )
     assert remedies(told.said) == (
         "extend it, by staff: fairbank alloc reopen 1 --end ... --reason '...'",
     )
@@ -126,7 +128,7 @@ def test_a_freeze_outlives_the_period(over: str) -> None:
         hold 1 alice physics/cpu 10 start 400   -> FROZEN
         charge 2 alice physics/cpu 10 start 400 -> ok left 90       # usage happened, so it is paid
         freeze physics/cpu                      -> WRONG_STATE      # for it is over
-        amend physics/cpu period 0..3000        -> OVER
+        amend physics/cpu period 0..3000        -> ALLOCATION_EXPIRED
         thaw physics/cpu                        -> ok
         hold 1 alice physics/cpu 10 start 400   -> ok left 80
         hold 3 alice physics/cpu 10 start 1000  -> NO_ALLOCATION
@@ -165,16 +167,16 @@ def test_what_is_over_is_ended_before_the_sweep_comes() -> None:
         open physics/gpu 100..200
         now 200
         freeze physics/cpu                  -> WRONG_STATE
-        amend physics/cpu period 100..300   -> OVER             # too late to go on as if nothing were
+        amend physics/cpu period 100..300   -> ALLOCATION_EXPIRED             # too late to go on as if nothing were
         hold 1 alice physics/cpu 10         -> NO_ALLOCATION
         reopen physics/cpu period 100..300  -> ok
         hold 1 alice physics/cpu 10         -> ok
         end physics/gpu                     -> WRONG_STATE      # it is
-        reopen physics/gpu                  -> OVER
+        reopen physics/gpu                  -> ALLOCATION_EXPIRED
         """
     )
     assert isinstance(told.said, Refusal)
-    assert told.said.about == "allocation 2 ended 1970-01-01T00:03:20Z"
+    assert sentence(told.said).endswith(": allocation 2 ended at 1970-01-01T00:03:20Z.")
     assert remedies(told.said) == (
         "extend it, by staff: fairbank alloc reopen 2 --end ... --reason '...'",
     )
@@ -246,4 +248,4 @@ def test_a_no_names_the_state_or_the_period(road: str, about: str) -> None:
     for line in road.split("\n"):
         told.hear(line)
     assert isinstance(told.said, Refusal)
-    assert told.said.about == about
+    assert sentence(told.said).endswith(f": {about}.")

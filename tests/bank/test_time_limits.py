@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairbank.bank.entry import OFFICE, Kind
-from fairbank.bank.refusal import Reason, refusal_of, sentence
+from fairbank.bank.entry import REGISTRY, Kind
+from fairbank.bank.refusals import Reason, refusal_of, sentence
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 
@@ -19,7 +19,7 @@ def test_a_hold_grows_and_shrinks_with_the_time_limit() -> None:
         adjust 1 30 until 500           -> ok left 70
         used alice physics/cpu 30
         adjust 1 30 until 600           -> ok left 70 amount 0   # only its deadline moves
-        adjust 1 131 until 600          -> OVERDRAWN asked 101 left 70 short 31
+        adjust 1 131 until 600          -> INSUFFICIENT_CREDIT asked 101 left 70 short 31
         kept physics/cpu 1
         run 1 held held 30
         charge 1 25                     -> ok left 75
@@ -48,10 +48,10 @@ def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
         PHYSICS
         + """
         adjust 1 80                             -> NO_HOLD              # says nothing about itself: nobody to keep it for
-        kept office 0
-        hold 1 alice physics/cpu 500            -> OVERDRAWN            # the site let it run all the same
+        kept registry 0
+        hold 1 alice physics/cpu 500            -> INSUFFICIENT_CREDIT            # the site let it run all the same
         adjust 1 alice physics/cpu 80 key a     -> NO_HOLD asked 80
-        kept office 1
+        kept registry 1
         deposit physics/cpu 400
         hold 1 alice physics/cpu 500            -> ok
         adjust 1 alice physics/cpu 80 key a     -> ok                   # its key was left free
@@ -60,12 +60,12 @@ def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
     kept = [
         refusal_of(entry)
         for entry in told.work.entries
-        if entry.kind is Kind.REFUSAL and entry.book == OFFICE
+        if entry.kind is Kind.REFUSAL and entry.book == REGISTRY
     ]
     assert [(no.reason, no.project, no.resource, no.owner) for no in kept] == [
         (Reason.NO_HOLD, 1, "cpu", 1001)
     ]
     assert (
         sentence(kept[0])
-        == "this run has no hold: its time limit was changed while it runs with nothing set aside."
+        == "this run has no hold: its time limit changed while it runs without a hold."
     )

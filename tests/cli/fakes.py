@@ -17,7 +17,7 @@ import pytest
 from fairbank.bank.audit import Finding, Head
 from fairbank.cli.framework.context import Context
 from fairbank.core.check import HealthCheck
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.service.ops.audit import AuditResult
 
 Progress = Callable[[int, int], None]
@@ -31,7 +31,7 @@ class FakeServices:
     findings: tuple[Finding, ...] = ()
     checks: tuple[HealthCheck, ...] = ()
     status: dict[str, Any] = field(default_factory=dict)
-    trouble: Trouble | None = None
+    trouble: FairbankError | None = None
     calls: list[tuple[object, ...]] = field(default_factory=list)
     _config: str | None = None
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.rest.client import Client, parse_address
 from tests.support.account import Account
 from tests.support.conditions import wait_until
@@ -64,7 +64,7 @@ def served(**environment: str) -> Iterator[Bank]:
 def answers(address: str) -> bool:
     try:
         return Client(parse_address(address)).get("/health") == {"status": "ok"}
-    except Trouble:
+    except FairbankError:
         return False
 
 

@@ -11,12 +11,10 @@ import os
 import sys
 from pathlib import Path
 
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import (
-    Asked,
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import (
     Charge,
     CreateProject,
     Deposit,
@@ -26,9 +24,11 @@ from fairbank.bank.wish import (
     Request,
     SetCap,
     SetMember,
+    SubmittedRequest,
 )
+from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.time import Instant, ManualClock, parse_instant
 from fairbank.core.tres import parse_weights
@@ -36,7 +36,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.rest.auth.munge import Munge
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.server import serve
-from fairbank.service.access.identity import Staff, asker_of
+from fairbank.service.access.identity import Staff, identity_of
 from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
@@ -85,7 +85,9 @@ class Scribe:
         self._holding: dict[int, tuple[int, int]] = {}
 
     def ask(self, at: str, wish: Request, actor: int = 0) -> Done | Refusal:
-        outcome = self._context.services.counter.apply([Asked(wish, parse_instant(at), actor)])[0]
+        outcome = self._context.services.write_queue.apply(
+            [SubmittedRequest(wish, parse_instant(at), actor)]
+        )[0]
         assert isinstance(outcome, Done | Refusal), outcome
         return outcome
 
@@ -104,7 +106,7 @@ class Scribe:
         start = parse_instant(at)
         wish = Hold(
             run=Run("darwin", job, start - 600),
-            line=(project,),
+            chain=(project,),
             resource=resource,
             owner=owner,
             amount=SuMinutes(su * 60),
@@ -113,11 +115,11 @@ class Scribe:
             partition="gpu-v100" if resource == "gpu" else "idle-std",
             billing=str(su / hours),
             limit_seconds=hours * 3600,
-            particulars=self._particulars(job, owner, su, resource, hours),
+            job_details=self._particulars(job, owner, su, resource, hours),
         )
         return self.ask(at, wish)
 
-    def _particulars(self, job: int, owner: int, su: int, resource: str, hours: int) -> Particulars:
+    def _particulars(self, job: int, owner: int, su: int, resource: str, hours: int) -> JobDetails:
         """A core for each SU an hour; on a node with GPUs eight of them."""
         cpus = 8 if resource == "gpu" else max(1, su // hours)
         nodes = -(-cpus // 64)
@@ -125,7 +127,7 @@ class Scribe:
         tres = (
             f"cpu={cpus},mem={4 * cpus}G,node={nodes}{',gres/gpu=1' if resource == 'gpu' else ''}"
         )
-        return Particulars(
+        return JobDetails(
             name=NAMES[owner],
             qos="normal",
             nodes=nodes,
@@ -140,7 +142,7 @@ class Scribe:
         run = Run("darwin", job, start - 600)
         owner, cpus = self._holding[job]
         busy = BUSY_PERCENT.get(owner)
-        told = Particulars(
+        told = JobDetails(
             exit_status=127 * 256 if outcome == "FAILED" else 0,
             cpu_seconds=None if busy is None else cpus * (end - start) * busy // 100,
         )
@@ -153,7 +155,7 @@ class Scribe:
                 ended=end,
                 outcome=outcome,
                 elapsed_seconds=elapsed,
-                particulars=told,
+                job_details=told,
             ),
         )
 
@@ -246,9 +248,9 @@ def built() -> AppContext:
 def main(socket: str, port: str | None = None, token_file: str | None = None) -> None:
     context = built()
     if token_file is not None:
-        asker = asker_of(AYLA, context.services.staff, {CHEM: Role.PI})
+        identity = identity_of(AYLA, context.services.staff, {CHEM: Role.PI})
         _, secret = context.services.tokens.create(
-            asker, label="tests", scopes=["read", "write"], days=30, uid=None
+            identity, label="tests", scopes=["read", "write"], days=30, uid=None
         )
         Path(token_file).touch(mode=0o600)
         Path(token_file).write_text(secret + "\n")

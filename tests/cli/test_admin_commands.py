@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.audit import Finding, Head
-from fairbank.cli.completion_words import all_places
 from fairbank.cli.framework.progress import bar
 from fairbank.core.check import HealthCheck
 from tests.cli.conftest import Run
@@ -54,7 +53,7 @@ def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
     assert bad.code == 8
     assert bad.out.splitlines()[:2] == [
         "x allocation 7, entry 12: its link\\x1b is wrong",
-        "x the office's book: a row was added",
+        "x the registry: a row was added",
     ]
     many = fairbank("audit", "verify", services=FakeServices(findings=findings * 100))
     assert "... and 150 more" in many.out
@@ -268,12 +267,3 @@ def test_a_bar() -> None:
     assert bar("audit", 0, 0, 0.0) == f"audit [{'-' * 30}]   0%  0/s"
     assert bar("audit", 500, 1_000, 2.0) == f"audit [{'#' * 15}{'-' * 15}]  50%  250/s  ETA 0:02"
     assert bar("audit", 1_000_000, 1_000_000, 5.0) == f"audit [{'#' * 30}] 100%  200k/s"
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_every_command(fairbank: Run, shell: str) -> None:
-    said = fairbank("completion", shell)
-    assert said.code == 0
-    for word in ("balance", "statement", "freeze", "threshold"):
-        assert word in said.out
-    assert set(all_places()["alloc"].words) >= {"list", "show", "create"}

@@ -29,7 +29,7 @@ def test_balances_show_the_credit_limit_where_there_is_one(limits: list[int], ex
     ("short", "shown"), [(False, "no, about 9.21 left over"), (True, "no, 9 left")]
 )
 def test_what_is_left_over_is_as_whole_as_its_row(short: bool, shown: str) -> None:
-    row = {"course": "lasts", "runs_out": None, "left_over": 553, "deposited": 600_000}
+    row = {"outlook": "lasts", "runs_out": None, "left_over": 553, "deposited": 600_000}
     assert balance._runs_out(row, Look(short=short)) == shown
 
 

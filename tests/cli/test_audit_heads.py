@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.bank.audit import Head
 from fairbank.cli.commands.admin.audit import read_heads
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 
 def test_heads_are_read_by_book(tmp_path: Path) -> None:
@@ -20,6 +20,6 @@ def test_heads_are_read_by_book(tmp_path: Path) -> None:
 def test_no_heads_at_all_are_no_reason_to_say_that_all_is_well(tmp_path: Path) -> None:
     file = tmp_path / "monday.heads"
     file.write_text("")
-    with pytest.raises(Malformed, match="nothing could be compared") as no:
+    with pytest.raises(InvalidInput, match="nothing could be compared") as no:
         read_heads(str(file))
     assert no.value.field == "--heads"

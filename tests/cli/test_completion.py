@@ -1,40 +1,53 @@
-"""Completion as real shells do it: words of the commands, names that the bank knows, and silence
-when it does not answer.
-"""
+"""Completion in real shells: commands, names that the bank knows, silence without a bank."""
 
 from __future__ import annotations
 
 import os
-import re
+import pty
+import select
 import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fairbank.cli import names
-from fairbank.cli.completion_scripts import bash, fish
-from fairbank.cli.completion_words import FILES, FREE, all_places, sproject_places
-from fairbank.cli.names import AGAIN_SECONDS, FRESH_SECONDS, Kept, Name, harmless
+from fairbank.cli.completion import NameCompleter, build_parser
+from fairbank.cli.main import COMMANDS
+from fairbank.cli.names import CACHE_SECONDS, RETRY_SECONDS, Name, NameCache, is_plain_word
 from tests.cli.conftest import Run
 from tests.cli.served_site import Bank
 
-COMMANDS = Path(sys.executable).parent
+BIN = Path(sys.executable).parent
 ASK = """
-complete -p "$program" >/dev/null || exit 9
-{ "_$program" 2>&3; } 3>&1
+eval "$(fairbank completion bash)"
+complete -p "$1" >/dev/null || exit 9
+COMP_LINE="$*" COMP_POINT=${#COMP_LINE} COMP_TYPE=9
+COMP_POINT=${#COMP_LINE}
+_python_argcomplete "$1"
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-@pytest.fixture
-def shell(bank: Bank, tmp_path: Path) -> Bash:
-    """A bash that has read the completion."""
-    return Bash(bank.unix, tmp_path)
+def environment(server: str, home: Path) -> dict[str, str]:
+    """Return the environment of a shell whose bank is `server`."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("FAIRBANK_", "XDG_"))
+    }
+    return {
+        **kept,
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "FAIRBANK_SERVER": server,
+        "HOME": str(home),
+        "TERM": "dumb",
+    }
 
 
 class Bash:
@@ -43,41 +56,100 @@ class Bash:
     """
 
     def __init__(self, server: str, home: Path) -> None:
-        if (found := shutil.which("bash")) is None:
+        if (program := shutil.which("bash")) is None:
             pytest.skip("there is no bash here")
-        self.program, self.milliseconds = found, 0.0
-        self.environment = {
-            **{
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith(("FAIRBANK_", "XDG_"))
-            },
-            "PATH": f"{COMMANDS}{os.pathsep}{os.environ['PATH']}",
-            "FAIRBANK_SERVER": server,
-            "HOME": str(home),
-        }
-        self.script = bash(all_places()) + bash(sproject_places(), "sproject")
+        self.program, self.milliseconds = program, 0.0
+        self.environment = environment(server, home)
 
-    def _run(self, script: str, *words: str) -> str:
+    def offers(self, *words: str, program: str = "fairbank") -> list[str]:
+        """Return what bash offers for the last of the words, sorted."""
+        began = time.monotonic()
         done = subprocess.run(
-            [self.program, "--norc", "-c", script, "bash", *words],
+            [self.program, "--norc", "-c", ASK, "bash", program, *words],
             env=self.environment,
             capture_output=True,
             text=True,
             check=True,
         )
-        assert done.stderr == ""
-        return done.stdout
-
-    def offers(self, *words: str, program: str = "fairbank") -> list[str]:
-        """For the last of `words`, which bash has cut into words itself."""
-        began = time.monotonic()
-        said = self._run(
-            f'{self.script}\nprogram={program}; COMP_WORDS=($program "$@"); COMP_CWORD=$#\n{ASK}',
-            *words,
-        )
         self.milliseconds = (time.monotonic() - began) * 1000
-        return said.split()
+        assert done.stderr == ""
+        return sorted(done.stdout.split())
+
+
+@pytest.fixture
+def shell(bank: Bank, tmp_path: Path) -> Bash:
+    """Return a bash whose bank answers."""
+    return Bash(bank.unix, tmp_path)
+
+
+class Typed:
+    """Interactive shell on a pseudo-terminal."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self._process, self._terminal = _fork(command, environment)
+        self._seen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+    def wait_for(self, text: str, seconds: float = 30) -> None:
+        """Read until the text has appeared. Raises TimeoutError with what was read."""
+        deadline = time.monotonic() + seconds
+        while text not in self._seen:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no {text!r} in {self._seen!r}")
+            if select.select([self._terminal], [], [], 0.1)[0]:
+                self._seen += os.read(self._terminal, 4096).decode(errors="replace")
+
+    def forget(self) -> None:
+        self._seen = ""
+
+    def close(self) -> None:
+        with suppress(OSError):
+            os.write(self._terminal, b"\x03exit\n")
+        os.close(self._terminal)
+        os.waitpid(self._process, 0)
+
+
+def _fork(command: list[str], environment: dict[str, str]) -> tuple[int, int]:
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execvpe(command[0], command, environment)
+    return process, terminal
+
+
+@pytest.mark.parametrize(
+    ("command", "setup"),
+    [
+        (["bash", "--norc", "-i"], 'eval "$(fairbank completion bash)"'),
+        (
+            ["zsh", "-f", "-i"],
+            'autoload -U compinit && compinit -u; eval "$(fairbank completion zsh)"',
+        ),
+    ],
+    ids=["bash", "zsh"],
+)
+def test_tab_completes_in_an_interactive_shell(
+    bank: Bank, tmp_path: Path, command: list[str], setup: str
+) -> None:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"there is no {command[0]} here")
+    shell = Typed(command, environment(bank.unix, tmp_path))
+    try:
+        shell.type(f"{setup}; echo rea''dy\n")
+        shell.wait_for("ready")
+        shell.forget()
+        shell.type("fairbank whoa\t")
+        shell.wait_for("whoami")
+        shell.type("\x15fairbank balance -A che\t")
+        shell.wait_for("chem_qmc")
+        shell.type("\x15fairbank alloc cl\t")
+        shell.wait_for("close")
+        if command[0] == "zsh":
+            shell.type("\x15fairbank alloc show \t")
+            shell.wait_for("chem_qmc/cpu active")
+    finally:
+        shell.close()
 
 
 @pytest.mark.parametrize(
@@ -90,8 +162,7 @@ class Bash:
         (["usage", "--by", "mo"], ["month"]),
         (["alloc", "--st"], ["--state"]),
         (["alloc", "list", "--state", "fr"], ["frozen"]),
-        (["alloc", "list", "--state", "=", "fr"], ["frozen"]),
-        (["alloc", "list", "--state=fr"], ["--state=frozen"]),
+        (["alloc", "list", "--state=fr"], ["frozen"]),
         (["completion", "z"], ["zsh"]),
     ],
 )
@@ -103,9 +174,9 @@ def test_words_of_the_commands(shell: Bash, words: list[str], offered: list[str]
     ("words", "offered"),
     [
         (["balance", "-A", "ch"], ["chem_qmc"]),
-        (["balance", "-A", ""], ["chem_qmc", "bio_fold"]),
+        (["balance", "-A", ""], ["bio_fold", "chem_qmc"]),
         (["usage", "-A", "chem_qmc,b"], ["chem_qmc,bio_fold"]),
-        (["usage", "--account", "=", "chem_qmc,b"], ["chem_qmc,bio_fold"]),
+        (["usage", "--account=chem_qmc,b"], ["chem_qmc,bio_fold"]),
         (["jobs", "-p", "gpu"], ["gpu-v100"]),
         (["jobs", "-M", ""], ["darwin"]),
         (["usage", "-r", "c"], ["cpu"]),
@@ -114,7 +185,7 @@ def test_words_of_the_commands(shell: Bash, words: list[str], offered: list[str]
         (["deposit", ""], ["1", "2", "3"]),
         (["alloc", "cap", "1", "6100"], ["61001", "61002", "61003", "61004"]),
         (["project", "show", "bio"], ["bio_fold"]),
-        (["statement", "--server", "unix", ":", "/run/x", "1"], ["1"]),
+        (["statement", "--verbose", "1"], ["1"]),
     ],
 )
 def test_names_that_the_bank_knows(shell: Bash, words: list[str], offered: list[str]) -> None:
@@ -132,9 +203,6 @@ def test_the_other_command_is_completed_too(shell: Bash) -> None:
     assert shell.offers("al", program="sproject") == ["allocations"]
     assert shell.offers("jobs", "--det", program="sproject") == ["--detail"]
     assert "chem_qmc" in shell.offers("jobs", "-A", "", program="sproject")
-    assert "complete -c sproject -n '__fish_seen_subcommand_from jobs' -l detail" in fish(
-        sproject_places(), "sproject"
-    )
 
 
 def test_files_where_a_file_is_wanted(shell: Bash, tmp_path: Path) -> None:
@@ -165,9 +233,9 @@ def test_completion_is_silent_when_the_bank_does_not_answer(
         {"silent": silent, "absent": f"unix:{tmp_path}/none"}.get(bank_is, "gopher://x"), tmp_path
     )
     assert shell.offers("balance", "-A", "") == []
-    assert bank_is != "silent" or shell.milliseconds > names.CAP_SECONDS * 1000
+    assert bank_is != "silent" or shell.milliseconds > names.TIMEOUT_SECONDS * 1000
     assert shell.milliseconds < 3_000, "with room for a busy machine: the cap itself is a constant"
-    assert names.CAP_SECONDS < 0.8
+    assert names.TIMEOUT_SECONDS < 0.8
     (tmp_path / "s").unlink()  # and nobody is asked again at once
     assert shell.offers("balance", "-A", "") == []
     assert shell.offers("balance", "--ac") == ["--account"]
@@ -187,83 +255,88 @@ def test_what_was_known_is_offered_when_the_bank_is_gone(
     os.utime(kept, (0, 0))
     assert shell.offers("balance", "-A", "ch") == ["chem_qmc"], "old, and the bank says nothing"
     assert (
-        FRESH_SECONDS - AGAIN_SECONDS - 60 < time.time() - kept.stat().st_mtime < FRESH_SECONDS
+        CACHE_SECONDS - RETRY_SECONDS - 60 < time.time() - kept.stat().st_mtime < CACHE_SECONDS
     ), "it is left alone for a while"
 
 
 def test_names_are_kept_for_five_minutes(tmp_path: Path) -> None:
-    kept = Kept(str(tmp_path / "a" / "b"))
-    assert (kept.fresh(), kept.known()) == (None, [])
-    kept.keep([Name("x", "about\tit")], again_soon=False)
+    kept = NameCache(str(tmp_path / "a" / "b"))
+    assert (kept.fresh(), kept.read()) == (None, [])
+    kept.write([Name("x", "about\tit")], retry_soon=False)
     assert kept.fresh() == [Name("x", "about\\tit")]
-    os.utime(tmp_path / "a" / "b", (0, time.time() - FRESH_SECONDS - 1))
+    os.utime(tmp_path / "a" / "b", (0, time.time() - CACHE_SECONDS - 1))
     assert kept.fresh() is None
-    assert [each.word for each in kept.known()] == ["x"]
+    assert [each.word for each in kept.read()] == ["x"]
     assert (tmp_path / "a").stat().st_mode & 0o077 == 0
 
 
-def test_a_folder_that_cannot_be_written_is_done_without(
-    fairbank: Run, surroundings: pytest.MonkeyPatch
-) -> None:
-    surroundings.setenv("XDG_CACHE_HOME", "/dev/null")
-    said = fairbank("completion", "names", "projects")
-    assert (said.code, said.out.split(), said.err) == (0, ["chem_qmc", "bio_fold"], "")
+def test_cache_that_cannot_be_written_is_ignored(shell: Bash) -> None:
+    shell.environment["XDG_CACHE_HOME"] = "/dev/null"
+    assert shell.offers("balance", "-A", "") == ["bio_fold", "chem_qmc"]
 
 
 @pytest.mark.parametrize(
     "word", ["", "-x", "a b", "$(id)", "a;b", "`id`", "a\nb", "é", "a,b", "a'b"]
 )
 def test_what_a_shell_would_expand_is_never_offered(word: str) -> None:
-    assert not harmless(word)
+    assert not is_plain_word(word)
 
 
-def test_names_with_a_word_about_each(fairbank: Run) -> None:
-    assert (
-        fairbank("completion", "names", "allocations", "--about").out.splitlines()[0]
-        == "1\tchem_qmc/cpu active"
-    )
-    assert (
-        fairbank("completion", "names", "partitions", "--about").out.splitlines()[-1]
-        == "idle-std\tdarwin, bills cpu"
-    )
-    assert fairbank("completion", "names", "nosuch").code == 2
+def completer(program: str, *words: str) -> NameCompleter | None:
+    """Return the completer of the value after an option, the last of the words but one."""
+    parser = build_parser(program, [*words, ""])
+    while (subparsers := parser._subparsers) is not None:
+        (action,) = subparsers._group_actions
+        name = next((word for word in words if word in (action.choices or ())), None)
+        if name is None:
+            break
+        parser = action.choices[name]  # type: ignore[index]
+    return vars(parser._option_string_actions[words[-1]]).get("completer")
 
 
-@pytest.mark.parametrize("name", ["zsh", "fish"])
-def test_other_shells_take_their_scripts(fairbank: Run, name: str, tmp_path: Path) -> None:
-    if (found := shutil.which(name)) is None:
-        pytest.skip(f"there is no {name} here")
-    script = tmp_path / "script"
-    script.write_text(fairbank("completion", name).out)
-    done = subprocess.run([found, "-n", str(script)], capture_output=True, text=True, check=False)
+def test_names_have_descriptions(
+    bank: Bank, surroundings: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    surroundings.setenv("FAIRBANK_SERVER", bank.unix)
+    surroundings.setenv("XDG_CACHE_HOME", str(tmp_path))
+    offered = NameCompleter("allocations", several=False, words=[])(prefix="")
+    assert offered["1"] == "chem_qmc/cpu active"
+    partitions = NameCompleter("partitions", several=False, words=[])(prefix="")
+    assert partitions["idle-std"] == "darwin, bills cpu"
+    projects = NameCompleter("projects", several=True, words=[])(prefix="bio_fold,")
+    assert projects["bio_fold,chem_qmc"] == "group chem_qmc"
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish", "tcsh"])
+def test_each_shell_has_a_script(fairbank: Run, name: str, tmp_path: Path) -> None:
+    script = fairbank("completion", name).out
+    assert all(program in script for program in ("fairbank", "sproject", "sbalance"))
+    if (program := shutil.which(name)) is None or name == "tcsh":
+        return
+    path = tmp_path / "script"
+    path.write_text(script)
+    done = subprocess.run([program, "-n", str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_zsh_keeps_its_path_and_words() -> None:
-    """There both are the shell's own: to set them would lose every program."""
-    body = bash(all_places()).partition("_fairbank() {")[2]
-    assert not re.search(
-        r"\b(path|words|status|argv|match)(=|\+=)|local .*\b(path|words|status|argv|match)\b", body
+def test_every_kind_of_name_is_offered_somewhere() -> None:
+    kinds = set()
+    for entry in COMMANDS:
+        for verb in ("list", "show", "create", "cap", "add-user", "import", "record", ""):
+            parser = build_parser("fairbank", [entry.name, verb, ""])
+            stack = [parser]
+            while stack:
+                for action in stack.pop()._actions:
+                    if isinstance(action.choices, dict):
+                        stack += [each for each in action.choices.values() if each._actions]
+                    offered = vars(action).get("completer")
+                    kinds |= {offered.kind} if isinstance(offered, NameCompleter) else set()
+    assert kinds == set(names.KINDS)
+
+
+def test_only_lists_of_projects_continue_after_a_comma() -> None:
+    assert completer("fairbank", "jobs", "--account") == NameCompleter(
+        "projects", several=True, words=["--account", ""]
     )
-
-
-def test_fish_knows_the_letters() -> None:
-    script = fish(all_places())
-    names = "(fairbank completion names projects --about 2>/dev/null)"
-    assert (
-        "complete -c fairbank -n '__fish_seen_subcommand_from balance' -s A -l account -x -a"
-        f" '{names}'" in script
-    )
-    assert "__fish_seen_subcommand_from alloc; and __fish_seen_subcommand_from freeze" in script
-
-
-def test_every_value_has_its_place() -> None:
-    places = all_places()
-    wanted = {want for each in places.values() for want in (*each.values.values(), *each.places)}
-    assert {want.strip("@,") for want in wanted if want.startswith("@") and want != FILES} == set(
-        names.KINDS
-    )
-    assert places["alloc"].usual == "list"
-    assert places["jobs"].values["--account"] == "@projects,"
-    assert places["deposit"].places == ("@allocations", FREE)
-    assert "--cluster" not in places["jobs"].options, "what help does not show"
+    assert completer("fairbank", "balance", "--account") is not None
+    assert completer("fairbank", "deposit", "--reason") is None

@@ -35,13 +35,13 @@ def test_a_link_under_a_short_name_is_that_command(bank: Bank, tmp_path: Path) -
 
 def test_import_uses_few_requests(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    answer = Client._ask
+    answer = Client._send
 
     def noting(self: Client, method: str, target: str, *rest: object) -> dict[str, object]:
         asked.append(target.partition("?")[0])
         return answer(self, method, target, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Client, "_ask", noting)
+    monkeypatch.setattr(Client, "_send", noting)
     fairbank("balance")
     assert asked == ["/balance"]
     asked.clear()

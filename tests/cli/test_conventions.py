@@ -62,7 +62,7 @@ RANKING = {"share show", "prio", "why"}
 """They speak to Slurm alone, or to a trace: `share` and `prio` in the forms of sshare and sprio,
 `why` in lines about one job.
 """
-SHELLS = {"completion bash", "completion zsh", "completion fish", "completion names"}
+SHELLS = {"completion bash", "completion zsh", "completion fish", "completion tcsh"}
 NEEDS_NO_REASON = {
     "project create", "project set", "project remove", "project add-user", "project remove-user",
     "token create", "token revoke",

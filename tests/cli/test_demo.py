@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fairbank.cli.commands.planning.demo import FAIRBANK, _Shell
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +80,6 @@ def test_a_command_that_fails_ends_the_demo(
 ) -> None:
     """There is no bank in this folder."""
     desk: Any = SimpleNamespace(say=lambda text: print(text, file=sys.stdout), options=Namespace())
-    with pytest.raises(Trouble, match="fairbank balance ended with 6"):
+    with pytest.raises(FairbankError, match="fairbank balance ended with 6"):
         _Shell(desk, tmp_path).type("balance")
     assert "$ fairbank balance" in capfd.readouterr().out

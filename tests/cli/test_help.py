@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.bank.explaining import explained
-from fairbank.bank.refusal import Reason
+from fairbank.bank.refusals import Reason
 from fairbank.cli.framework.client_settings import ENVIRONMENT
 from fairbank.cli.framework.error_exit import exit_code
-from fairbank.cli.framework.exit_codes import EXIT_CODES, OF_TROUBLE, REFUSED
-from fairbank.core.refusal_kind import RefusalKind
+from fairbank.cli.framework.exit_codes import EXIT_CODES
+from fairbank.core.errors import FairbankError, RefusalKind
 from fairbank.rest.client import Refused
-from fairbank.rest.statuses import STATUS
 from tests.cli.conftest import Run
 
 
@@ -23,17 +21,23 @@ def test_every_reason_is_explained(fairbank: Run) -> None:
     assert (said.code, said.err) == (0, "")
     assert re.findall(r"^([A-Z_]+): ", said.out, re.MULTILINE) == [reason.name for reason in Reason]
     words = " ".join(said.out.split())
-    for each in explained():
-        for text in (each.meaning, each.why, each.remedy):
+    for each in Reason:
+        for text in (each.info.message, each.info.explanation, each.info.general_remedy):
             assert text in words
             assert "{" not in text
-        assert f"exit code {REFUSED[each.kind]}, HTTP status {STATUS[each.kind]}" in words
+        assert f"exit code {each.kind.exit_code}, HTTP status {each.kind.status}" in words
     assert max(map(len, said.out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
     "words",
-    [["OVERDRAWN"], ["overdrawn"], ["no-allocation"], ["no", "allocation"], ["No_Allocation"]],
+    [
+        ["INSUFFICIENT_CREDIT"],
+        ["insufficient_credit"],
+        ["no-allocation"],
+        ["no", "allocation"],
+        ["No_Allocation"],
+    ],
 )
 def test_one_reason_alone_as_tables_and_refusals_write_it(fairbank: Run, words: list[str]) -> None:
     said = fairbank("help", *words)
@@ -50,13 +54,15 @@ def test_a_reason_that_a_refusal_shows_has_its_help(fairbank: Run) -> None:
 def test_exit_codes(fairbank: Run) -> None:
     shown = fairbank("help", "exit-codes").out
     assert [int(code) for code in re.findall(r"^(\d+) ", shown, re.MULTILINE)] == list(EXIT_CODES)
-    assert set(OF_TROUBLE.values()) | set(REFUSED.values()) <= EXIT_CODES.keys()
+    errors: list[type[FairbankError]] = [FairbankError, *FairbankError.__subclasses__()]
+    used = {each.exit_code for each in errors}
+    assert used | {kind.exit_code for kind in RefusalKind} <= EXIT_CODES.keys()
 
 
 @pytest.mark.parametrize("kind", RefusalKind)
 def test_a_refusal_ends_with_the_exit_code_of_its_kind(kind: RefusalKind) -> None:
-    assert exit_code(Refused("no", STATUS[kind], {})) == REFUSED[kind]
-    assert exit_code(Refused("no", 422, {})) == REFUSED[RefusalKind.CONFLICT], (
+    assert exit_code(Refused("no", kind.status, {})) == kind.exit_code
+    assert exit_code(Refused("no", 422, {})) == RefusalKind.CONFLICT.exit_code, (
         "what a bank of another version may say"
     )
 

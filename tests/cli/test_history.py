@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fairbank.cli.framework.exit_codes import NO_ANSWER
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
@@ -217,7 +217,7 @@ def test_a_days_figures_under_the_classic_rule_have_levels_too(
 def test_what_would_be_no_history_is_refused(
     cluster: str | None, rows: list[ShareRow], field: str
 ) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(InvalidInput) as refused:
         day_told(cluster, rows, RULE)
     assert refused.value.field == field
 

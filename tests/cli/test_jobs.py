@@ -44,7 +44,7 @@ def test_jobs_shows_own_jobs_by_default(fairbank: Run) -> None:
 
 def test_refusals_come_with_what_would_help(fairbank: Run) -> None:
     said = fairbank("jobs", "--refused", "--as", JORGE)
-    assert "overdrawn" in said.out
+    assert "insufficient credit" in said.out
     assert "-A bio_fold (11690 SU available)" in " ".join(said.err.split())
     assert fairbank("jobs", "--refused", "-j", 812_350, "-a").out.count("812350") == 1
     assert (

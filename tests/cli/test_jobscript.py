@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fairbank.cli.commands.bank.ignored_options import DEARER, told
 from fairbank.cli.commands.bank.job_script import Described, add_job_options, described, read_script
 from fairbank.cli.framework.parser import Parser
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import parse_counts
 
 
@@ -66,14 +66,14 @@ def test_what_a_job_holds(words: str, tres: str) -> None:
     ],
 )
 def test_unreadable_value_is_reported_with_its_option(words: str, field: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         job(words)
     assert told.value.field == field
 
 
 @pytest.mark.parametrize("size", ["99999999P", "16GG", "1.5G", "-1", "9" * 13 + "G"])
 def test_a_size_that_cannot_be_read_is_reported_with_the_suffixes_that_can(size: str) -> None:
-    with pytest.raises(Malformed, match="is not a size of memory") as told:
+    with pytest.raises(InvalidInput, match="is not a size of memory") as told:
         job(f"--mem={size}")
     assert (
         told.value.remedy
@@ -157,7 +157,7 @@ def test_of_a_heterogeneous_job_the_first_part_is_priced() -> None:
 
 
 def test_an_open_quote_is_reported_with_its_line() -> None:
-    with pytest.raises(Malformed, match="line 2"):
+    with pytest.raises(InvalidInput, match="line 2"):
         read_script(["#!/bin/sh", '#SBATCH -J "x'])
 
 
@@ -169,5 +169,5 @@ def test_an_open_quote_is_reported_with_its_line() -> None:
 def test_any_script_is_read_or_reported(lines: list[str]) -> None:
     try:
         described(read_script(lines)[0])
-    except Malformed as told:
+    except InvalidInput as told:
         assert told.message.isprintable()

@@ -39,7 +39,7 @@ def test_a_project_from_nothing_to_a_balance(changing: Run) -> None:
     assert "lab7    cpu         2000" in told(changing("balance", "-A", "lab7", "--as", AYLA))
     again = changing(*words)
     assert again.code == 7
-    assert "overlaps" in again.err
+    assert "of this resource at the same time" in " ".join(again.err.split())
     assert "61001" in told(changing("project", "users", "lab7"))
     told(changing("project", "remove-user", "lab7", AYLA))
     assert changing("balance", "-A", "lab7", "--as", AYLA).code == 3
@@ -85,7 +85,7 @@ def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> 
     assert said.endswith(" is changed\n")
     changed = entry_of(Said(0, said, ""))
     assert (
-        "an entry of this kind is not taken back: project"
+        "an entry of this kind cannot be undone: project"
         in changing("undo", changed, "--reason", "x", "--yes").err
     )
     again = changing("project", "set", "lab31", "--gid", 50_031)
@@ -97,8 +97,6 @@ def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> 
     assert "lab31" in told(changing("project", "list", "-a"))
     assert "removed" in changing("project", "show", "lab31").err
     assert "the project is still in use" in told(changing("project", "remove", "chem_qmc"), 7)
-    assert "has, or had, an allocation" in told(
-        changing("project", "set", "chem_qmc", "-A", "chem"), 7
-    )
+    assert "ever had an allocation" in told(changing("project", "set", "chem_qmc", "-A", "chem"), 7)
     told(changing("project", "set", "lab31", "--restore"))
     assert "lab31" in told(changing("project", "list"))

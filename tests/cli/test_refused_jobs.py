@@ -142,7 +142,7 @@ def test_a_refusal_that_is_not_about_credit_tells_only_what_was_asked(
     rows = json.loads(fairbank(*words, "--json").out)["data"]
     assert {
         row["reason"]: (row["asked"], row["available"], row["shortfall"]) for row in rows
-    } == dict.fromkeys(("FROM_FUTURE", "NO_HOLD"), (10, None, None))
+    } == dict.fromkeys(("TIMESTAMP_IN_FUTURE", "NO_HOLD"), (10, None, None))
     explained = fairbank(*words).err
     assert "Job 900011: " in explained
     assert "Job 900012: " in explained

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from fairbank.cli.framework import client_settings as door
 from fairbank.cli.framework.client_settings import read_client_settings
 from fairbank.cli.framework.host import Local
-from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.rest.client import MungeSigner, TokenSigner
-from fairbank.rest.client.token_file import read_token
+from fairbank.rest.client.signers import read_token
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_the_usual_socket_is_ones_own_where_there_is_one(
 )
 def test_a_wrong_line_in_a_file_is_reported(home: Path, text: str, told: str) -> None:
     write(home / "site.toml", text)
-    with pytest.raises(Malformed, match=told):
+    with pytest.raises(InvalidInput, match=told):
         read_client_settings({}, {})
 
 
@@ -107,7 +107,7 @@ def test_a_token_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> N
 
 
 def test_a_token_file_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         read_token(str(tmp_path / "none"))
     with pytest.raises(Forbidden):
         read_token(str(tmp_path))
@@ -115,7 +115,7 @@ def test_a_token_file_that_is_none(tmp_path: Path) -> None:
         token = tmp_path / "token"
         token.touch(mode=0o600)
         token.write_text(text)
-        with pytest.raises(Malformed, match="holds no token"):
+        with pytest.raises(InvalidInput, match="does not contain a token"):
             read_token(str(token))
 
 

@@ -110,4 +110,4 @@ def test_a_column_that_is_none(hadm: Run) -> None:
 
 def test_its_words_are_hadms(hadm: Run) -> None:
     assert {row["status"] for row in rows(hadm, "jobs")} == {"executing", "completed"}
-    assert "there is too little left" in " ".join(hadm("failures", "-l").out.split())
+    assert "not enough credit" in " ".join(hadm("failures", "-l").out.split())

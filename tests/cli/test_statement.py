@@ -89,7 +89,7 @@ def test_a_statement_tells_the_job_and_the_reason_of_a_refusal(fairbank: Run) ->
         line for line in fairbank("statement", "2", "-l").out.splitlines() if " refusal " in line
     ]
     assert "812350" in line
-    assert "there is too little left" in line
+    assert "not enough credit" in line
 
 
 def an_entry(
@@ -119,9 +119,9 @@ def an_entry(
             "cap of ayla: none; she left",
         ),
         (
-            an_entry("declined", 300_000, None, {"reason": "NOT_ENOUGH"}),
+            an_entry("declined", 300_000, None, {"message": "not enough unused credit"}),
             "",
-            "NOT_ENOUGH: asked 5000 SU",
+            "not enough unused credit: requested 5000 SU",
         ),
         (an_entry("terms", 0, None, {}, changed={"shared": True}), "", "shared"),
         (an_entry("charge", 6, 1, {"written_off": 101}, charged=6), "+0.10", "1.68 written off"),

@@ -28,7 +28,7 @@ def test_what_was_moved_is_undone_once(changing: Run) -> None:
     after = available(changing, GPU), available(changing, FOLD)
     assert after == before
     for number in entries:
-        assert f"entry {number} was taken back by entry " in " ".join(
+        assert f"entry {number} was undone by entry " in " ".join(
             told(changing("undo", number, "--reason", "a slip"), 7).split()
         )
     assert (available(changing, GPU), available(changing, FOLD)) == before
@@ -49,7 +49,7 @@ def test_a_refund_is_taken_back_by_charging_again(changing: Run) -> None:
     )
     assert available(changing, GPU) == before
     assert "refunded" not in changing("jobs", "-j", 701_001).out
-    assert "was taken back by entry" in " ".join(
+    assert "was undone by entry" in " ".join(
         told(changing("undo", refund, "--reason", "twice"), 7).split()
     )
     again = entry_of(Said(0, said, ""))
@@ -81,7 +81,7 @@ def test_new_terms_are_taken_back(changing: Run, words: tuple[object, ...]) -> N
     assert terms(changing) != before
     assert "back to" in told(changing("undo", entry, "--reason", "a slip"))
     assert terms(changing) == before
-    assert f"entry {entry} was taken back by entry" in " ".join(
+    assert f"entry {entry} was undone by entry" in " ".join(
         told(changing("undo", entry, "--reason", "x"), 7).split()
     )
 
@@ -136,7 +136,7 @@ def test_not_everything_is_undone(changing: Run) -> None:
         number = next(row["id"] for row in rows if row["kind"] == kind)
         said = " ".join(told(changing("undo", number, "--reason", "x"), 7).split())
         assert instead in said
-        assert f"an entry of this kind is not taken back: {kind}." in said
+        assert f"an entry of this kind cannot be undone: {kind}." in said
     assert "there is no entry 999999" in told(changing("undo", 999_999, "--reason", "x"), 3)
     assert changing("undo", moved, "--reason", "x", "--as", MINH).code in (3, 4)
     told(changing("undo", moved, "--reason", "back"))
@@ -184,7 +184,7 @@ def test_printed_entry_numbers_can_be_undone(changing: Run, words: tuple[object,
         ):
             assert written[same] == planned[same], same
     real, foretold = changing("undo", number, "--reason", "a slip"), changing(*dry)
-    assert f"entry {number} was taken back by entry" in " ".join(foretold.err.split())
+    assert f"entry {number} was undone by entry" in " ".join(foretold.err.split())
     assert (real.code, real.err) == (foretold.code, foretold.err) == (7, real.err)
     redone = entry_of(changing("undo", undone, "--reason", "right after all"))
     told(changing("undo", redone, "--reason", "back"))
@@ -229,7 +229,7 @@ def test_a_project_and_a_token_are_not_undone_and_the_commands_say_so(changing: 
     number = entry_of(changing("project", "create", "lab9", "--gid", 50_009))
     for more in (("--dry-run",), ()):
         no = " ".join(told(changing("undo", number, "--reason", "x", *more), 7).split())
-        assert "an entry of this kind is not taken back: project." in no
+        assert "an entry of this kind cannot be undone: project." in no
         assert "project remove" in no
     assert changing("project", "create", "lab9", "--gid", 50_009).out.startswith("project lab9: ")
     made = changing("token", "create", "laptop")
@@ -243,6 +243,7 @@ def test_an_undo_that_was_refused_may_be_tried_again(changing: Run) -> None:
     left = available(changing, GPU)
     told(changing("withdraw", GPU, f"{left}m", "--reason", "x"))
     no = told(changing("undo", deposited, "--reason", "x"), 5)
-    assert "not so much unused credit" in no
+    assert "not enough unused credit" in no
+    assert "nothing can be withdrawn now" in " ".join(no.split())
     told(changing("deposit", GPU, f"{left}m", "--reason", "x"))
     assert "undo of entry" in told(changing("undo", deposited, "--reason", "x"))

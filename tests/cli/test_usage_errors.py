@@ -10,7 +10,7 @@ from fairbank import __version__
 from fairbank.bank.query import PAGE_MAX
 from fairbank.cli.framework.context import PAGE
 from fairbank.cli.main import COMMANDS, find
-from fairbank.core.errors import Conflict, Corrupt, Trouble, Unreachable
+from fairbank.core.errors import Conflict, Corrupt, FairbankError, Unavailable
 from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
 
@@ -124,14 +124,14 @@ def test_unreachable_bank_is_exit_6_with_a_remedy(fairbank: Run) -> None:
 @pytest.mark.parametrize(
     ("trouble", "code"),
     [
-        (Trouble("x"), 1),
-        (Unreachable("x"), 6),
+        (FairbankError("x"), 1),
+        (Unavailable("x"), 6),
         (Conflict("x", field="f", remedy="r"), 7),
         (Corrupt("x"), 8),
         (KeyError("x"), 1),
     ],
 )
-def test_the_exit_code_is_the_troubles(fairbank: Run, trouble: Trouble, code: int) -> None:
+def test_the_exit_code_is_the_troubles(fairbank: Run, trouble: FairbankError, code: int) -> None:
     said = fairbank("doctor", services=FakeServices(trouble=trouble))
     assert said.code == code
     assert said.out == ""

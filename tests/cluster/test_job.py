@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.cluster.job import Run, checked_run
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import ID_MAX, JOB_ID_MAX
 
 
@@ -42,7 +42,7 @@ def test_runs_in_range(run: Run) -> None:
     ],
 )
 def test_the_part_out_of_range_is_named(run: Run, field: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         checked_run(run)
     assert no.value.field == field
     assert re.fullmatch(
@@ -82,7 +82,7 @@ def test_a_run_is_read_from_its_own_text(run: Run) -> None:
     ],
 )
 def test_another_text_is_no_run(text: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         Run.parse(text)
     assert re.fullmatch(
         r"a whole number from 1 to 4294967295|cluster/job@submitted\.restart, such as"

@@ -12,7 +12,7 @@ import pytest
 from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 
 
@@ -52,7 +52,7 @@ def test_a_node_says_what_it_has_and_whether_it_may_be_used() -> None:
     ],
 )
 def test_impossible_node_is_reported_with_its_field(said: dict[str, Any], field: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         Node(**({"name": "lx"} | said))
     assert no.value.field == field
     assert re.fullmatch(
@@ -84,7 +84,7 @@ def test_a_job_runs_a_task_on_each_of_its_nodes_unless_it_says_more() -> None:
     ],
 )
 def test_a_job_that_contradicts_itself_is_explained(said: dict[str, Any], field: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         ResourceRequest(**said)
     assert no.value.field == field
     assert re.fullmatch(
@@ -124,6 +124,6 @@ def test_a_reservation_is_for_those_it_names_from_its_beginning_to_its_end() -> 
     [({"name": ""}, "name"), ({"end": Instant(100)}, "end"), ({"nodes": ()}, "nodes")],
 )
 def test_impossible_reservation_is_reported(said: dict[str, Any], field: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         reservation(**said)
     assert no.value.field == f"reservation.{field}"

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from fairbank.cluster.partition import Cluster, Partition, find_cluster
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.tres import BillingRule
 
 DARWIN = Cluster(
@@ -23,10 +23,10 @@ def test_a_partition_bills_one_resource_by_the_dearest_tres() -> None:
 
 
 def test_an_unknown_partition_is_answered_with_those_there_are() -> None:
-    with pytest.raises(Unknown, match="darwin has no partition 'large'") as no:
+    with pytest.raises(NotFound, match="darwin has no partition 'large'") as no:
         DARWIN.partition("large")
     assert (no.value.field, no.value.remedy) == ("partition", "there are: gpu-v100, standard")
-    with pytest.raises(Unknown) as no:
+    with pytest.raises(NotFound) as no:
         Cluster("empty", {}).partition("standard")
     assert no.value.remedy == "there are: none"
 
@@ -41,7 +41,7 @@ def test_qos_without_a_factor_costs_the_plain_price(qos: str | None, factor: Fra
 def test_a_cluster_that_is_not_there_is_reported_with_those_that_are() -> None:
     beta = Cluster("beta", {})
     assert find_cluster({"beta": beta}, "beta") is beta
-    with pytest.raises(Unknown, match="there is no cluster 'gamma'") as told:
+    with pytest.raises(NotFound, match="there is no cluster 'gamma'") as told:
         find_cluster(
             {"beta": beta, "alpha": Cluster("alpha", {})}, "gamma", otherwise="; or go home"
         )

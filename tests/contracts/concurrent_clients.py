@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Request
+from fairbank.bank.requests import Request
+from fairbank.bank.rules import Outcome
 from fairbank.store.contract import Store
 from tests.contracts.places import Place
 from tests.contracts.site import ask
@@ -27,8 +27,8 @@ def at_once(*clerks: Clerk) -> list[Outcome]:
         return [outcome for answers in pool.map(work, clerks) for outcome in answers]
 
 
-def one_by_one(store: Store, *wishes: Request) -> Clerk:
-    return lambda: [outcome for wish in wishes for outcome in ask(store, wish)]
+def one_by_one(store: Store, *requests: Request) -> Clerk:
+    return lambda: [outcome for request in requests for outcome in ask(store, request)]
 
 
 def waiting(place: Place) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.project import Role
-from fairbank.bank.wish import SetMember
+from fairbank.bank.requests import SetMember
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate

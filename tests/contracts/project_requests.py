@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.project import Project
 from fairbank.bank.query import EntryQuery, Page, ProjectQuery
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Undo, undo_of
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import Undo, undo_of
+from fairbank.bank.rules import Outcome
 from fairbank.store.contract import Store
 
 

@@ -1,4 +1,4 @@
-"""Strategies for questions about the books that `tests.bank.wishes` makes."""
+"""Strategies for questions about the books that `tests.bank.requests` makes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from fairbank.bank.query import (
     ProjectQuery,
     RefusalQuery,
     RunQuery,
-    Sight,
     UsageBy,
     UsageQuery,
+    Visibility,
 )
 from fairbank.bank.run import RunState
 from fairbank.core.time import Instant
-from tests.bank import wishes
+from tests.bank import requests
 
 Question = tuple[str, tuple[Any, ...]]
 """The name of a reader's method, and what it is given."""
@@ -33,8 +33,8 @@ Question = tuple[str, tuple[Any, ...]]
 ats = st.integers(0, 120).map(Instant)
 instant = st.none() | ats
 number = st.none() | st.integers(0, 9)
-owners = st.none() | wishes.uids
-resources = st.none() | wishes.resources
+owners = st.none() | requests.uids
+resources = st.none() | requests.resources
 categories = st.none() | st.sampled_from(["startup", "nosuch"])
 clusters = st.none() | st.sampled_from(["darwin", "nosuch"])
 partitions = st.none() | st.sampled_from(["", "std"])
@@ -42,7 +42,9 @@ names = st.none() | st.sampled_from(["g1", "g2", "g5"])
 some_projects = st.frozensets(st.integers(0, 6), max_size=4)
 projects = st.none() | some_projects
 some_ids = st.none() | st.frozensets(st.integers(0, 60), max_size=8)
-sights = st.just(Sight(everything=True)) | st.builds(Sight, uid=owners, projects=some_projects)
+sights = st.just(Visibility(everything=True)) | st.builds(
+    Visibility, uid=owners, projects=some_projects
+)
 pages = st.builds(
     Page, limit=st.integers(0, 9), after=st.none() | st.integers(0, 60), newest_first=st.booleans()
 )
@@ -58,9 +60,9 @@ def _every(query: type[Struct], **fields: st.SearchStrategy[Any]) -> st.SearchSt
     """
     undrawn = set(query.__struct_fields__) - set(fields)
     assert not undrawn, f"{query.__name__} is never asked by {', '.join(sorted(undrawn))}"
-    few = st.lists(st.sampled_from(sorted(set(fields) - {"sight"})), max_size=4, unique=True)
+    few = st.lists(st.sampled_from(sorted(set(fields) - {"visibility"})), max_size=4, unique=True)
     return few.flatmap(
-        lambda chosen: st.builds(query, **{each: fields[each] for each in ("sight", *chosen)})
+        lambda chosen: st.builds(query, **{each: fields[each] for each in ("visibility", *chosen)})
     )
 
 
@@ -69,7 +71,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
         "projects",
         _every(
             ProjectQuery,
-            sight=sights,
+            visibility=sights,
             ids=some_ids,
             gname=names,
             gid=number,
@@ -82,7 +84,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
         "allocations",
         _every(
             AllocationQuery,
-            sight=sights,
+            visibility=sights,
             ids=some_ids,
             projects=projects,
             resource=resources,
@@ -97,7 +99,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
         "runs",
         _every(
             RunQuery,
-            sight=sights,
+            visibility=sights,
             ids=some_ids,
             projects=projects,
             resource=resources,
@@ -119,7 +121,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
         "entries",
         _every(
             EntryQuery,
-            sight=sights,
+            visibility=sights,
             ids=some_ids,
             book=number,
             projects=projects,
@@ -134,7 +136,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
         "refusals",
         _every(
             RefusalQuery,
-            sight=sights,
+            visibility=sights,
             ids=some_ids,
             allocation=number,
             projects=projects,
@@ -154,7 +156,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
         "usage",
         _every(
             UsageQuery,
-            sight=sights,
+            visibility=sights,
             projects=projects,
             allocation=number,
             resource=resources,
@@ -163,30 +165,30 @@ questions: st.SearchStrategy[Question] = st.one_of(
             until=instant,
         ),
         st.sampled_from([UsageBy.USER, UsageBy.ALLOCATION]),
-        st.builds(GroupPage, limit=st.integers(0, 9), after=st.none() | wishes.uids),
+        st.builds(GroupPage, limit=st.integers(0, 9), after=st.none() | requests.uids),
     ),
     _asking(
         "usage",
-        st.builds(UsageQuery, sight=sights, since=instant),
+        st.builds(UsageQuery, visibility=sights, since=instant),
         st.sampled_from(UsageBy),
         st.just(GroupPage(3)),
     ),
     _asking("statement", st.integers(0, 9), ats, ats, pages),
     _asking("entry_before", st.integers(0, 9), ats),
     _asking("users", st.frozensets(st.integers(0, 9), max_size=4), owners),
-    _asking("members", wishes.projects, pages),
+    _asking("members", requests.projects, pages),
     _asking("allocation_users", st.integers(0, 9), pages),
     _asking(
         "debits",
-        _every(DebitQuery, sight=sights, projects=projects, allocation=number, owner=owners),
+        _every(DebitQuery, visibility=sights, projects=projects, allocation=number, owner=owners),
         st.builds(
             DebitPage,
             limit=st.integers(0, 9),
-            after=st.none() | st.tuples(st.integers(0, 9), wishes.uids),
+            after=st.none() | st.tuples(st.integers(0, 9), requests.uids),
         ),
     ),
-    _asking("memberships", wishes.uids),
-    _asking("run", wishes.runs),
+    _asking("memberships", requests.uids),
+    _asking("run", requests.runs),
     _asking("overdue_runs", ats, st.integers(0, 9)),
     _asking("expired_allocations", ats, st.integers(0, 9)),
 )

@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairbank.bank.allocation import AllocationEvent
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.query import Page
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import (
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import (
     Amend,
-    Asked,
     Charge,
     CreateProject,
     Deposit,
@@ -24,7 +22,9 @@ from fairbank.bank.wish import (
     Request,
     SetCap,
     SetMember,
+    SubmittedRequest,
 )
+from fairbank.bank.rules import Done, Outcome
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -36,14 +36,16 @@ ALICE, BOB, CAROL, CLERK = 1001, 1002, 1003, 0
 PAGE = Page()  # the first, and of this centre the only one
 
 
-def ask(store: Store, *wishes: Request, at: int = START) -> list[Outcome]:
+def ask(store: Store, *requests: Request, at: int = START) -> list[Outcome]:
     """Ask the bank over `store` for everything in one batch."""
-    return Ledger(store, Policy()).apply([Asked(wish, Instant(at), CLERK) for wish in wishes])
+    return Ledger(store, Policy()).apply(
+        [SubmittedRequest(request, Instant(at), CLERK) for request in requests]
+    )
 
 
-def granted(store: Store, *wishes: Request, at: int = START) -> list[Done]:
+def granted(store: Store, *requests: Request, at: int = START) -> list[Done]:
     """The same, where nothing is to be refused."""
-    outcomes = ask(store, *wishes, at=at)
+    outcomes = ask(store, *requests, at=at)
     assert not [each for each in outcomes if isinstance(each, Refusal)]
     return [each for each in outcomes if isinstance(each, Done)]
 
@@ -79,7 +81,7 @@ def job(number: int, restart: int = 0) -> Run:
 def hold(number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any) -> Hold:
     return Hold(
         run=more.pop("run", job(number)),
-        line=more.pop("line", (project,)),
+        chain=more.pop("line", (project,)),
         resource=more.pop("resource", "cpu"),
         owner=owner,
         amount=SuMinutes(amount),
@@ -109,7 +111,7 @@ def late_charge(
     return charge(
         number,
         amount,
-        line=line,
+        chain=line,
         resource="cpu",
         owner=owner,
         start=START,
@@ -226,7 +228,7 @@ def everything(reader: Reader) -> tuple[Sequence[Any], ...]:
         list(reader.scan_users()),
         list(reader.scan_runs()),
         list(reader.scan_entries()),
-        [reader.office()],
+        [reader.registry()],
         reader.tokens(None),
     )
 
@@ -239,7 +241,7 @@ def contents(store: Store) -> tuple[Sequence[Any], ...]:
 
 def copied(source: Store, target: Store) -> None:
     """Restore the one from the other, as a backup would."""
-    projects, members, allocations, users, runs, entries, (office,), tokens = contents(source)
+    projects, members, allocations, users, runs, entries, (registry,), tokens = contents(source)
     with target.restoring(replace=True) as filling:
         filling.projects(projects)
         filling.members(members)
@@ -247,5 +249,5 @@ def copied(source: Store, target: Store) -> None:
         filling.users(users)
         filling.runs(runs)
         filling.entries(entries)
-        filling.office(office)
+        filling.registry(registry)
         filling.tokens(tokens)

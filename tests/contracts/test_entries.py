@@ -1,5 +1,5 @@
 """Every question about what happened: entries, refusals and debits, with every filter, and only
-what the asker may see.
+what the user may see.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.bank.entry import OFFICE, Entry, Kind
+from fairbank.bank.entry import REGISTRY, Entry, Kind
 from fairbank.bank.query import (
     Debit,
     DebitPage,
@@ -16,9 +16,9 @@ from fairbank.bank.query import (
     EntryQuery,
     RefusalQuery,
     RunQuery,
-    Sight,
+    Visibility,
 )
-from fairbank.bank.refusal import refusal_of
+from fairbank.bank.refusals import refusal_of
 from fairbank.store.contract import Store
 from tests.contracts.site import (
     ALICE,
@@ -53,21 +53,24 @@ REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
         ({"owner": CAROL}, ["0 refusal", "4 refusal"]),
         ({"book": 4, "since": START + 5}, ["4 terms", "4 refusal"]),
         ({"book": 4, "since": START + 5, "until": START + 40}, ["4 terms"]),
-        ({"book": OFFICE, "kinds": frozenset({Kind.MEMBER})}, ["0 member"] * 3),
+        ({"book": REGISTRY, "kinds": frozenset({Kind.MEMBER})}, ["0 member"] * 3),
         ({"ids": frozenset({1})}, ["0 project"]),
-        ({"sight": Sight(uid=CAROL)}, ["0 refusal", "4 refusal"]),
-        ({"sight": Sight(uid=BOB)}, []),
+        ({"visibility": Visibility(uid=CAROL)}, ["0 refusal", "4 refusal"]),
+        ({"visibility": Visibility(uid=BOB)}, []),
         (
             {
-                "sight": Sight(uid=BOB, projects=frozenset({2})),
+                "visibility": Visibility(uid=BOB, projects=frozenset({2})),
                 "kinds": frozenset({Kind.REFUSAL, Kind.TERMS}),
             },
             ["4 terms", "4 refusal"],
         ),
-        ({"sight": Sight(uid=ALICE), "book": 1}, ["1 refusal"]),
-        ({"sight": Sight(uid=ALICE, projects=frozenset({0, 2})), "book": OFFICE}, []),
-        ({"sight": Sight(uid=CAROL, projects=frozenset({2})), "book": OFFICE}, ["0 refusal"]),
-        ({"sight": Sight()}, []),
+        ({"visibility": Visibility(uid=ALICE), "book": 1}, ["1 refusal"]),
+        ({"visibility": Visibility(uid=ALICE, projects=frozenset({0, 2})), "book": REGISTRY}, []),
+        (
+            {"visibility": Visibility(uid=CAROL, projects=frozenset({2})), "book": REGISTRY},
+            ["0 refusal"],
+        ),
+        ({"visibility": Visibility()}, []),
     ],
 )
 def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> None:
@@ -101,13 +104,16 @@ def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> N
         ({"job_id": 6, "cluster": "darwin", "owner": CAROL, "projects": frozenset({3})}, [6]),
         ({"since": START + 40, "until": START + 41}, [5, 6, 7]),
         ({"until": START + 40}, []),
-        ({"sight": Sight(uid=CAROL)}, [6, 7]),
-        ({"sight": Sight(projects=frozenset({1}))}, [5]),
-        ({"sight": Sight(projects=frozenset({3}))}, [6]),
-        ({"sight": Sight(uid=BOB, projects=frozenset({2, 3}))}, [6, 7]),
-        ({"sight": Sight(projects=frozenset({3})), "projects": frozenset({1})}, []),
-        ({"sight": Sight(uid=CAROL, projects=frozenset({1})), "resource": "cpu"}, [5, 6, 7]),
-        ({"sight": Sight()}, []),
+        ({"visibility": Visibility(uid=CAROL)}, [6, 7]),
+        ({"visibility": Visibility(projects=frozenset({1}))}, [5]),
+        ({"visibility": Visibility(projects=frozenset({3}))}, [6]),
+        ({"visibility": Visibility(uid=BOB, projects=frozenset({2, 3}))}, [6, 7]),
+        ({"visibility": Visibility(projects=frozenset({3})), "projects": frozenset({1})}, []),
+        (
+            {"visibility": Visibility(uid=CAROL, projects=frozenset({1})), "resource": "cpu"},
+            [5, 6, 7],
+        ),
+        ({"visibility": Visibility()}, []),
     ],
 )
 def test_refusals(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
@@ -124,8 +130,8 @@ def test_debits_are_what_owners_were_charged(filled: Store) -> None:
     debit = Debit(1, ALICE, 55, charged.id)
     for query, page, found in (
         (DebitQuery(), DebitPage(), [debit]),
-        (DebitQuery(sight=Sight(uid=ALICE)), DebitPage(), []),
-        (DebitQuery(sight=Sight(projects=frozenset({1}))), DebitPage(), [debit]),
+        (DebitQuery(visibility=Visibility(uid=ALICE)), DebitPage(), []),
+        (DebitQuery(visibility=Visibility(projects=frozenset({1}))), DebitPage(), [debit]),
         (DebitQuery(projects=frozenset({2, 3})), DebitPage(), []),
         (DebitQuery(allocation=1, owner=ALICE), DebitPage(1), [debit]),
         (DebitQuery(allocation=3), DebitPage(), []),

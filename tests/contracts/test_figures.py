@@ -12,13 +12,13 @@ from fairbank.bank.query import (
     GroupPage,
     Page,
     RunQuery,
-    Sight,
     Usage,
     UsageBy,
     UsageQuery,
+    Visibility,
 )
-from fairbank.bank.wish import Charge, Deposit, Lapse, Refund, Release
-from fairbank.cluster.job_details import Particulars
+from fairbank.bank.requests import Charge, Deposit, Lapse, Refund, Release
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
@@ -136,11 +136,11 @@ def test_usage_in_groups(store: Store) -> None:
     assert groups(UsageBy.USER, projects=frozenset({2})) == [(BOB, 1, 1, 40, 4)]
     assert groups(UsageBy.USER, allocation=1, owner=BOB) == [(BOB, 1, 0, 25, 3)]
     assert groups(UsageBy.USER, resource="gpu") == []
-    assert groups(UsageBy.USER, sight=Sight(uid=ALICE, projects=frozenset({2}))) == [
+    assert groups(UsageBy.USER, visibility=Visibility(uid=ALICE, projects=frozenset({2}))) == [
         (ALICE, 2, 1, 30, 3),
         (BOB, 1, 1, 40, 4),
     ]
-    assert groups(UsageBy.USER, sight=Sight()) == []
+    assert groups(UsageBy.USER, visibility=Visibility()) == []
 
 
 def test_usage_counts_what_ended_without_a_charge_too(store: Store) -> None:
@@ -167,14 +167,14 @@ def test_usage_by_qos(store: Store) -> None:
     granted(store, allocation(1, 10_000, end=2**40))
     qualities = (None, "normal", "high", "Long", "_night", "normal")
     for number, qos in enumerate(qualities, start=1):
-        told = None if qos is None else Particulars(qos=qos)
+        told = None if qos is None else JobDetails(qos=qos)
         granted(
             store,
-            late_charge(number, number, particulars=told, ended=NEW_YEAR, elapsed_seconds=number),
+            late_charge(number, number, job_details=told, ended=NEW_YEAR, elapsed_seconds=number),
         )
     granted(
         store,
-        late_charge(7, 7, particulars=Particulars(name="relax"), ended=NEW_YEAR, elapsed_seconds=7),
+        late_charge(7, 7, job_details=JobDetails(name="relax"), ended=NEW_YEAR, elapsed_seconds=7),
     )
     found: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage())
     assert [(each.group, each.runs, each.charged) for each in found] == [
@@ -197,7 +197,7 @@ def test_usage_by_qos(store: Store) -> None:
 def test_a_run_keeps_the_qos_that_its_hold_told(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40))
-    granted(store, hold(1, 60, particulars=Particulars(qos="high", cpus=8)))
+    granted(store, hold(1, 60, job_details=JobDetails(qos="high", cpus=8)))
     granted(
         store,
         Charge(
@@ -209,7 +209,7 @@ def test_a_run_keeps_the_qos_that_its_hold_told(store: Store) -> None:
         ),
     )
     (run,) = Look(store).runs(RunQuery(), PAGE)
-    assert run.particulars == Particulars(qos="high", cpus=8)
+    assert run.job_details == JobDetails(qos="high", cpus=8)
     assert [each.group for each in Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage())] == [
         "high"
     ]
@@ -222,17 +222,17 @@ def test_usage_tells_how_well_it_was_used(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40))
     told = {"ended": NEW_YEAR + 600, "elapsed_seconds": 600}
-    of_eight = Particulars(cpus=8, cpu_seconds=1_200)
+    of_eight = JobDetails(cpus=8, cpu_seconds=1_200)
     granted(
         store,
-        late_charge(1, 1_000, particulars=of_eight, **told),  # a quarter of 4,800
+        late_charge(1, 1_000, job_details=of_eight, **told),  # a quarter of 4,800
         late_charge(
-            2, 10, particulars=Particulars(cpus=1_000, cpu_seconds=700_000), **told
+            2, 10, job_details=JobDetails(cpus=1_000, cpu_seconds=700_000), **told
         ),  # more than there was
-        late_charge(3, 500, particulars=Particulars(cpus=8), **told),  # nobody told
-        late_charge(4, 70, particulars=Particulars(cpu_seconds=7), **told),
-        late_charge(5, 60, particulars=of_eight, ended=NEW_YEAR + DAY, elapsed_seconds=0),
-        late_charge(6, 9, owner=BOB, particulars=Particulars(cpus=1, cpu_seconds=0), **told),
+        late_charge(3, 500, job_details=JobDetails(cpus=8), **told),  # nobody told
+        late_charge(4, 70, job_details=JobDetails(cpu_seconds=7), **told),
+        late_charge(5, 60, job_details=of_eight, ended=NEW_YEAR + DAY, elapsed_seconds=0),
+        late_charge(6, 9, owner=BOB, job_details=JobDetails(cpus=1, cpu_seconds=0), **told),
         Refund(run=job(1), amount=SuMinutes(400)),
     )
     used: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
@@ -259,7 +259,7 @@ def test_usage_tells_how_well_it_was_used(store: Store) -> None:
 def test_usage_tells_what_failed_early(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, end=2**40))
-    not_found, killed = Particulars(exit_status=127 * 256), Particulars(exit_status=9)
+    not_found, killed = JobDetails(exit_status=127 * 256), JobDetails(exit_status=9)
     failing = [
         *((number, ALICE, 120, "FAILED", not_found) for number in (1, 2)),
         (3, ALICE, 121, "FAILED", killed),
@@ -277,7 +277,7 @@ def test_usage_tells_what_failed_early(store: Store) -> None:
             ended=ended,
             outcome=outcome,
             elapsed_seconds=seconds,
-            particulars=told,
+            job_details=told,
         )
         granted(store, run)
     by_user: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.USER, GroupPage())

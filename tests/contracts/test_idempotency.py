@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.bank.ledger import Done, judge
-from fairbank.bank.needs import needs_of
+from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import Adjust, Deposit, Release, Request, SubmittedRequest
+from fairbank.bank.rules import Done, apply
 from fairbank.bank.run import RunState
-from fairbank.bank.wish import Adjust, Asked, Deposit, Release, Request
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
@@ -62,15 +62,15 @@ def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
     (other,) = ask(store, Deposit(allocation=1, amount=SuMinutes(11), key="d1"))
     assert (again.entry, again.again) == (first.entry, True)
     assert isinstance(other, Refusal)
-    assert other.reason is Reason.KEY_TAKEN
+    assert other.reason is Reason.KEY_REUSED
     assert contents(store)[2][0].deposited == 1_010
 
 
 def test_a_key_is_its_actors_own(store: Store) -> None:
     fill(store)
-    bank, wish = Ledger(store, Policy()), Deposit(allocation=1, amount=SuMinutes(10), key="d1")
-    together = bank.apply([Asked(wish, START, actor) for actor in (ALICE, BOB)])
-    later = bank.apply([Asked(wish, START, actor) for actor in (BOB, CAROL, ALICE)])
+    bank, request = Ledger(store, Policy()), Deposit(allocation=1, amount=SuMinutes(10), key="d1")
+    together = bank.apply([SubmittedRequest(request, START, actor) for actor in (ALICE, BOB)])
+    later = bank.apply([SubmittedRequest(request, START, actor) for actor in (BOB, CAROL, ALICE)])
     firsts = [each for each in (*together, *later) if isinstance(each, Done) and not each.again]
     assert len({each.entry for each in firsts}) == 3
     assert [(each.entry, each.again) for each in later if isinstance(each, Done)] == [
@@ -115,7 +115,7 @@ def test_a_run_is_held_and_resolved_once(store: Store) -> None:
     assert granted(store, charge(1, 55))[0].again
     (no,) = ask(store, charge(1, 56))
     assert isinstance(no, Refusal)
-    assert no.reason is Reason.RUN_RESOLVED
+    assert no.reason is Reason.RUN_CLOSED
 
 
 def test_a_requeued_run_is_another_run(store: Store) -> None:
@@ -126,13 +126,13 @@ def test_a_requeued_run_is_another_run(store: Store) -> None:
 
 def test_the_same_batch_twice_is_one_batch(store: Store) -> None:
     fill(store)
-    wishes = (
+    requests = (
         hold(1, 10, key="h1"),
         Deposit(allocation=2, amount=SuMinutes(5), key="d1"),
         charge(1, 3, key="c1"),
     )
-    first, before = granted(store, *wishes), contents(store)
-    again = granted(store, *wishes)
+    first, before = granted(store, *requests), contents(store)
+    again = granted(store, *requests)
     assert [each.entry for each in again] == [each.entry for each in first]
     assert contents(store) == before
 
@@ -144,14 +144,14 @@ def test_a_contended_batch_may_be_asked_again(sql_place: Place, others: int) -> 
     """
     one, two = sql_place.open(), sql_place.open()
     fill(one)
-    wishes = [*deposits(others), Deposit(allocation=1, amount=SuMinutes(10), key="d1")]
-    batch = [Asked(wish, START, 0) for wish in wishes]
-    stale = WorkingSet(allocations=contents(one)[2], entry_ids=range(900_001, 902_000))
+    requests = [*deposits(others), Deposit(allocation=1, amount=SuMinutes(10), key="d1")]
+    batch = [SubmittedRequest(request, START, 0) for request in requests]
+    stale = TransactionData(allocations=contents(one)[2], entry_ids=range(900_001, 902_000))
     for asked in batch:
-        judge(stale, asked, Policy())
-    granted(two, wishes[-1])
+        apply(stale, asked, Policy())
+    granted(two, requests[-1])
     with pytest.raises(Contention), one.transaction() as transaction:
-        transaction.load(needs_of(batch))
+        transaction.load(lock_set_of(batch))
         transaction.write(stale)
-    assert granted(one, *wishes)[-1].again
+    assert granted(one, *requests)[-1].again
     assert Audit(one).verify().findings == ()

@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from fairbank.bank.ledger import Done, Outcome, judge
-from fairbank.bank.needs import Needs, needs_of
+from fairbank.bank.lock_set import LockSet, lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked, Deposit, SetCap, SetMember
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import Deposit, SetCap, SetMember, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome, apply
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Contention
 from tests.contracts.concurrent_clients import at_once, waiting
@@ -42,7 +42,7 @@ def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None
 
     def slow() -> list[Outcome]:
         with one.transaction() as transaction:
-            transaction.load(needs_of([Asked(hold(1, 600), START, 0)]))
+            transaction.load(lock_set_of([SubmittedRequest(hold(1, 600), START, 0)]))
             begun.set()
             assert go_on.wait(30)
         return []
@@ -71,17 +71,17 @@ def test_batches_on_other_allocations_do_not_wait(postgres_place: Place) -> None
     granted(
         one, allocation(2, 1_000), allocation(3, 1_000), allocation(3, 500, start=END, end=2 * END)
     )
-    physics, optics = hold(1, 600, line=(2, 1)), hold(2, 600, line=(3, 1))
+    physics, optics = hold(1, 600, chain=(2, 1)), hold(2, 600, chain=(3, 1))
     with one.transaction() as transaction:
         asked = [
-            Asked(wish, START, 0)
-            for wish in (
+            SubmittedRequest(request, START, 0)
+            for request in (
                 physics,
                 Deposit(allocation=1, amount=SuMinutes(5)),
                 Deposit(allocation=5, amount=SuMinutes(5)),
             )
         ]
-        work = transaction.load(needs_of(asked))
+        work = transaction.load(lock_set_of(asked))
         assert set(work.allocations) == {1, 3, 5}
         (held,) = granted(two, optics)
         assert held.allocation == 4
@@ -102,10 +102,12 @@ def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(
         allocation(1, 1_000, shared=True),
         allocation(2, 1_000),
     )
-    granted(one, hold(1, 600, line=(2, 1)))
+    granted(one, hold(1, 600, chain=(2, 1)))
     with one.transaction() as transaction:
-        transaction.load(needs_of([Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)]))
-        (charged,) = granted(two, late_charge(1, 7, line=(2, 1)))
+        transaction.load(
+            lock_set_of([SubmittedRequest(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)])
+        )
+        (charged,) = granted(two, late_charge(1, 7, chain=(2, 1)))
         assert charged.allocation == 2
 
 
@@ -117,14 +119,17 @@ def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(
     """
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
-    batch = [Asked(hold(1, 5, project=2), START, 0), Asked(hold(2, 5, resource="gpu"), START, 0)]
+    batch = [
+        SubmittedRequest(hold(1, 5, project=2), START, 0),
+        SubmittedRequest(hold(2, 5, resource="gpu"), START, 0),
+    ]
     with two.transaction() as transaction:
-        assert sorted(transaction.load(needs_of(batch)).allocations) == [2]
+        assert sorted(transaction.load(lock_set_of(batch)).allocations) == [2]
         (opened,) = granted(one, allocation(1, 100, resource="gpu"))
-        work = transaction.load(needs_of(batch, office=True))
-        assert (sorted(work.allocations), work.office is not None) == ([2], True)
+        work = transaction.load(lock_set_of(batch, registry=True))
+        assert (sorted(work.allocations), work.registry is not None) == ([2], True)
         granted(one, Deposit(allocation=opened.allocation or 0, amount=SuMinutes(5)))
-    assert all(isinstance(each, Done) for each in ask(two, *(each.wish for each in batch)))
+    assert all(isinstance(each, Done) for each in ask(two, *(each.request for each in batch)))
 
 
 def test_cap_by_role_is_checked_when_applied(postgres_place: Place) -> None:
@@ -146,11 +151,13 @@ def test_cap_by_role_is_checked_when_applied(postgres_place: Place) -> None:
 
     def first() -> list[Outcome]:
         with one.transaction() as transaction:
-            work = transaction.load(needs_of([Asked(taken, START, 0)]))
+            work = transaction.load(lock_set_of([SubmittedRequest(taken, START, 0)]))
             begun.set()
-            outcome = judge(work, Asked(taken, START, 0), Policy())
+            outcome = apply(work, SubmittedRequest(taken, START, 0), Policy())
             transaction.write(work)
-            wait_until(lambda: waiting(postgres_place), "the second server to wait for the office")
+            wait_until(
+                lambda: waiting(postgres_place), "the second server to wait for the registry"
+            )
         return [outcome]
 
     def second() -> list[Outcome]:
@@ -174,24 +181,24 @@ def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(
     begun = threading.Event()
 
     def first() -> list[Outcome]:
-        asked = Asked(hold(1, 10, project=2), START, 0)
+        asked = SubmittedRequest(hold(1, 10, project=2), START, 0)
         with one.transaction() as transaction:
-            work = transaction.load(Needs(allocations={1, 2}, runs={job(1)}, entries=2))
+            work = transaction.load(LockSet(allocations={1, 2}, runs={job(1)}, entries=2))
             begun.set()
             wait_until(lambda: waiting(postgres_place), "the second server to wait for a lock")
-            outcome = judge(work, asked, Policy())
+            outcome = apply(work, asked, Policy())
             transaction.write(work)
         return [outcome]
 
     def second() -> list[Outcome]:
         assert begun.wait(30)
-        wish = late_charge(1, 7)
+        request = late_charge(1, 7)
         with pytest.raises(Contention), two.transaction() as transaction:
-            transaction.load(needs_of([Asked(wish, START, 0)]))
-        return ask(two, wish)
+            transaction.load(lock_set_of([SubmittedRequest(request, START, 0)]))
+        return ask(two, request)
 
     held, no = at_once(first, second)
     assert (held.allocation, no.allocation) == (2, 2)
     assert isinstance(no, Refusal)
-    assert no.reason is Reason.TOLD_OTHERWISE
+    assert no.reason is Reason.REPORT_MISMATCH
     assert (contents(one)[2][1].charged, contents(one)[2][1].held) == (0, 10)

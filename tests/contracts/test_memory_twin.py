@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, Page
-from fairbank.bank.wish import Amend, Asked, Request, Undo
+from fairbank.bank.requests import Amend, Request, SubmittedRequest, Undo
+from fairbank.bank.rules import Done, Outcome
 from fairbank.core.time import Instant
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Reader, Store
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
-from tests.bank import wishes
+from tests.bank import requests
 from tests.contracts.questions import Question, questions
 from tests.contracts.site import contents, copied, everything
 from tests.support.postgres import PostgresServer
@@ -59,26 +59,28 @@ def emptied(store: Store) -> Store:
         return store
 
 
-def _names_no_entry(asked: Asked) -> bool:
+def _names_no_entry(asked: SubmittedRequest) -> bool:
     """Entries have other numbers in each store; test_undoing asks each of its own."""
-    return not isinstance(asked.wish, Undo)
+    return not isinstance(asked.request, Undo)
 
 
-arriving = wishes.arriving(st.one_of(wishes.of_runs, wishes.of_anything)).filter(_names_no_entry)
+arriving = requests.arriving(st.one_of(requests.of_runs, requests.of_anything)).filter(
+    _names_no_entry
+)
 batches = st.lists(st.lists(arriving, min_size=1, max_size=6), min_size=1, max_size=6)
 
 
-def play(store: Store, story: Sequence[Sequence[Asked]]) -> list[Outcome]:
+def play(store: Store, story: Sequence[Sequence[SubmittedRequest]]) -> list[Outcome]:
     bank, answers = Ledger(store, Policy()), []
     before = [
-        [wishes.asked_by(0, None, wish) for wish in batch]
-        for batch in (wishes.PROJECTS, wishes.GRANTS)
+        [requests.asked_by(0, None, request) for request in batch]
+        for batch in (requests.PROJECTS, requests.GRANTS)
     ]
     for at, batch in enumerate([*before, *story]):
         answers += bank.apply(
             [
                 msgspec.structs.replace(
-                    each, wish=_of_its_fund(store, each.wish), at=Instant(10 * at)
+                    each, request=_of_its_fund(store, each.request), at=Instant(10 * at)
                 )
                 for each in batch
             ]
@@ -86,23 +88,23 @@ def play(store: Store, story: Sequence[Sequence[Asked]]) -> list[Outcome]:
     return answers
 
 
-def _of_its_fund(store: Store, wish: Request) -> Request:
+def _of_its_fund(store: Store, request: Request) -> Request:
     """An amendment says whose allocation it is; a door looks that up."""
-    if not isinstance(wish, Amend):
-        return wish
+    if not isinstance(request, Amend):
+        return request
     with store.reading() as reader:
-        found = reader.allocations(AllocationQuery(ids=frozenset({wish.allocation})), Page())
+        found = reader.allocations(AllocationQuery(ids=frozenset({request.allocation})), Page())
     return (
-        msgspec.structs.replace(wish, project=found[0].project, resource=found[0].resource)
+        msgspec.structs.replace(request, project=found[0].project, resource=found[0].resource)
         if found
-        else wish
+        else request
     )
 
 
 @QUARTER
 @given(story=batches)
 def test_same_requests_give_the_same_answers_and_ledger_in_every_store(
-    twin: Store, story: list[list[Asked]]
+    twin: Store, story: list[list[SubmittedRequest]]
 ) -> None:
     memory = MemoryStore()
     assert _renumbered(play(emptied(twin), story)) == _renumbered(play(memory, story))
@@ -141,7 +143,7 @@ def _without_numbers(books: tuple[Sequence[Any], ...]) -> list[Any]:
 @QUARTER
 @given(story=batches, asked=st.lists(questions, min_size=10, max_size=30))
 def test_same_ledger_is_read_alike_in_every_store(
-    twin: Store, story: list[list[Asked]], asked: list[Question]
+    twin: Store, story: list[list[SubmittedRequest]], asked: list[Question]
 ) -> None:
     memory = MemoryStore()
     play(memory, story)

@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger import Done, Outcome
-from fairbank.bank.needs import Needs
+from fairbank.bank.lock_set import LockSet
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, CreateProject, Note, Request
+from fairbank.bank.requests import AuditNote, CreateProject, Request, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Store
 from tests.contracts.concurrent_clients import at_once, one_by_one, waiting
@@ -50,7 +50,7 @@ def test_the_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
     told: list[Done] = []
     for number in range(1, 7, 2):
         told += granted(one, hold(number, 10))
-        told += granted(two, hold(number + 1, 10), Note(details="as it happened"))
+        told += granted(two, hold(number + 1, 10), AuditNote(details="as it happened"))
     entries = [each.entry or 0 for each in told]
     assert entries == sorted(set(entries))
 
@@ -60,17 +60,17 @@ def test_a_dry_run_takes_no_numbers(store: Store) -> None:
     that is drawn is gone.
     """
     fill(store)
-    wishes = (
+    requests = (
         project("biology", 300),
         allocation(1, 5, resource="gpu"),
         token(),
         hold(1, 10),
-        hold(2, 10, line=()),
+        hold(2, 10, chain=()),
     )
     bank = Ledger(store, Policy())
-    first = {type(each): numbers(bank, each) for each in wishes}
-    assert {type(each): numbers(bank, each) for each in wishes} == first
-    done = granted(store, *wishes[:3])
+    first = {type(each): numbers(bank, each) for each in requests}
+    assert {type(each): numbers(bank, each) for each in requests} == first
+    done = granted(store, *requests[:3])
     assert [(each.project, each.allocation, each.token) for each in done] == [
         (3, None, None),
         (None, 3, None),
@@ -79,9 +79,9 @@ def test_a_dry_run_takes_no_numbers(store: Store) -> None:
     assert done[0].entry == first[CreateProject][0]
 
 
-def numbers(bank: Ledger, wish: Request) -> list[int]:
+def numbers(bank: Ledger, request: Request) -> list[int]:
     """Those of the entries that would be written, and of what is new in them."""
-    _, work = bank.dry_run(Asked(wish, START, 0))
+    _, work = bank.dry_run(SubmittedRequest(request, START, 0))
     changes = work.changes
     return [
         *(each.id for each in work.entries),
@@ -99,7 +99,7 @@ def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> No
 
     def first() -> list[Outcome]:
         with one.transaction() as transaction:
-            transaction.load(Needs(allocations={1}))
+            transaction.load(LockSet(allocations={1}))
             locked.set()
             wait_until(lambda: waiting(postgres_place), "the second server to wait for a lock")
             drawn.append(postgres_place.run("SELECT nextval('entry_id_seq')")[0][0])
@@ -114,9 +114,10 @@ def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> No
 
 
 @pytest.mark.parametrize(
-    "wish", [Note(details="as it happened"), hold(2, 10, resource="gpu"), hold(2, 10, line=())]
+    "bank_request",
+    [AuditNote(details="as it happened"), hold(2, 10, resource="gpu"), hold(2, 10, chain=())],
 )
-def test_registry_entry_numbers_rise(postgres_place: Place, wish: Request) -> None:
+def test_registry_entry_numbers_rise(postgres_place: Place, bank_request: Request) -> None:
     """They are drawn when the registry is locked, which is the last lock; also where only judging
     shows that it is wanted.
     """
@@ -126,15 +127,17 @@ def test_registry_entry_numbers_rise(postgres_place: Place, wish: Request) -> No
 
     def first() -> list[Outcome]:
         with one.transaction() as transaction:
-            transaction.load(Needs(office=True))
+            transaction.load(LockSet(registry=True))
             locked.set()
-            wait_until(lambda: waiting(postgres_place), "the second server to wait for the office")
+            wait_until(
+                lambda: waiting(postgres_place), "the second server to wait for the registry"
+            )
             drawn.append(postgres_place.run("SELECT nextval('entry_id_seq')")[0][0])
         return []
 
     def second() -> list[Outcome]:
         assert locked.wait(30)
-        return ask(two, hold(1, 10), wish)
+        return ask(two, hold(1, 10), bank_request)
 
     at_once(first, second)
     late = [each for each in contents(one)[5] if each.kind in (Kind.HOLD, Kind.REFUSAL, Kind.NOTE)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairbank.bank.ledger import Done
 from fairbank.bank.project import Project, Role
-from fairbank.bank.refusal import Reason, sentence
-from fairbank.bank.wish import AmendProject, RemoveProject, SetCap, SetMember
+from fairbank.bank.refusals import Reason, sentence
+from fairbank.bank.requests import AmendProject, RemoveProject, SetCap, SetMember
+from fairbank.bank.rules import Done
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
@@ -38,15 +38,15 @@ def test_gid_and_account_change_until_the_project_is_used(over: Store) -> None:
     )
     assert [each.account for each in all_projects(over)] == ["physics", "alchemy", "chemistry"]
     granted(over, AmendProject(project=1, gid=5001, account="physics", restore=True))  # as they are
-    for wish in (AmendProject(project=1, gid=6001), AmendProject(project=1, account="optics")):
-        assert reason_of(ask(over, wish)[0]) is Reason.NAMES_STAY
+    for request in (AmendProject(project=1, gid=6001), AmendProject(project=1, account="optics")):
+        assert reason_of(ask(over, request)[0]) is Reason.IDENTITY_LOCKED
     granted(over, AmendProject(project=1, gname="optics"))
     batch = ask(over, allocation(2), AmendProject(project=2, gid=7))
-    assert reason_of(batch[1]) is Reason.NAMES_STAY
+    assert reason_of(batch[1]) is Reason.IDENTITY_LOCKED
     granted(over, RemoveProject(project=1), at=2_000)
     assert (
         reason_of(ask(over, AmendProject(project=1, account="optics"), at=2_000)[0])
-        is Reason.NAMES_STAY
+        is Reason.IDENTITY_LOCKED
     )
     assert not Audit(over).verify().findings
 
@@ -57,9 +57,12 @@ def test_a_run_on_the_credit_of_a_parent_uses_the_project_and_keeps_it(store: St
         project("college", 5001),
         project("physics", 5002, parent=1),
         allocation(1, shared=True),
-        hold(1, 60, line=(2, 1)),
+        hold(1, 60, chain=(2, 1)),
     )
-    assert reason_of(ask(store, AmendProject(project=2, account="optics"))[0]) is Reason.NAMES_STAY
+    assert (
+        reason_of(ask(store, AmendProject(project=2, account="optics"))[0])
+        is Reason.IDENTITY_LOCKED
+    )
     no = ask(store, RemoveProject(project=2))[0]
     assert reason_of(no) is Reason.PROJECT_IN_USE
     assert f"run {job(1)} is open" in sentence(no)  # type: ignore[arg-type]
@@ -86,7 +89,9 @@ def test_no_project_is_above_itself(store: Store) -> None:
         project("optics", 5003, parent=2),
     )
     for parent in (1, 2, 3):
-        assert reason_of(ask(store, AmendProject(project=1, parent=parent))[0]) is Reason.OWN_PARENT
+        assert (
+            reason_of(ask(store, AmendProject(project=1, parent=parent))[0]) is Reason.PARENT_CYCLE
+        )
     swapped = ask(
         store,
         AmendProject(project=3, parent=0),
@@ -94,7 +99,7 @@ def test_no_project_is_above_itself(store: Store) -> None:
         AmendProject(project=3, parent=2),
     )
     assert [isinstance(each, Done) for each in swapped] == [True, True, False]
-    assert reason_of(swapped[2]) is Reason.OWN_PARENT
+    assert reason_of(swapped[2]) is Reason.PARENT_CYCLE
 
 
 def test_the_same_cap_or_role_again_leaves_the_first_to_be_undone(over: Store) -> None:

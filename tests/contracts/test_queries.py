@@ -1,4 +1,4 @@
-"""Every question about what stands, with every filter, and only what the asker may see."""
+"""Every question about what stands, with every filter, and only what the user may see."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fairbank.bank.allocation import Standing
-from fairbank.bank.entry import OFFICE
+from fairbank.bank.entry import REGISTRY
 from fairbank.bank.project import Role
-from fairbank.bank.query import AllocationQuery, ProjectQuery, RunQuery, Sight
+from fairbank.bank.query import AllocationQuery, ProjectQuery, RunQuery, Visibility
+from fairbank.bank.requests import Expire
 from fairbank.bank.run import RunState
-from fairbank.bank.wish import Expire
 from fairbank.core.time import Instant
 from fairbank.store.contract import Store
 from tests.contracts.site import (
@@ -39,9 +39,9 @@ from tests.contracts.site import (
         ({"gname": "chemistry"}, [2]),
         ({"gid": 300}, [3]),
         ({"account": "physics", "gid": 300}, []),
-        ({"sight": Sight(uid=BOB, projects=frozenset({2}))}, [2]),
-        ({"sight": Sight(uid=BOB)}, []),
-        ({"sight": Sight(uid=BOB, projects=frozenset({2})), "gname": "physics"}, []),
+        ({"visibility": Visibility(uid=BOB, projects=frozenset({2}))}, [2]),
+        ({"visibility": Visibility(uid=BOB)}, []),
+        ({"visibility": Visibility(uid=BOB, projects=frozenset({2})), "gname": "physics"}, []),
     ],
 )
 def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
@@ -69,9 +69,9 @@ def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> 
         ({"active_at": END - 1}, [1, 3, 4]),
         ({"active_at": END}, [2]),
         ({"active_at": START - 1}, []),
-        ({"sight": Sight(projects=frozenset({2}))}, [4]),
-        ({"sight": Sight(projects=frozenset({2})), "projects": frozenset({1, 2})}, [4]),
-        ({"sight": Sight(uid=ALICE)}, []),
+        ({"visibility": Visibility(projects=frozenset({2}))}, [4]),
+        ({"visibility": Visibility(projects=frozenset({2})), "projects": frozenset({1, 2})}, [4]),
+        ({"visibility": Visibility(uid=ALICE)}, []),
     ],
 )
 def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
@@ -109,16 +109,16 @@ def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) 
             },
             [3],
         ),
-        ({"resource": "gpu", "sight": Sight(uid=BOB)}, []),
+        ({"resource": "gpu", "visibility": Visibility(uid=BOB)}, []),
         ({"since": START + 50}, [3, 4]),
         ({"until": START + 60}, [1, 2, 3]),
         ({"since": START + 50, "until": START + 60}, [3]),
-        ({"sight": Sight(uid=BOB)}, [2]),
-        ({"sight": Sight(projects=frozenset({1}))}, [1, 2, 3, 4]),
-        ({"sight": Sight(uid=ALICE, projects=frozenset({2}))}, [1, 3, 4]),
-        ({"sight": Sight(uid=ALICE, projects=frozenset({2})), "owner": BOB}, []),
-        ({"sight": Sight(uid=CAROL)}, []),
-        ({"sight": Sight()}, []),
+        ({"visibility": Visibility(uid=BOB)}, [2]),
+        ({"visibility": Visibility(projects=frozenset({1}))}, [1, 2, 3, 4]),
+        ({"visibility": Visibility(uid=ALICE, projects=frozenset({2}))}, [1, 3, 4]),
+        ({"visibility": Visibility(uid=ALICE, projects=frozenset({2})), "owner": BOB}, []),
+        ({"visibility": Visibility(uid=CAROL)}, []),
+        ({"visibility": Visibility()}, []),
     ],
 )
 def test_runs(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
@@ -189,7 +189,7 @@ def test_the_audit_reads_whole_tables_in_its_order(filled: Store) -> None:
         (each.book, each.seq) for each in entries
     )
     assert Look(filled).count_entries() == len(entries)
-    assert offices[0].seq == sum(each.book == OFFICE for each in entries)
+    assert offices[0].seq == sum(each.book == REGISTRY for each in entries)
     assert tokens == []
 
 

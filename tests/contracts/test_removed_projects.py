@@ -9,23 +9,23 @@ import threading
 import pytest
 
 from fairbank.bank.allocation import AllocationEvent
-from fairbank.bank.ledger import Done, Outcome, judge
-from fairbank.bank.needs import needs_of
+from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Reason, Refusal, remedies, sentence
-from fairbank.bank.wish import (
+from fairbank.bank.refusals import Reason, Refusal, remedies, sentence
+from fairbank.bank.requests import (
     Amend,
     AmendProject,
-    Asked,
     Deposit,
     Refund,
     RemoveProject,
     Request,
     SetMember,
+    SubmittedRequest,
     Transfer,
     Withdraw,
 )
+from fairbank.bank.rules import Done, Outcome, apply
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
@@ -59,13 +59,13 @@ def test_no_project_is_removed_while_it_gets_an_allocation_or_a_child(
     begun = threading.Event()
 
     def first() -> list[Outcome]:
-        opened = Asked(came, START, 0)
+        opened = SubmittedRequest(came, START, 0)
         with one.transaction() as transaction:
-            work = transaction.load(needs_of([opened]))
+            work = transaction.load(lock_set_of([opened]))
             begun.set()
-            outcome = judge(work, opened, Policy())
+            outcome = apply(work, opened, Policy())
             if sql_place.is_postgres:
-                wait_until(lambda: waiting(sql_place), "the second server to wait for the office")
+                wait_until(lambda: waiting(sql_place), "the second server to wait for the registry")
             transaction.write(work)
         return [outcome]
 
@@ -89,11 +89,11 @@ def test_no_credit_comes_to_a_project_while_it_is_removed(sql_place: Place) -> N
     begun = threading.Event()
 
     def first() -> list[Outcome]:
-        removal = Asked(RemoveProject(project=1), Instant(2_000), 0)
+        removal = SubmittedRequest(RemoveProject(project=1), Instant(2_000), 0)
         with one.transaction() as transaction:
-            work = transaction.load(needs_of([removal]))
+            work = transaction.load(lock_set_of([removal]))
             begun.set()
-            outcome = judge(work, removal, Policy())
+            outcome = apply(work, removal, Policy())
             if sql_place.is_postgres:
                 wait_until(lambda: waiting(sql_place), "the deposit to wait for the allocation")
             transaction.write(work)
@@ -119,7 +119,7 @@ def test_a_project_with_others_under_it_is_not_removed(store: Store) -> None:
     assert isinstance(no, Refusal)
     assert (
         sentence(no)
-        == "the project is still in use: under it are projects 2 (physics), 3 (optics)."
+        == "the project is still in use: its child projects are 2 (physics), 3 (optics)."
     )
     assert (
         "fairbank project remove PROJECT; or fairbank project set PROJECT --no-parent"
@@ -149,12 +149,12 @@ def test_a_removal_asks_for_what_is_under_the_project_and_leaves_its_question_as
         RemoveProject(project=2),
     )
     granted(store, allocation(1))
-    asked = Asked(RemoveProject(project=1), START, 0)
-    needs = needs_of([asked])
+    asked = SubmittedRequest(RemoveProject(project=1), START, 0)
+    needs = lock_set_of([asked])
     with store.transaction() as transaction:
         work = transaction.load(needs)
     assert (sorted(work.projects), sorted(work.allocations)) == ([1, 3], [1])
-    assert needs == needs_of([asked])
+    assert needs == lock_set_of([asked])
 
 
 def test_no_project_comes_back_under_one_that_was_removed(store: Store) -> None:
@@ -168,7 +168,7 @@ def test_no_project_comes_back_under_one_that_was_removed(store: Store) -> None:
     no = ask(store, AmendProject(project=2, restore=True))[0]
     assert isinstance(no, Refusal)
     assert sentence(no) == "the project was removed: project 1, the parent of project 2."
-    assert remedies(no) == ("bring it back first, by staff: fairbank project set 1 --restore",)
+    assert remedies(no) == ("restore it first, by staff: fairbank project set 1 --restore",)
     granted(store, AmendProject(project=2, parent=0, restore=True))
     granted(
         store,
@@ -186,16 +186,16 @@ def test_removed_project_gets_no_credit_but_its_runs_are_closed(over: Store) -> 
     limit = Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(100))
     granted(over, RemoveProject(project=1), at=2_000)
     move = Transfer(source=2, target=1, amount=SuMinutes(5))
-    for wish in (
+    for request in (
         Deposit(allocation=1, amount=SuMinutes(5)),
         limit,
         move,
         undoing(over, out[0].entry),
     ):
-        no = ask(over, wish, at=2_000)[0]
+        no = ask(over, request, at=2_000)[0]
         assert reason_of(no) is Reason.PROJECT_REMOVED
         assert isinstance(no, Refusal)
-        assert remedies(no) == ("bring it back first, by staff: fairbank project set 1 --restore",)
+        assert remedies(no) == ("restore it first, by staff: fairbank project set 1 --restore",)
     granted(over, late_charge(2, 10), Refund(run=job(1), amount=SuMinutes(5)), at=2_000)
     granted(over, Withdraw(allocation=1, amount=SuMinutes(5)), at=2_000)
     granted(
@@ -213,8 +213,8 @@ def test_a_project_in_use_is_not_removed(over: Store) -> None:
     assert reason_of(ask(over, RemoveProject(project=1), at=2_000)[0]) is Reason.PROJECT_IN_USE
     no = ask(over, RemoveProject(project=1), at=2_000)[0]
     assert isinstance(no, Refusal)
-    assert (no.about, remedies(no)) == (
-        "allocation 1 is in use by open runs",
+    assert (sentence(no), remedies(no)) == (
+        "the project is still in use: allocation 1 is in use by open runs.",
         ("let its runs end first: fairbank jobs -a -A ACCOUNT",),
     )
     granted(over, charge(2, 1, run=job(2)))
@@ -235,8 +235,12 @@ def test_removed_project_is_inactive_and_its_names_stay_reserved(over: Store) ->
     longer = Amend(
         allocation=1, project=1, resource="cpu", event=AllocationEvent.REOPEN, end=Instant(END)
     )
-    for wish in (allocation(1, start=3_000), longer, SetMember(project=1, uid=7, role=Role.MEMBER)):
-        assert reason_of(ask(over, wish, at=2_000)[0]) is Reason.PROJECT_REMOVED
+    for request in (
+        allocation(1, start=3_000),
+        longer,
+        SetMember(project=1, uid=7, role=Role.MEMBER),
+    ):
+        assert reason_of(ask(over, request, at=2_000)[0]) is Reason.PROJECT_REMOVED
     for names in (
         {"name": "physics", "number": 1},
         {"name": "p", "number": 5001},
@@ -244,7 +248,7 @@ def test_removed_project_is_inactive_and_its_names_stay_reserved(over: Store) ->
     ):
         no = ask(over, project(**names))[0]  # type: ignore[arg-type]
         assert isinstance(no, Refusal)
-        assert "project 1, which was removed, has" in (no.about or "")
+        assert "project 1, which was removed, has" in sentence(no)
     assert reason_of(ask(over, project("child", 7, parent=1))[0]) is Reason.PROJECT_REMOVED
     assert granted(over, RemoveProject(project=1), at=2_000)[0].again
     assert not Audit(over).verify().findings

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.wish import AmendProject, Deposit, RevokeToken
+from fairbank.bank.requests import AmendProject, Deposit, RevokeToken
 from fairbank.core.errors import Conflict
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
@@ -50,7 +50,7 @@ def backup() -> Store:
 
 def test_what_is_filled_in_is_what_is_read(store: Store, backup: Store) -> None:
     with store.restoring(replace=False) as filling:
-        projects, members, allocations, users, runs, entries, (office,), tokens = contents(backup)
+        projects, members, allocations, users, runs, entries, (registry,), tokens = contents(backup)
         filling.projects(projects[:1])
         filling.projects(projects[1:])
         filling.members(members)
@@ -60,7 +60,7 @@ def test_what_is_filled_in_is_what_is_read(store: Store, backup: Store) -> None:
         filling.entries(entries[:3])
         filling.entries(entries[3:])
         filling.entries([])
-        filling.office(office)
+        filling.registry(registry)
         filling.tokens(tokens)
     assert contents(store) == contents(backup)
     assert Audit(store).verify().findings == ()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger.tokens import RESTORED
-from fairbank.bank.wish import RevokeToken
+from fairbank.bank.requests import RevokeToken
+from fairbank.bank.rules.tokens import RESTORED
 from fairbank.core.time import ManualClock
 from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.backup import Backups
@@ -76,7 +76,7 @@ def test_a_backup_with_a_token_that_no_entry_made_is_not_put_right(
     """Else a forged row would only have to wait for the next restore."""
     forged = MemoryStore()
     *rows, tokens = contents(store)
-    projects, members, allocations, users, runs, entries, (office,) = rows
+    projects, members, allocations, users, runs, entries, (registry,) = rows
     with forged.restoring(replace=True) as filling:
         filling.projects(projects)
         filling.members(members)
@@ -84,7 +84,7 @@ def test_a_backup_with_a_token_that_no_entry_made_is_not_put_right(
         filling.users(users)
         filling.runs(runs)
         filling.entries(entries[:-4])
-        filling.office(office)
+        filling.registry(registry)
         filling.tokens(tokens)
     Backups(forged, RESTORED_AT).create(backup, replace=True)
     Backups(store, RESTORED_AT).restore(backup, replace=True)

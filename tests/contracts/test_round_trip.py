@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.project import Role
-from fairbank.bank.wish import (
+from fairbank.bank.requests import (
     Adjust,
     Amend,
+    AuditNote,
     Charge,
     Deposit,
     Hold,
     Lapse,
-    Note,
     Refund,
     Release,
     Request,
@@ -21,7 +21,7 @@ from fairbank.bank.wish import (
     SetMember,
     Transfer,
 )
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
@@ -47,7 +47,7 @@ from tests.contracts.site import (
 
 
 @pytest.mark.parametrize(
-    ("wish", "field"),
+    ("bank_request", "field"),
     [
         (Deposit(allocation=1, amount=SuMinutes(-5)), "amount"),
         (allocation(1, -5, resource="gpu"), "deposit"),
@@ -60,12 +60,12 @@ from tests.contracts.site import (
     ],
 )
 def test_no_amount_is_less_than_nothing_in_any_store(
-    store: Store, wish: Request, field: str
+    store: Store, bank_request: Request, field: str
 ) -> None:
     fill(store)
     before = contents(store)
-    with pytest.raises(Malformed, match="less than nothing") as bad:
-        ask(store, wish)
+    with pytest.raises(InvalidInput, match="less than nothing") as bad:
+        ask(store, bank_request)
     assert bad.value.field == field
     assert contents(store) == before
 
@@ -102,15 +102,15 @@ CONTROLLED = 'tab\t newline\n bell\x07 delete\x7f backslash\\n quote"'
 def test_texts_are_kept_as_they_are(store: Store, odd: str, others: int) -> None:
     """In small batches and in large ones, which may take another way."""
     fill(store)
-    wish = Deposit(allocation=1, amount=SuMinutes(1), key=odd, comment=odd)
+    request = Deposit(allocation=1, amount=SuMinutes(1), key=odd, comment=odd)
     granted(
         store,
-        wish,
+        request,
         Deposit(allocation=1, amount=SuMinutes(1), key="\\\\", comment=""),
         hold(1, 1, partition=odd),
         *deposits(others),
     )
-    assert granted(store, wish)[0].again
+    assert granted(store, request)[0].again
     *_, runs, entries, _, _ = contents(store)
     assert [each.comment for each in entries if each.key == odd] == [odd]
     assert [each.comment for each in entries if each.key == "\\\\"] == [""]
@@ -134,14 +134,14 @@ def test_of_a_large_batch_every_row_is_kept(store: Store, size: int) -> None:
     *_, runs, entries, _, _ = contents(store)
     kept = [(each.amount, each.key, each.comment) for each in entries if each.run is not None]
     asked: list[Hold | Charge] = [*begun, *ended]
-    assert kept == [(wish.amount, wish.key, wish.comment) for wish in asked]
+    assert kept == [(request.amount, request.key, request.comment) for request in asked]
     assert [(each.run, each.charged) for each in runs] == [
-        (wish.run, wish.amount) for wish in ended
+        (request.run, request.amount) for request in ended
     ]
     assert Audit(store).verify().findings == ()
 
 
-def test_every_kind_of_wish_leaves_books_that_pass_the_audit(store: Store) -> None:
+def test_every_kind_of_request_leaves_books_that_pass_the_audit(store: Store) -> None:
     fill(store)
     granted(
         store,
@@ -164,7 +164,11 @@ def test_every_kind_of_wish_leaves_books_that_pass_the_audit(store: Store) -> No
         SetCap(allocation=1, uid=BOB, cap=SuMinutes(20)),
     )
     granted(
-        store, hold(1, 100), hold(2, 10, owner=BOB), late_charge(3, 7), Note(details='{"as":7}')
+        store,
+        hold(1, 100),
+        hold(2, 10, owner=BOB),
+        late_charge(3, 7),
+        AuditNote(details='{"as":7}'),
     )
     ask(
         store,

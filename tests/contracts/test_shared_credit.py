@@ -11,8 +11,16 @@ import msgspec
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.bank.query import EntryQuery, GroupPage, Page, RunQuery, Sight, UsageBy, UsageQuery
-from fairbank.bank.wish import Adjust, Charge, Deposit
+from fairbank.bank.query import (
+    EntryQuery,
+    GroupPage,
+    Page,
+    RunQuery,
+    UsageBy,
+    UsageQuery,
+    Visibility,
+)
+from fairbank.bank.requests import Adjust, Charge, Deposit
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
@@ -66,12 +74,12 @@ def _lent(store: Store) -> Store:
     granted(
         store,
         hold(1, 10),
-        hold(2, 20, line=(OPTICS, PHYSICS), owner=BOB),
-        hold(3, 300, line=(OPTICS, PHYSICS), owner=BOB),
+        hold(2, 20, chain=(OPTICS, PHYSICS), owner=BOB),
+        hold(3, 300, chain=(OPTICS, PHYSICS), owner=BOB),
     )
     granted(
         store,
-        hold(4, 40, line=(LASERS, OPTICS, PHYSICS), owner=CAROL),
+        hold(4, 40, chain=(LASERS, OPTICS, PHYSICS), owner=CAROL),
         Adjust(run=job(4), amount=SuMinutes(50), until=END),
     )
     granted(store, late_charge(5, 5), _late_for_optics())
@@ -79,7 +87,7 @@ def _lent(store: Store) -> Store:
 
 
 def _late_for_optics() -> Charge:
-    return msgspec.structs.replace(late_charge(6, 600), line=(OPTICS, PHYSICS))
+    return msgspec.structs.replace(late_charge(6, 600), chain=(OPTICS, PHYSICS))
 
 
 @pytest.mark.parametrize(
@@ -91,13 +99,19 @@ def _late_for_optics() -> Charge:
         ({"projects": frozenset({CHEMISTRY})}, []),
         ({"allocation": 1}, [1, 3, 4, 5, 6]),
         ({"allocation": 1, "projects": frozenset({OPTICS})}, [3, 6]),
-        ({"sight": Sight(projects=frozenset({PHYSICS}))}, [1, 3, 4, 5, 6]),
-        ({"sight": Sight(projects=frozenset({OPTICS}))}, [2, 3, 6]),
-        ({"sight": Sight(projects=frozenset({LASERS}))}, [4]),
-        ({"sight": Sight(uid=BOB, projects=frozenset({LASERS}))}, [2, 3, 4]),
-        ({"sight": Sight(uid=ALICE, projects=frozenset({CHEMISTRY}))}, [1, 5, 6]),
-        ({"sight": Sight(projects=frozenset({PHYSICS})), "projects": frozenset({OPTICS})}, [3, 6]),
-        ({"sight": Sight(projects=frozenset({LASERS})), "allocation": 1}, [4]),
+        ({"visibility": Visibility(projects=frozenset({PHYSICS}))}, [1, 3, 4, 5, 6]),
+        ({"visibility": Visibility(projects=frozenset({OPTICS}))}, [2, 3, 6]),
+        ({"visibility": Visibility(projects=frozenset({LASERS}))}, [4]),
+        ({"visibility": Visibility(uid=BOB, projects=frozenset({LASERS}))}, [2, 3, 4]),
+        ({"visibility": Visibility(uid=ALICE, projects=frozenset({CHEMISTRY}))}, [1, 5, 6]),
+        (
+            {
+                "visibility": Visibility(projects=frozenset({PHYSICS})),
+                "projects": frozenset({OPTICS}),
+            },
+            [3, 6],
+        ),
+        ({"visibility": Visibility(projects=frozenset({LASERS})), "allocation": 1}, [4]),
     ],
 )
 def test_a_run_is_of_the_project_that_it_ran_for(
@@ -118,13 +132,19 @@ def test_a_run_is_of_the_project_that_it_ran_for(
             ["deposit 5", "hold 10", "hold 300", "hold 40", "adjust 10", "charge 5", "charge 600"],
         ),
         ({"book": 1, "projects": frozenset({LASERS})}, ["hold 40", "adjust 10"]),
-        ({"sight": Sight(projects=frozenset({LASERS}))}, ["hold 40", "adjust 10"]),
-        ({"sight": Sight(projects=frozenset({OPTICS})), "book": 1}, ["hold 300", "charge 600"]),
+        ({"visibility": Visibility(projects=frozenset({LASERS}))}, ["hold 40", "adjust 10"]),
         (
-            {"sight": Sight(projects=frozenset({PHYSICS})), "projects": frozenset({LASERS})},
+            {"visibility": Visibility(projects=frozenset({OPTICS})), "book": 1},
+            ["hold 300", "charge 600"],
+        ),
+        (
+            {
+                "visibility": Visibility(projects=frozenset({PHYSICS})),
+                "projects": frozenset({LASERS}),
+            },
             ["hold 40", "adjust 10"],
         ),
-        ({"sight": Sight(uid=CAROL)}, []),
+        ({"visibility": Visibility(uid=CAROL)}, []),
     ],
 )
 def test_entries_of_a_removed_project_are_hidden_in_every_journal(
@@ -143,8 +163,8 @@ def test_entries_of_a_removed_project_are_hidden_in_every_journal(
         ({"projects": frozenset({OPTICS})}, 600),
         ({"projects": frozenset({PHYSICS, OPTICS, LASERS})}, 605),
         ({"allocation": 1}, 605),
-        ({"allocation": 1, "sight": Sight(projects=frozenset({OPTICS}))}, 600),
-        ({"sight": Sight(projects=frozenset({PHYSICS}))}, 605),
+        ({"allocation": 1, "visibility": Visibility(projects=frozenset({OPTICS}))}, 600),
+        ({"visibility": Visibility(projects=frozenset({PHYSICS}))}, 605),
     ],
 )
 def test_and_what_it_used(lent: Store, query: dict[str, Any], expected: int) -> None:

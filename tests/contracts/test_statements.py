@@ -19,18 +19,18 @@ from fairbank.bank.query import (
     ProjectQuery,
     RefusalQuery,
     RunQuery,
-    Sight,
     UsageBy,
     UsageQuery,
+    Visibility,
 )
-from fairbank.bank.wish import Deposit, Request
+from fairbank.bank.requests import Deposit, Request
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from tests.contracts.places import Place
 from tests.contracts.site import ALICE, START, Look, charge, fill, granted, hold, job
 from tests.contracts.statement_count import Statements, counted, taken
 
-SIGHT = Sight(uid=ALICE, projects=frozenset({1, 2}))
+SIGHT = Visibility(uid=ALICE, projects=frozenset({1, 2}))
 PAGE = Page()
 
 
@@ -85,29 +85,29 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
 @pytest.mark.parametrize(
     ("question", "about"),
     [
-        ("projects", (ProjectQuery(sight=SIGHT), PAGE)),
-        ("allocations", (AllocationQuery(sight=SIGHT, ids=frozenset({1})), PAGE)),
+        ("projects", (ProjectQuery(visibility=SIGHT), PAGE)),
+        ("allocations", (AllocationQuery(visibility=SIGHT, ids=frozenset({1})), PAGE)),
         ("users", (frozenset({1, 2}),)),
         ("allocation_users", (1, PAGE)),
         (
             "debits",
             (
-                DebitQuery(sight=SIGHT, projects=frozenset({1, 2}), owner=ALICE),
+                DebitQuery(visibility=SIGHT, projects=frozenset({1, 2}), owner=ALICE),
                 DebitPage(5, (1, 2)),
             ),
         ),
-        ("runs", (RunQuery(sight=SIGHT, projects=frozenset({1})), PAGE)),
+        ("runs", (RunQuery(visibility=SIGHT, projects=frozenset({1})), PAGE)),
         (
             "runs",
-            (RunQuery(sight=SIGHT, resource="cpu", category="startup", active_at=START), PAGE),
+            (RunQuery(visibility=SIGHT, resource="cpu", category="startup", active_at=START), PAGE),
         ),
         ("run", (job(1),)),
-        ("entries", (EntryQuery(sight=SIGHT), PAGE)),
+        ("entries", (EntryQuery(visibility=SIGHT), PAGE)),
         (
             "refusals",
             (
                 RefusalQuery(
-                    sight=SIGHT, resource="cpu", category="startup", cluster="darwin", job_id=1
+                    visibility=SIGHT, resource="cpu", category="startup", cluster="darwin", job_id=1
                 ),
                 PAGE,
             ),
@@ -116,14 +116,14 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
         ("entry_before", (1, Instant(START + 1))),
         (
             "usage",
-            (UsageQuery(sight=SIGHT, resource="cpu"), UsageBy.MONTH, GroupPage(5, "2026-01")),
+            (UsageQuery(visibility=SIGHT, resource="cpu"), UsageBy.MONTH, GroupPage(5, "2026-01")),
         ),
-        ("usage", (UsageQuery(sight=SIGHT), UsageBy.PARTITION, GroupPage(5, "a"))),
+        ("usage", (UsageQuery(visibility=SIGHT), UsageBy.PARTITION, GroupPage(5, "a"))),
         ("members", (1, PAGE)),
         ("memberships", (ALICE,)),
         ("overdue_runs", (START, 10)),
         ("expired_allocations", (START, 10)),
-        ("office", ()),
+        ("registry", ()),
         ("tokens", (ALICE,)),
         ("tokens", (ALICE, PAGE)),
         ("token", (b"digest",)),

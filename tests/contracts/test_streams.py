@@ -8,7 +8,7 @@ from collections import deque
 import msgspec
 
 from fairbank.bank.query import EVERY_BOOK, Books
-from fairbank.bank.wish import Deposit
+from fairbank.bank.requests import Deposit
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
 from tests.contracts.places import Place

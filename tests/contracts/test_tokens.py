@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger import Done, Outcome, judge
-from fairbank.bank.needs import needs_of
+from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page
-from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import IssueToken, RevokeToken, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome, apply
 from fairbank.bank.token import Token
-from fairbank.bank.wish import Asked, IssueToken, RevokeToken
 from fairbank.core.time import Instant
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
@@ -25,9 +25,9 @@ NOW, LATER = Instant(1_000), Instant(2_000)
 LAPTOP, PHONE = token("laptop", expires=LATER), token("phone", BOB, (), LATER)
 
 
-def issued(store: Store, *wishes: IssueToken) -> list[int]:
+def issued(store: Store, *requests: IssueToken) -> list[int]:
     """The numbers of new tokens."""
-    return [each.token or 0 for each in granted(store, *wishes, at=NOW)]
+    return [each.token or 0 for each in granted(store, *requests, at=NOW)]
 
 
 def reason(outcomes: list[Outcome]) -> Reason:
@@ -94,12 +94,12 @@ def test_there_is_nothing_to_revoke_of_a_token_that_is_unknown_or_expired_or_not
     store: Store,
 ) -> None:
     (number,) = issued(store, LAPTOP)
-    for wish, at in (
+    for request, at in (
         (RevokeToken(token=number + 1), NOW),
         (RevokeToken(token=number), LATER),
         (RevokeToken(token=number, uid=BOB), NOW),
     ):
-        assert reason(ask(store, wish, at=at)) is Reason.UNKNOWN_TOKEN
+        assert reason(ask(store, request, at=at)) is Reason.UNKNOWN_TOKEN
     granted(store, RevokeToken(token=number, uid=ALICE), at=NOW)
 
 
@@ -123,14 +123,14 @@ def test_a_token_made_and_revoked_in_one_batch(store: Store) -> None:
 def test_row_and_entry_are_written_together_or_not_at_all(store: Store) -> None:
     issued(store, LAPTOP)
     before = contents(store)
-    asked = [Asked(wish, NOW, 0) for wish in (PHONE, RevokeToken(token=1))]
+    asked = [SubmittedRequest(request, NOW, 0) for request in (PHONE, RevokeToken(token=1))]
     with pytest.raises(ZeroDivisionError), store.transaction() as transaction:
-        work = transaction.load(needs_of(asked))
-        assert all(isinstance(judge(work, each, Policy()), Done) for each in asked)
+        work = transaction.load(lock_set_of(asked))
+        assert all(isinstance(apply(work, each, Policy()), Done) for each in asked)
         transaction.write(work)
         _ = 1 / 0
     assert contents(store) == before
-    granted(store, *(each.wish for each in asked), at=NOW)
+    granted(store, *(each.request for each in asked), at=NOW)
     assert [(each.kind, each.owner) for each in contents(store)[5]] == [
         (Kind.TOKEN, uid) for uid in (ALICE, BOB, ALICE)
     ]

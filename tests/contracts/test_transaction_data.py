@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fairbank.bank.needs import Needs, needs_of
-from fairbank.bank.wish import Amend, Asked, Refund, Request, SetCap, SetMember
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.lock_set import LockSet, lock_set_of
+from fairbank.bank.requests import Amend, Refund, Request, SetCap, SetMember, SubmittedRequest
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.store.contract import Store
 from tests.contracts.site import (
     ALICE,
@@ -37,7 +37,7 @@ def test_only_what_is_needed_is_loaded(store: Store) -> None:
         sorted(work.users),
         work.runs,
         work.projects,
-        work.office,
+        work.registry,
     ) == ([1], [(1, ALICE)], {}, {}, None)
     work = _loaded(store, Refund(run=job(3)))
     assert (sorted(work.allocations), sorted(work.users), sorted(work.runs)) == (
@@ -46,7 +46,11 @@ def test_only_what_is_needed_is_loaded(store: Store) -> None:
         [job(3)],
     )
     work = _loaded(store, project("other", 200), SetMember(project=3, uid=BOB, role=None))
-    assert (sorted(work.projects), work.office is not None, work.allocations) == ([2, 3], True, {})
+    assert (sorted(work.projects), work.registry is not None, work.allocations) == (
+        [2, 3],
+        True,
+        {},
+    )
     assert sorted(_loaded(store, allocation(1)).allocations) == [1]
     assert sorted(_loaded(store, SetCap(allocation=1, uid=BOB, cap=None)).users) == [(1, BOB)]
 
@@ -61,9 +65,9 @@ def test_the_end_of_a_run_needs_what_its_line_may_draw_on_only_where_it_has_no_h
         allocation(3, 50),
         Amend(allocation=1, project=1, resource="cpu", shared=True),
     )
-    own, lent = hold(1, 10, project=3, line=(3, 1)), hold(2, 60, project=3, line=(3, 1))
+    own, lent = hold(1, 10, project=3, chain=(3, 1)), hold(2, 60, project=3, chain=(3, 1))
     assert [each.allocation for each in granted(store, own, lent)] == [3, 1]
-    ends = [late_charge(number, 5, line=(3, 1)) for number in (1, 2, 99)]
+    ends = [late_charge(number, 5, chain=(3, 1)) for number in (1, 2, 99)]
     assert [sorted(_loaded(store, each).allocations) for each in ends] == [[3], [1], [1, 3]]
     assert sorted(_loaded(store, ends[0], ends[2]).allocations) == [1, 3]
     assert sorted(_loaded(store, ends[0], hold(3, 5, project=2)).allocations) == [2, 3]
@@ -72,14 +76,16 @@ def test_the_end_of_a_run_needs_what_its_line_may_draw_on_only_where_it_has_no_h
     assert sorted(_loaded(store, ends[2]).allocations) == [3], "now it is in the books"
 
 
-def _loaded(store: Store, *wishes: Request) -> WorkingSet:
+def _loaded(store: Store, *requests: Request) -> TransactionData:
     with store.transaction() as transaction:
-        return transaction.load(needs_of([Asked(wish, START, 0) for wish in wishes]))
+        return transaction.load(
+            lock_set_of([SubmittedRequest(request, START, 0) for request in requests])
+        )
 
 
 def test_an_empty_batch_is_nothing(store: Store) -> None:
     with store.transaction() as transaction:
-        transaction.write(transaction.load(Needs()))
+        transaction.write(transaction.load(LockSet()))
     assert contents(store)[5] == []
 
 

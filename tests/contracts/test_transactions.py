@@ -8,13 +8,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from fairbank.bank.ledger import Done, judge
-from fairbank.bank.needs import needs_of
+from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, Page
-from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import Amend, Deposit, Request, SubmittedRequest, Withdraw
+from fairbank.bank.rules import Done, apply
 from fairbank.bank.run import RunState
-from fairbank.bank.wish import Amend, Asked, Deposit, Request, Withdraw
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
@@ -60,12 +60,12 @@ def test_a_batch_that_raises_has_changed_nothing(store: Store) -> None:
 
 def _batch_that_raises(store: Store) -> None:
     batch = [
-        Asked(wish, START, 0)
-        for wish in (hold(1, 600), project("biology", 300), allocation(1, 5, resource="gpu"))
+        SubmittedRequest(request, START, 0)
+        for request in (hold(1, 600), project("biology", 300), allocation(1, 5, resource="gpu"))
     ]
     with store.transaction() as transaction:
-        work = transaction.load(needs_of(batch))
-        assert all(isinstance(judge(work, each, Policy()), Done) for each in batch)
+        work = transaction.load(lock_set_of(batch))
+        assert all(isinstance(apply(work, each, Policy()), Done) for each in batch)
         transaction.write(work)
         raise Cancelled
 
@@ -85,21 +85,21 @@ class Counted:
 def test_batch_with_a_registry_refusal_takes_one_transaction(store: Store) -> None:
     fill(store)
     counted = Counted(store)
-    wishes = (hold(1, 600), hold(2, 5, resource="gpu"), hold(3, 600), hold(4, 300))
+    requests = (hold(1, 600), hold(2, 5, resource="gpu"), hold(3, 600), hold(4, 300))
     outcomes = Ledger(cast("Store", counted), Policy()).apply(
-        [Asked(wish, START, 0) for wish in wishes]
+        [SubmittedRequest(request, START, 0) for request in requests]
     )
     assert [each.reason if isinstance(each, Refusal) else "ok" for each in outcomes] == [
         "ok",
         Reason.NO_ALLOCATION,
-        Reason.OVERDRAWN,
+        Reason.INSUFFICIENT_CREDIT,
         "ok",
     ]
     assert counted.transactions == 1
     assert not Audit(store).verify().findings
     with store.reading() as reader:
         assert [each.held for each in reader.allocations(AllocationQuery(), Page())] == [900, 0]
-        assert reader.office().seq == 3  # two projects, one refusal
+        assert reader.registry().seq == 3  # two projects, one refusal
 
 
 def test_registry_refusal_in_a_batch_leaves_no_gap_in_allocation_numbers(store: Store) -> None:
@@ -115,13 +115,13 @@ def test_registry_refusal_in_a_batch_leaves_no_gap_in_allocation_numbers(store: 
 def test_a_batch_that_is_not_written_has_changed_nothing(store: Store) -> None:
     fill(store)
     before = contents(store)
-    asked = Asked(hold(1, 600), START, 0)
+    asked = SubmittedRequest(hold(1, 600), START, 0)
     with store.transaction() as transaction:
-        judge(transaction.load(needs_of([asked])), asked, Policy())
+        apply(transaction.load(lock_set_of([asked])), asked, Policy())
     assert contents(store) == before
 
 
-def test_wishes_of_one_batch_see_each_other(store: Store) -> None:
+def test_requests_of_one_batch_see_each_other(store: Store) -> None:
     fill(store)
     batch = granted(
         store,

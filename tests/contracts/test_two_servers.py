@@ -8,11 +8,11 @@ from contextlib import closing
 from functools import partial
 from itertools import pairwise
 
-from fairbank.bank.ledger import Done
-from fairbank.bank.needs import needs_of
+from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked, Deposit, Transfer
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import Deposit, SubmittedRequest, Transfer
+from fairbank.bank.rules import Done
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
@@ -33,7 +33,9 @@ def test_one_allocation_is_never_overdrawn(place: Place) -> None:
     ]
     outcomes = at_once(*clerks)
     assert sum(isinstance(each, Done) for each in outcomes) == 1_000 // 30
-    assert {each.reason for each in outcomes if isinstance(each, Refusal)} == {Reason.OVERDRAWN}
+    assert {each.reason for each in outcomes if isinstance(each, Refusal)} == {
+        Reason.INSUFFICIENT_CREDIT
+    }
     physics = contents(stores[1])[2][0]
     assert (physics.held, physics.available) == (990, 10)
     assert Audit(stores[0]).verify().findings == ()
@@ -60,8 +62,8 @@ def test_transfers_in_a_circle_neither_lose_units_nor_wait_for_each_other(place:
 def test_the_same_run_from_two_servers_is_held_once(place: Place) -> None:
     stores = [place.open(), place.open()]
     fill(stores[0])
-    wishes = [hold(number, 2, key=f"h{number}") for number in range(1, 30)]
-    outcomes = at_once(*(one_by_one(store, *wishes) for store in stores))
+    requests = [hold(number, 2, key=f"h{number}") for number in range(1, 30)]
+    outcomes = at_once(*(one_by_one(store, *requests) for store in stores))
     assert all(isinstance(each, Done) for each in outcomes)
     assert len({each.entry for each in outcomes if isinstance(each, Done)}) == 29
     assert contents(stores[0])[2][0].held == 58
@@ -110,7 +112,7 @@ def test_what_a_parent_shares_is_drawn_on_by_one_after_the_other(place: Place) -
     clerks = [
         one_by_one(
             stores[each % 2],
-            *(hold(100 * each + number, 10, line=lines[each]) for number in range(1, 9)),
+            *(hold(100 * each + number, 10, chain=lines[each]) for number in range(1, 9)),
         )
         for each in range(4)
     ]
@@ -124,9 +126,9 @@ def test_readers_do_not_wait_for_writers(sql_place: Place) -> None:
     one, two = sql_place.open(), sql_place.open()
     fill(one)
     before = contents(two)
-    asked = Asked(hold(1, 600), START, 0)
+    asked = SubmittedRequest(hold(1, 600), START, 0)
     with one.transaction() as transaction:
-        work = transaction.load(needs_of([asked]))
+        work = transaction.load(lock_set_of([asked]))
         assert contents(two) == before
         transaction.write(work)
         assert contents(two) == before
@@ -148,7 +150,9 @@ def test_one_store_writes_two_batches_side_by_side(postgres_place: Place) -> Non
     store = postgres_place.open()
     fill(store)
     with store.transaction() as transaction:
-        transaction.load(needs_of([Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)]))
+        transaction.load(
+            lock_set_of([SubmittedRequest(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)])
+        )
         granted(store, Deposit(allocation=2, amount=SuMinutes(5)))
     assert [each.deposited for each in contents(store)[2]] == [1_000, 505]
 
@@ -162,7 +166,7 @@ def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place:
     counter = WriterThreads(Ledger(store, Policy()))
     batches = [
         [
-            Asked(hold(NEXT_BATCH_MIN * batch + each, 3), START, 0)
+            SubmittedRequest(hold(NEXT_BATCH_MIN * batch + each, 3), START, 0)
             for each in range(1, NEXT_BATCH_MIN + 1)
         ]
         for batch in range(6)
@@ -173,6 +177,8 @@ def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place:
         )
     held = {each.entry for each in outcomes if isinstance(each, Done)}
     assert len(held) == 1_000 // 3
-    assert {each.reason for each in outcomes if isinstance(each, Refusal)} == {Reason.OVERDRAWN}
+    assert {each.reason for each in outcomes if isinstance(each, Refusal)} == {
+        Reason.INSUFFICIENT_CREDIT
+    }
     assert contents(store)[2][0].held == 3 * len(held)
     assert Audit(store).verify().findings == ()

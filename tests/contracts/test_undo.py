@@ -12,11 +12,19 @@ import pytest
 from fairbank.bank.allocation import NO_LINK
 from fairbank.bank.audit import Fold
 from fairbank.bank.entry import Entry, Kind, link_of
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Reason, Refusal, sentence
-from fairbank.bank.wish import Asked, Deposit, Refund, SetMember, Transfer, Undo, Withdraw
+from fairbank.bank.refusals import Reason, Refusal, sentence
+from fairbank.bank.requests import (
+    Deposit,
+    Refund,
+    SetMember,
+    SubmittedRequest,
+    Transfer,
+    Undo,
+    Withdraw,
+)
+from fairbank.bank.rules import Done
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
@@ -46,8 +54,8 @@ def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None
     assert [(each.deposited, each.charged) for each in before[2]] == start
     (second,) = by(store, BOB, undoing(store, number))
     assert isinstance(second, Refusal)
-    assert second.reason is Reason.UNDONE
-    assert f"entry {number} was taken back by entry " in sentence(second)
+    assert second.reason is Reason.ALREADY_UNDONE
+    assert f"entry {number} was undone by entry " in sentence(second)
     assert f"of user {ALICE}" in sentence(second)
     assert contents(store) == before
     (again,) = by(store, ALICE, undoing(store, number, key="a"))
@@ -59,10 +67,12 @@ def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None
 def test_nor_do_they_in_one_batch(store: Store, kind: str) -> None:
     opened(store)
     back = undoing(store, refunded(store) if kind == "refund" else moved(store, kind))
-    done, no = Ledger(store, Policy()).apply([Asked(back, START, ALICE), Asked(back, START, BOB)])
+    done, no = Ledger(store, Policy()).apply(
+        [SubmittedRequest(back, START, ALICE), SubmittedRequest(back, START, BOB)]
+    )
     assert isinstance(done, Done)
     assert isinstance(no, Refusal)
-    assert no.reason is Reason.UNDONE
+    assert no.reason is Reason.ALREADY_UNDONE
 
 
 def test_nor_do_several_servers(sql_place: Place) -> None:
@@ -83,16 +93,14 @@ def test_a_refund_is_taken_back_once(store: Store) -> None:
     assert isinstance(first, Done)
     (second,) = by(store, BOB, undoing(store, number))
     assert isinstance(second, Refusal)
-    assert second.reason is Reason.UNDONE
-    assert f"entry {number} was taken back by entry {first.entry}, of user {ALICE}" in sentence(
-        second
-    )
+    assert second.reason is Reason.ALREADY_UNDONE
+    assert f"entry {number} was undone by entry {first.entry}, of user {ALICE}" in sentence(second)
     granted(
         store, Refund(run=job(1), amount=TEN)
     )  # another of the same amount is not the one that was taken back
     assert isinstance(by(store, BOB, undoing(store, number))[0], Refusal)
     granted(store, undoing(store, first.entry))  # the run is given it back once more
-    assert reason_of(store, undoing(store, first.entry)) is Reason.UNDONE
+    assert reason_of(store, undoing(store, first.entry)) is Reason.ALREADY_UNDONE
     assert findings_of(store) == []
 
 
@@ -154,7 +162,7 @@ def test_what_follows_a_job_and_what_is_not_there_is_not_undone(store: Store) ->
         each.id for each in contents(store)[5] if each.kind is Kind.TRANSFER_IN and each.id > gone
     )
     for number in (*(each.entry for each in held), opening, arrived):
-        assert reason_of(store, undoing(store, number)) is Reason.NOT_UNDONE
+        assert reason_of(store, undoing(store, number)) is Reason.CANNOT_UNDO
     assert reason_of(store, Undo(entry=999_999, book=1)) is Reason.UNKNOWN_ENTRY
     assert (
         reason_of(store, msgspec.structs.replace(undoing(store, gone), book=2))
@@ -174,7 +182,10 @@ def test_dry_run_of_undo_shows_the_result(store: Store, kind: str) -> None:
         "refund": lambda: refunded(store),
     }
     number = numbers[kind]() if kind in numbers else moved(store, kind)
-    bank, asked = Ledger(store, Policy()), Asked(undoing(store, number, key="a"), START, ALICE)
+    bank, asked = (
+        Ledger(store, Policy()),
+        SubmittedRequest(undoing(store, number, key="a"), START, ALICE),
+    )
     before = contents(store)
     foretold, work = bank.dry_run(asked)
     assert isinstance(foretold, Done)
@@ -189,9 +200,9 @@ def test_dry_run_of_undo_shows_the_result(store: Store, kind: str) -> None:
     assert isinstance(again, Done)
     assert again.again
     assert nothing.entries == []
-    no, nothing = bank.dry_run(Asked(undoing(store, number, key="b"), START, ALICE))
+    no, nothing = bank.dry_run(SubmittedRequest(undoing(store, number, key="b"), START, ALICE))
     assert isinstance(no, Refusal)
-    assert (no.reason, no.entry) == (Reason.UNDONE, None)
+    assert (no.reason, no.entry) == (Reason.ALREADY_UNDONE, None)
 
 
 def _told(entry: Entry) -> Entry:

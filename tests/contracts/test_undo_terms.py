@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.bank.allocation import AllocationEvent, AllocationState
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Reason, Refusal, sentence
-from fairbank.bank.wish import Amend, Expire, SetCap, SetMember
+from fairbank.bank.refusals import Reason, Refusal, sentence
+from fairbank.bank.requests import Amend, Expire, SetCap, SetMember
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
@@ -32,7 +32,7 @@ def test_terms_are_put_back_while_they_stand(store: Store) -> None:
     assert no.reason is Reason.CHANGED_SINCE
     assert f"entry {second} changed it after entry {first}" in sentence(no)
     granted(store, undoing(store, second))
-    assert reason_of(store, undoing(store, second)) is Reason.UNDONE
+    assert reason_of(store, undoing(store, second)) is Reason.ALREADY_UNDONE
     granted(store, undoing(store, first))
     assert (row_of(store).credit_limit, row_of(store).shared) == (0, False)
     assert findings_of(store) == []
@@ -64,7 +64,7 @@ def test_a_role_is_put_back_while_it_stands(store: Store) -> None:
     assert roles_of(store) == {1: Role.COORDINATOR, 2: Role.PI}
     granted(store, undoing(store, changed), undoing(store, elsewhere))
     assert roles_of(store) == {1: Role.MEMBER}
-    assert reason_of(store, undoing(store, taken)) is Reason.UNDONE
+    assert reason_of(store, undoing(store, taken)) is Reason.ALREADY_UNDONE
     (again,) = granted(store, undoing(store, given))
     assert roles_of(store) == {}
     granted(store, undoing(store, again.entry))
@@ -105,11 +105,11 @@ def test_undo_of_a_cap_does_not_undo_the_same_cap_set_again(store: Store) -> Non
     first = granted(store, capped(600))[0].entry
     granted(store, undoing(store, first))
     second = granted(store, capped(600))[0].entry
-    assert reason_of(store, undoing(store, first)) is Reason.UNDONE
+    assert reason_of(store, undoing(store, first)) is Reason.ALREADY_UNDONE
     redone = granted(store, undoing(store, second))[0].entry
     granted(store, undoing(store, redone))
     assert cap_of(store) == 600
-    assert reason_of(store, undoing(store, second)) is Reason.UNDONE
+    assert reason_of(store, undoing(store, second)) is Reason.ALREADY_UNDONE
     assert findings_of(store) == []
 
 
@@ -133,7 +133,7 @@ def test_terms_that_changed_nothing_are_taken_back_once_too(store: Store) -> Non
     opened(store)
     number = amended(store, shared=False)
     assert isinstance(ask(store, undoing(store, number), undoing(store, number))[1], Refusal)
-    assert reason_of(store, undoing(store, number)) is Reason.UNDONE
+    assert reason_of(store, undoing(store, number)) is Reason.ALREADY_UNDONE
     assert findings_of(store) == []
 
 
@@ -172,7 +172,7 @@ def test_an_end_that_was_put_into_the_past_by_mistake_is_taken_back_whole(
         AllocationState.FROZEN if frozen else AllocationState.ACTIVE,
     )
     assert isinstance(ask(store, hold(1, 10, start=later), at=later)[0], Refusal) == frozen
-    assert reason_of(store, undoing(store, slip.entry), at=later) is Reason.UNDONE
+    assert reason_of(store, undoing(store, slip.entry), at=later) is Reason.ALREADY_UNDONE
     assert findings_of(store) == []
 
 
@@ -180,9 +180,9 @@ def test_what_the_clock_did_is_not_taken_back(store: Store) -> None:
     opened(store)
     limited = amended(store, credit_limit=TEN)
     (swept,) = granted(store, Expire(allocation=1), at=END)
-    assert reason_of(store, undoing(store, swept.entry), at=END) is Reason.OVER
+    assert reason_of(store, undoing(store, swept.entry), at=END) is Reason.ALLOCATION_EXPIRED
     granted(store, undoing(store, limited), at=END)
     (again,) = granted(store, Expire(allocation=1), at=END)
-    assert reason_of(store, undoing(store, again.entry), at=END) is Reason.OVER
+    assert reason_of(store, undoing(store, again.entry), at=END) is Reason.ALLOCATION_EXPIRED
     assert row_of(store).credit_limit == 0
     assert findings_of(store) == []

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import (
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import (
     Amend,
-    Asked,
     Deposit,
     Refund,
     Request,
+    SubmittedRequest,
     Transfer,
     Undo,
     Withdraw,
     undo_of,
 )
+from fairbank.bank.rules import Outcome
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
@@ -39,8 +39,10 @@ from tests.contracts.site import (
 TEN = SuMinutes(10)
 
 
-def by(store: Store, actor: int, *wishes: Request) -> list[Outcome]:
-    return Ledger(store, Policy()).apply([Asked(wish, START, actor) for wish in wishes])
+def by(store: Store, actor: int, *requests: Request) -> list[Outcome]:
+    return Ledger(store, Policy()).apply(
+        [SubmittedRequest(request, START, actor) for request in requests]
+    )
 
 
 def opened(store: Store) -> None:
@@ -69,12 +71,12 @@ def undoing(store: Store, number: int, **said: Any) -> Undo:
 
 def moved(store: Store, kind: str) -> int:
     """The number of an entry that moved credit."""
-    wishes: dict[str, Request] = {
+    requests: dict[str, Request] = {
         "deposit": Deposit(allocation=1, amount=TEN),
         "withdraw": Withdraw(allocation=1, amount=TEN),
         "transfer": Transfer(source=1, target=2, amount=TEN),
     }
-    return granted(store, wishes[kind])[0].entry
+    return granted(store, requests[kind])[0].entry
 
 
 def refunded(store: Store) -> int:
@@ -87,9 +89,9 @@ def amended(store: Store, **changes: Any) -> int:
     return granted(store, Amend(allocation=1, project=1, resource="cpu", **changes))[0].entry
 
 
-def reason_of(store: Store, wish: Request, at: int = START) -> Reason:
+def reason_of(store: Store, request: Request, at: int = START) -> Reason:
     before = contents(store)
-    (no,) = ask(store, wish, at=at)
+    (no,) = ask(store, request, at=at)
     assert isinstance(no, Refusal)
     assert contents(store) == before
     return no.reason

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.units import (
     AMOUNT_MAX,
     WORTH,
@@ -115,7 +115,7 @@ def test_a_door_may_choose_what_a_bare_number_means() -> None:
     ],
 )
 def test_anything_else_is_no_amount(text: str) -> None:
-    with pytest.raises(Malformed, match="is not an amount of SU") as no:
+    with pytest.raises(InvalidInput, match="is not an amount of SU") as no:
         parse_su(text, field="deposit")
     assert no.value.field == "deposit"
     assert "12.5" in str(no.value.remedy)
@@ -139,20 +139,20 @@ def test_anything_else_is_no_amount(text: str) -> None:
     ],
 )
 def test_a_comma_only_separates_thousands(text: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(InvalidInput):
         parse_su(text)
 
 
 def test_a_long_text_is_not_repeated_in_full() -> None:
     for text in ("x" * 10_000, "0.001" + "," * 10_000, "9" * 10_000):
-        with pytest.raises(Malformed) as no:
+        with pytest.raises(InvalidInput) as no:
             parse_su(text)
         assert len(no.value.message) < 200
 
 
 @pytest.mark.parametrize("text", ["0", "0.0", "0m", "-1", "-0", "-0.5", "-20k", "-90m"])
 def test_nothing_and_less_than_nothing_cannot_be_moved(text: str) -> None:
-    with pytest.raises(Malformed, match="too small an amount") as no:
+    with pytest.raises(InvalidInput, match="too small an amount") as no:
         parse_su(text)
     assert "at least one SU-minute" in str(no.value.remedy)
 
@@ -166,14 +166,14 @@ def test_a_limit_may_be_nothing(text: str, minutes: int) -> None:
 
 @pytest.mark.parametrize("text", ["-1", "-1m"])
 def test_a_limit_is_not_less_than_nothing(text: str) -> None:
-    with pytest.raises(Malformed, match="too small an amount") as no:
+    with pytest.raises(InvalidInput, match="too small an amount") as no:
         parse_su(text, field="--credit-limit", least=0)
     assert (no.value.field, no.value.remedy) == ("--credit-limit", "an amount is 0 or more")
 
 
 @pytest.mark.parametrize("text", ["0.001", "1.99", "0.5m", "0.00001k", "33.333"])
 def test_finer_than_a_minute_is_reported(text: str) -> None:
-    with pytest.raises(Malformed, match="finer than one SU-minute"):
+    with pytest.raises(InvalidInput, match="finer than one SU-minute"):
         parse_su(text)
 
 
@@ -240,14 +240,14 @@ def test_without_decimals_each_amount_is_the_nearest_and_what_is_left_is_cut_off
 
 
 def test_between_two_minutes_there_are_no_amounts_and_both_are_named() -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         parse_su("25.59")
     assert no.value.remedy == "the bank counts whole minutes: 1535m is 25.58 SU, 1536m is 25.60 SU"
 
 
 @pytest.mark.parametrize("text", [f"{AMOUNT_MAX + 1}m", "16666666666667", "99999999999999999999M"])
 def test_enormous_amounts_are_refused_with_the_most_there_is(text: str) -> None:
-    with pytest.raises(Malformed, match="more than the bank counts") as no:
+    with pytest.raises(InvalidInput, match="more than the bank counts") as no:
         parse_su(text)
     assert str(AMOUNT_MAX) in str(no.value.remedy)
 
@@ -260,7 +260,7 @@ def test_the_largest_amount_can_be_moved() -> None:
 def test_any_text_is_an_amount_or_malformed(text: str) -> None:
     try:
         minutes = parse_su(text)
-    except Malformed as no:
+    except InvalidInput as no:
         assert no.field == "amount"
         assert re.fullmatch(
             r"write SU \(hours\) such as 100 or 12\.5, or 90m, 20k, 1\.5M|an amount is at least one"

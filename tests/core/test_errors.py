@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 
 from fairbank.core import errors
-from fairbank.core.errors import Busy, Conflict, Trouble, Unauthenticated
+from fairbank.core.errors import Busy, Conflict, FairbankError, Unauthenticated
 
-TABLE = re.findall(r"\+ (\w+) ", Trouble.__doc__ or "")
+TABLE = re.findall(r"\+ (\w+) ", FairbankError.__doc__ or "")
 
 
 def test_the_table_lists_every_trouble() -> None:
     defined = [
         name
         for name, each in vars(errors).items()
-        if isinstance(each, type) and issubclass(each, Trouble) and each is not Trouble
+        if isinstance(each, type) and issubclass(each, FairbankError) and each is not FairbankError
     ]
     assert defined == TABLE
 
@@ -28,7 +28,7 @@ def test_a_trouble_is_a_sentence_a_field_and_a_remedy() -> None:
         "choose another",
         "conflict",
     )
-    assert (Trouble("x").field, Trouble("x").remedy) == (None, None)
+    assert (FairbankError("x").field, FairbankError("x").remedy) == (None, None)
     assert Unauthenticated("who are you?").title == "unauthenticated"
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import HOSTS_MAX, compress, expand
 
 
@@ -54,7 +54,7 @@ def test_a_list_names_its_hosts_in_its_order(text: str, hosts: str) -> None:
     ],
 )
 def test_a_list_that_cannot_be_read_is_reported_with_its_place(text: str, told: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         expand(text, field="nodelist")
     assert told in no.value.message
     assert no.value.field == "nodelist"
@@ -66,7 +66,7 @@ def test_a_list_that_cannot_be_read_is_reported_with_its_place(text: str, told: 
 
 
 def test_the_hosts_of_a_whole_list_are_counted_together() -> None:
-    with pytest.raises(Malformed, match=r"too many hosts"):
+    with pytest.raises(InvalidInput, match=r"too many hosts"):
         expand(",".join(["a[0-65535]"] * (HOSTS_MAX // 65_536 + 1)))
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 NOBODYS_NAME = [
     *(
@@ -56,7 +56,7 @@ def test_names_of_groups_and_accounts(text: str) -> None:
 
 @pytest.mark.parametrize("text", NOBODYS_NAME)
 def test_no_name_breaks_a_line_a_table_or_a_formula(text: str) -> None:
-    with pytest.raises(Malformed, match="is not a name") as no:
+    with pytest.raises(InvalidInput, match="is not a name") as no:
         ids.name(text, field="gname")
     assert no.value.field == "gname"
     assert "at most 64" in str(no.value.remedy)
@@ -69,7 +69,7 @@ def test_resources_and_categories_are_lower_case_words(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*NOBODYS_NAME, "CPU", "Cpu", "_cpu", "c.pu", "c" * 33])
 def test_other_words_are_no_resource(text: str) -> None:
-    with pytest.raises(Malformed, match="is not a category") as no:
+    with pytest.raises(InvalidInput, match="is not a category") as no:
         ids.kind(text, field="category")
     assert no.value.field == "category"
 
@@ -81,7 +81,7 @@ def test_keys_are_printable_and_have_no_blanks(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "a b", "a\n", "\x7f", "caf\u00e9", "~" * 129, "\x00"])
 def test_other_texts_are_no_keys(text: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         ids.key(text)
     assert no.value.field == "key"
 
@@ -106,7 +106,7 @@ def test_comments_are_one_line_for_people(text: str) -> None:
     ],
 )
 def test_comments_cannot_move_a_terminal(text: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         ids.comment(text, field="reason")
     assert no.value.field == "reason"
 
@@ -121,7 +121,7 @@ def test_comments_cannot_move_a_terminal(text: str) -> None:
     ],
 )
 def test_a_comment_that_cannot_be_kept_is_explained(text: str, fault: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         ids.comment(text, field="reason")
     assert no.value.message == f"this reason cannot be kept: {fault}"
 
@@ -132,7 +132,7 @@ def test_unix_numbers() -> None:
 
 @pytest.mark.parametrize("number", [-1, -(2**31), 2**32 - 1, 2**32, 2**64])
 def test_uid_of_nobody_is_no_unix_id(number: int) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         ids.uid(number, field="gid")
     assert no.value.field == "gid"
 
@@ -150,7 +150,7 @@ FIELD_REMEDIES = {
 def test_any_text_passes_unchanged_or_is_malformed(door: Callable[[str], str], text: str) -> None:
     try:
         passed = door(text)
-    except Malformed as no:
+    except InvalidInput as no:
         assert (no.field, no.remedy) in FIELD_REMEDIES
         assert len(no.message) < 500  # whoever sends a megabyte does not get it back
         assert "\n" not in no.message

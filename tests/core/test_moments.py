@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT, iso, parse_instant, parse_moment
 
 NOW = 1_795_264_212  # 2026-11-21T12:30:12Z, a Saturday
@@ -90,7 +90,7 @@ def test_midnight_is_the_wall_clocks_where_clocks_are_put_back() -> None:
     ],
 )
 def test_invalid_time_is_reported(said: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         parse_moment(said, NOW, field="--starttime")
     assert told.value.field == "--starttime"
     assert re.fullmatch(
@@ -104,7 +104,7 @@ def test_invalid_time_is_reported(said: str) -> None:
 def test_any_text_is_a_time_or_refused(said: str) -> None:
     try:
         assert 0 <= parse_moment(said, NOW, EAST) <= LAST_INSTANT
-    except Malformed:
+    except InvalidInput:
         pass
 
 

@@ -7,24 +7,24 @@ import os
 
 import pytest
 
-from fairbank.core.errors import Forbidden, Malformed, Trouble, Unknown
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.os_errors import is_full, translate_os_error
 
 
 @pytest.mark.parametrize(
     ("number", "kind", "said", "remedy"),
     [
-        (errno.ENOSPC, Trouble, "the disk is full", "make room"),
-        (errno.EDQUOT, Trouble, "the disk is full", "make room"),
+        (errno.ENOSPC, FairbankError, "the disk is full", "make room"),
+        (errno.EDQUOT, FairbankError, "the disk is full", "make room"),
         (errno.EROFS, Forbidden, "read-only", "can be written"),
         (errno.EACCES, Forbidden, "you may not write there", "of your own"),
-        (errno.ENOTDIR, Malformed, "there is a file in its place", "name another"),
-        (errno.ENOENT, Unknown, "no such place", "name one"),
-        (errno.EIO, Trouble, "Input/output error", "who runs this host"),
+        (errno.ENOTDIR, InvalidInput, "there is a file in its place", "name another"),
+        (errno.ENOENT, NotFound, "no such place", "name one"),
+        (errno.EIO, FairbankError, "Input/output error", "who runs this host"),
     ],
 )
 def test_each_has_its_kind_and_its_remedy(
-    number: int, kind: type[Trouble], said: str, remedy: str
+    number: int, kind: type[FairbankError], said: str, remedy: str
 ) -> None:
     error = OSError(number, os.strerror(number))
     trouble = translate_os_error(error, "cannot make /x", field="FOLDER")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import (
     DAY,
     LAST_INSTANT,
@@ -92,7 +92,7 @@ def test_instants_as_people_write_them(text: str, seconds: int) -> None:
     ],
 )
 def test_other_texts_are_no_instant(text: str) -> None:
-    with pytest.raises(Malformed, match="is not a time") as no:
+    with pytest.raises(InvalidInput, match="is not a time") as no:
         parse_instant(text, field="start")
     assert no.value.field == "start"
     assert len(no.value.message) < 300
@@ -113,7 +113,7 @@ def test_other_texts_are_no_instant(text: str) -> None:
     ],
 )
 def test_an_instant_that_is_out_of_range_is_reported_as_such(text: str) -> None:
-    with pytest.raises(Malformed, match="is out of range") as no:
+    with pytest.raises(InvalidInput, match="is out of range") as no:
         parse_instant(text, field="start")
     assert (no.value.field, no.value.remedy) == ("start", "a time in the years 1970 to 9999")
 
@@ -127,7 +127,7 @@ def test_what_is_shown_is_read(seconds: int) -> None:
 def test_any_text_is_an_instant_or_malformed(text: str) -> None:
     try:
         assert 0 <= parse_instant(text) <= LAST_INSTANT
-    except Malformed as no:
+    except InvalidInput as no:
         assert no.field == "time"
 
 
@@ -185,7 +185,7 @@ def test_time_limits_are_rounded_up_to_minutes_as_slurm_does(text: str, minutes:
 )
 def test_a_hold_needs_a_finite_limit(text: str) -> None:
     """sbatch takes 0 for no limit."""
-    with pytest.raises(Malformed, match="finite time limit"):
+    with pytest.raises(InvalidInput, match="finite time limit"):
         parse_duration(text)
 
 
@@ -214,7 +214,7 @@ def test_a_hold_needs_a_finite_limit(text: str) -> None:
     ],
 )
 def test_other_texts_are_no_time_limit(text: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         parse_duration(text)
     assert no.value.field == "time limit"
     assert "12:00:00" in str(no.value.remedy)
@@ -246,7 +246,7 @@ def test_a_shown_duration_is_a_time_limit(minutes: int) -> None:
 def test_any_text_is_a_time_limit_or_malformed(text: str) -> None:
     try:
         seconds = parse_duration(text)
-    except Malformed as no:
+    except InvalidInput as no:
         assert no.field == "time limit"
     else:
         assert seconds > 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.validation import parse_toml, validated_settings
 
 FILE, PAGE = "/etc/lab.toml", "docs/lab.md"
@@ -23,7 +23,7 @@ def read(text: bytes) -> Lab:
     with validated_settings(FILE, Lab, PAGE):
         lab = msgspec.convert(said, Lab)
         if lab.floor > lab.rooms:
-            raise Malformed(
+            raise InvalidInput(
                 "there are not so many floors", field="floor", remedy="at most as many as rooms"
             )
     return lab
@@ -36,8 +36,8 @@ def test_what_fits_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "field", "remedy"),
     [
-        (b"rooms = [", f"{FILE} is not TOML: ", "--lab", "mend the line named"),
-        (b"rooms = 3 # \xff", f"{FILE} is not TOML: ", "--lab", "mend the line named"),
+        (b"rooms = [", f"{FILE} is not TOML: ", "--lab", "fix the line named"),
+        (b"rooms = 3 # \xff", f"{FILE} is not TOML: ", "--lab", "fix the line named"),
         (
             b"rooms = 'many'",
             f"{FILE}: rooms: expected a whole number",
@@ -55,7 +55,7 @@ def test_what_fits_is_read() -> None:
     ],
 )
 def test_what_does_not_is_reported(text: bytes, message: str, field: str, remedy: str) -> None:
-    with pytest.raises(Trouble) as told:
+    with pytest.raises(FairbankError) as told:
         read(text)
     assert told.value.message.startswith(message)
     assert (told.value.field, told.value.remedy) == (field, remedy)

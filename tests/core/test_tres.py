@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import (
     BillingRule,
     billing,
@@ -67,7 +67,7 @@ def test_each_tres_has_one_spelling(text: str, name: str) -> None:
     ],
 )
 def test_what_slurm_does_not_count_is_no_tres(text: str) -> None:
-    with pytest.raises(Malformed, match="is not a TRES") as no:
+    with pytest.raises(InvalidInput, match="is not a TRES") as no:
         tres_name(text)
     assert "gres/NAME" in str(no.value.remedy)
 
@@ -134,7 +134,7 @@ def test_counts_as_slurm_prints_them(text: str, counts: dict[str, int]) -> None:
     ],
 )
 def test_other_texts_are_no_counts(text: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         parse_counts(text, field="tres")
     assert no.value.field == "tres"
     assert re.fullmatch(
@@ -162,7 +162,7 @@ def test_any_text_is_read_or_malformed(text: str) -> None:
     for read in (parse_counts, parse_weights):
         try:
             assert all(number >= 0 for number in read(text).values())
-        except Malformed as no:
+        except InvalidInput as no:
             assert no.field in ("tres", "weights")
 
 
@@ -210,7 +210,7 @@ def test_a_tenth_is_a_tenth() -> None:
     ],
 )
 def test_one_bad_weight_spoils_all_as_in_slurm(text: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         parse_weights(text)
     assert no.value.field == "weights"
 
@@ -318,5 +318,5 @@ def test_order_changes_no_price(
 
 
 def test_a_number_that_is_too_long_is_reported_as_such() -> None:
-    with pytest.raises(Malformed, match="the number in 'cpu=99999999999999999999' is too long"):
+    with pytest.raises(InvalidInput, match="the number in 'cpu=99999999999999999999' is too long"):
         parse_counts("cpu=99999999999999999999")

@@ -98,7 +98,7 @@ def check_restored(url: str, taken: Taken) -> int:
     return len(books.rows("SELECT id FROM journal"))
 
 
-def told_by(path: Path) -> dict[int, tuple[str, int]]:
+def entries_of_runs(path: Path) -> dict[int, tuple[str, int]]:
     """Return the account and the available credit of each allocation in a backup, as a server
     should answer.
     """

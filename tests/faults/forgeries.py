@@ -21,7 +21,7 @@ KEYS = {
     "user_sum": ("allocation", "uid"),
     "project": ("id",),
     "member": ("project", "uid"),
-    "office": ("id",),
+    "registry": ("id",),
     "token": ("id",),
 }
 """The tables that the audit vouches for, and what tells their rows apart. Nonces are spent and
@@ -102,7 +102,7 @@ def additions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
     """Copies of rows under numbers and names of their own. The registry has but one row, whoever
     writes.
     """
-    if table == "office":
+    if table == "registry":
         return
     for row in rows:
         copy = row | {KEYS[table][-1]: row[KEYS[table][-1]] + FAR}
@@ -219,15 +219,13 @@ def cut_tail(books: Books) -> Callable[[], None]:
     return lambda: _put_back(books, kept)
 
 
-def cut_office(books: Books) -> Callable[[], None]:
-    """The last entry of the registry's journal is gone, and its head is that of before. The way
-    back.
-    """
+def cut_registry(books: Books) -> Callable[[], None]:
+    """The last entry of the registry is gone, and its head is that of before. The way back."""
     kept = _snapshot(books)
     last, new = books.rows("SELECT * FROM journal WHERE book = 0 ORDER BY seq DESC LIMIT 2")
     assert last["kind"] == "declined"
     books.change("DELETE FROM journal WHERE id = :id", id=last["id"])
-    books.change("UPDATE office SET seq = :seq, link = :link", seq=new["seq"], link=new["link"])
+    books.change("UPDATE registry SET seq = :seq, link = :link", seq=new["seq"], link=new["link"])
     return lambda: _put_back(books, kept)
 
 

@@ -7,20 +7,18 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import AllocationEvent
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
-from fairbank.bank.wish import (
+from fairbank.bank.requests import (
     Adjust,
     Amend,
-    Asked,
+    AuditNote,
     Charge,
     CreateProject,
     Deposit,
     Hold,
     IssueToken,
     Lapse,
-    Note,
     Open,
     Refund,
     Release,
@@ -28,19 +26,21 @@ from fairbank.bank.wish import (
     RevokeToken,
     SetCap,
     SetMember,
+    SubmittedRequest,
     Transfer,
     Undo,
     Withdraw,
 )
+from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from tests.faults.audit_runs import store_at
 
 BEGIN, HOUR, YEAR = 1_790_000_000, 3_600, 31_536_000
-BUSY = Particulars(exit_status=0, cpu_seconds=7 * HOUR)
+BUSY = JobDetails(exit_status=0, cpu_seconds=7 * HOUR)
 
 
 def write_sample(url: str) -> None:
@@ -50,20 +50,24 @@ def write_sample(url: str) -> None:
     with store_at(url) as store:
         bank = Ledger(store, Policy())
         refunds: list[Done] = []
-        for number, wish in enumerate(wishes()):
-            if isinstance(wish, Undo):  # numbers have gaps on PostgreSQL
-                wish = msgspec.structs.replace(
-                    wish, entry=refunds[0].entry, book=refunds[0].allocation or 0
+        for number, request in enumerate(requests()):
+            if isinstance(request, Undo):  # numbers have gaps on PostgreSQL
+                request = msgspec.structs.replace(
+                    request, entry=refunds[0].entry, book=refunds[0].allocation or 0
                 )
             (outcome,) = bank.apply(
-                [Asked(wish, Instant(BEGIN + 400 * number), 0, 1001 if number % 7 == 3 else None)]
+                [
+                    SubmittedRequest(
+                        request, Instant(BEGIN + 400 * number), 0, 1001 if number % 7 == 3 else None
+                    )
+                ]
             )
-            assert isinstance(outcome, Done) != (wish.comment == "no"), outcome
-            if isinstance(wish, Refund) and isinstance(outcome, Done):
+            assert isinstance(outcome, Done) != (request.comment == "no"), outcome
+            if isinstance(request, Refund) and isinstance(outcome, Done):
                 refunds.append(outcome)
 
 
-def wishes() -> list[Request]:
+def requests() -> list[Request]:
     return [
         CreateProject(gname="college", gid=4_000, account="college"),
         CreateProject(gname="physics", gid=4_001, account="phys", parent=1),
@@ -71,7 +75,7 @@ def wishes() -> list[Request]:
         SetMember(project=2, uid=1002, role=Role.MEMBER),
         SetMember(project=2, uid=1003, role=Role.MEMBER),
         SetMember(project=2, uid=1003, role=None),
-        Note(details="somebody acted as user 1002"),
+        AuditNote(details="somebody acted as user 1002"),
         _token("laptop", "read"),
         _token("portal", "read"),
         _token("local", "agent:local", "write"),
@@ -94,7 +98,7 @@ def wishes() -> list[Request]:
             ended=Instant(BEGIN + HOUR),
             outcome="COMPLETED",
             elapsed_seconds=HOUR,
-            particulars=BUSY,
+            job_details=BUSY,
         ),
         Release(run=_run(3), ended=Instant(BEGIN + HOUR), outcome="NODE_FAIL", elapsed_seconds=60),
         Refund(run=_run(2), amount=SuMinutes(100), comment="a bad node"),
@@ -137,7 +141,7 @@ def _run(number: int) -> Run:
 def _hold(number: int, amount: int, comment: str | None = None) -> Hold:
     return Hold(
         run=_run(number),
-        line=(2, 1),
+        chain=(2, 1),
         resource="cpu",
         owner=1002 + number % 2,
         amount=SuMinutes(amount),
@@ -146,7 +150,7 @@ def _hold(number: int, amount: int, comment: str | None = None) -> Hold:
         partition="cpu",
         key=f"hold.{number}",
         comment=comment,
-        particulars=Particulars(
+        job_details=JobDetails(
             name=f"relax {number}",
             qos="normal",
             nodes=1,
@@ -164,7 +168,7 @@ def _late(number: int) -> Charge:
         ended=Instant(BEGIN + HOUR),
         outcome="COMPLETED",
         elapsed_seconds=120,
-        line=(1,),
+        chain=(1,),
         resource="cpu",
         owner=1002,
         start=Instant(BEGIN),

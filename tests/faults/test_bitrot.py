@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from tests.faults.audit_runs import findings
 from tests.faults.forgeries import KEYS
 from tests.faults.sample import write_sample
@@ -55,7 +55,7 @@ def flipped(folder: Path, times: int, rng: random.Random) -> Counter[str]:
         )
         try:
             found = "found by the audit" if findings(url) else "not in the books"
-        except Trouble as trouble:
+        except FairbankError as trouble:
             found = f"found by the database ({trouble.title})"
         if found == "not in the books":
             assert rows(url) == due, f"byte {place} was altered unseen"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.service.ops.backup_file import verify_file
 from tests.faults.audit_runs import findings, heads, restore
 from tests.faults.nemesis import answers
@@ -75,7 +75,7 @@ def test_a_damaged_backup_changes_nothing(
         before, path, count = heads(bank.store), tmp_path / "damaged.fbk", 0
         for what, content in damaged(backup, random.Random(1), 2):
             path.write_bytes(content)
-            with pytest.raises(Trouble):
+            with pytest.raises(FairbankError):
                 restore(bank.store, path, replace=True)
             assert heads(bank.store) == before, what
             count += 1
@@ -94,7 +94,7 @@ def test_very_many_damaged_backups_are_found_out(
     before = heads(url)
     for what, content in damaged(backup, random.Random(seed), rounds(200, 8)):
         path.write_bytes(content)
-        with pytest.raises(Trouble):
+        with pytest.raises(FairbankError):
             restore(url, path, replace=True)
         assert heads(url) == before, what
         count += 1

@@ -9,9 +9,9 @@ from contextlib import closing
 
 import pytest
 
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, Deposit
+from fairbank.bank.requests import Deposit, SubmittedRequest
+from fairbank.bank.rules import Done
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
@@ -25,8 +25,10 @@ from tests.support.server import FairbankServer, made
 
 
 def deposit(store: Store, key: str) -> Done:
-    wish = Deposit(allocation=1, amount=SuMinutes(60), key=key)
-    (outcome,) = Ledger(store, Policy()).apply([Asked(wish, Instant(BEGIN + 10**6), 0)])
+    request = Deposit(allocation=1, amount=SuMinutes(60), key=key)
+    (outcome,) = Ledger(store, Policy()).apply(
+        [SubmittedRequest(request, Instant(BEGIN + 10**6), 0)]
+    )
     assert isinstance(outcome, Done)
     return outcome
 

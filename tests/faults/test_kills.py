@@ -106,7 +106,7 @@ def test_a_server_on_sqlite_is_killed(rounds: Rounds, seed: int, tell: Tell) -> 
 def test_a_server_or_its_counter_in_a_process_of_its_own_is_killed(
     database: str, child: bool, rounds: Rounds, seed: int, tell: Tell
 ) -> None:
-    with banking(database, server='counter = "process"') as server:
+    with banking(database, server='write_queue = "process"') as server:
         campaign(
             [server],
             {"counter" if child else "server": Alone(server, child=child)},

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import psycopg
 import pytest
 
-from fairbank.bank.entry import OFFICE, Kind
+from fairbank.bank.entry import REGISTRY, Kind
 from fairbank.service.ops.audit import Audit
 from fairbank.store import schema
 from fairbank.store.contract import Store
@@ -22,7 +22,7 @@ from tests.faults.forgeries import (
     Forgery,
     additions,
     alterations,
-    cut_office,
+    cut_registry,
     cut_tail,
     deletions,
     insert,
@@ -185,9 +185,9 @@ def test_a_token_made_good_again(sample: Sample) -> None:
         "scopes = 'read  write'",
     ):
         sample.books.change(f"UPDATE token SET {change} WHERE id = :id", id=revoked["id"])
-        assert sample.found() == {OFFICE}, change
+        assert sample.found() == {REGISTRY}, change
         sample.books.change("DELETE FROM token WHERE id = :id", id=revoked["id"])
-        assert sample.found() == {OFFICE}
+        assert sample.found() == {REGISTRY}
         insert(sample.books, "token", revoked)
     assert sample.found() == set()
 
@@ -211,7 +211,7 @@ def test_sums_that_belong_to_no_allocation(sample: Sample) -> None:
 FORGED = [
     (cut_tail, 2, "allocation 2"),
     (rewrite, 1, "allocation 1"),
-    (cut_office, OFFICE, "the office's book"),
+    (cut_registry, REGISTRY, "the registry"),
 ]
 
 

@@ -236,7 +236,7 @@ def test_a_settlement_without_a_hold_is_a_late_charge() -> None:
     with banking() as server:
         charged, failures, (hold, end), balance = run(settle(server))
         assert (charged.status, charged.data["amount"], failures.data) == (201, 5 * SU, [])
-        assert (hold.status, hold.body["refusal"]["reason"]) == (409, "RUN_RESOLVED")
+        assert (hold.status, hold.body["refusal"]["reason"]) == (409, "RUN_CLOSED")
         assert (end.status, end.data) == (200, charged.data | {"again": True})
         assert [(row["charged"], row["held"]) for row in balance.data] == [(5 * SU, 0)]
 

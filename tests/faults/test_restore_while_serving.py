@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.audit_runs import findings
-from tests.faults.backups import CLIENTS, told_by, works
+from tests.faults.backups import CLIENTS, entries_of_runs, works
 from tests.faults.nemesis import until, work_until
 from tests.faults.site import SU, found
 from tests.faults.storm import Storm
@@ -65,7 +65,7 @@ async def replaced_at_rest(server: FairbankServer, backup: Path) -> None:
     }
     done = await asyncio.to_thread(server.command, "restore", str(backup), "--replace")
     assert done.returncode == 0, done.stderr
-    await tells_of(wire, told_by(backup))
+    await tells_of(wire, entries_of_runs(backup))
     await works(server)
 
 

@@ -60,7 +60,7 @@ LEFT_BEHIND = (
 
 
 def rows(url: str) -> list[list[tuple[Any, ...]]]:
-    """Everything that was left behind at `url`, the registry's journal aside."""
+    """Everything that was left behind at `url`, the registry aside."""
     engine = create_engine(url)
     with engine.connect() as connection:
         found = [[tuple(row) for row in connection.execute(text(each))] for each in LEFT_BEHIND]

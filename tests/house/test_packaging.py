@@ -164,7 +164,7 @@ def test_the_package_as_the_guide_installs_it(installed: Path) -> None:
 
 
 def understand(name: str, *words: str) -> None:
-    """Read a command's words as it would itself. Raises Malformed."""
+    """Read a command's words as it would itself. Raises InvalidInput."""
     command: Command | Noun = import_module(f"fairbank.cli.{find(name).module}").COMMAND
     prog, rest = f"fairbank {name}", list(words)
     if isinstance(command, Noun):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fairbank.cluster.partition import Partition
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, BillingRule
 from fairbank.slurm.policy_file import (
     SIZE_MAX,
@@ -230,7 +230,7 @@ WRONG: dict[str, SubmissionPolicy] = {
 
 @pytest.mark.parametrize("field", sorted(WRONG))
 def test_invalid_policy_is_refused_with_its_field(field: str) -> None:
-    with pytest.raises(Malformed) as error:
+    with pytest.raises(InvalidInput) as error:
         render(WRONG[field])
     assert error.value.field == field
     assert error.value.remedy
@@ -247,7 +247,7 @@ def test_heading_has_the_time_and_detects_damage() -> None:
     assert heading(TEXT.encode()) == Heading(SITE_POLICY.written, True)
     assert heading(TEXT.replace("wg_bio", "wg_bin").encode()) == Heading(SITE_POLICY.written, False)
     assert heading(TEXT.rpartition("end\t")[0].encode()) == Heading(SITE_POLICY.written, False)
-    with pytest.raises(Malformed, match="does not begin as a policy file does"):
+    with pytest.raises(InvalidInput, match="does not begin as a policy file does"):
         heading(b"\xff\x00")
-    with pytest.raises(Malformed, match="it has version 2, and this release writes version 1"):
+    with pytest.raises(InvalidInput, match="it has version 2, and this release writes version 1"):
         heading(TEXT.replace("fairbank-policy\t1", "fairbank-policy\t2").encode())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairbank.bank.charge import bill, longest_paid
+from fairbank.bank.pricing import bill, longest_paid
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
 from fairbank.core.tres import BillingRule, parse_counts

@@ -35,13 +35,13 @@ def test_both_work_at_once() -> None:
     Centre(WEEK).tell(
         SPENT
         + """
-        hold 9 alice physics/cpu 20     -> OVERDRAWN asked 20 left 10 short 10
+        hold 9 alice physics/cpu 20     -> INSUFFICIENT_CREDIT asked 20 left 10 short 10
         """
         + PAUSED
         + """
         first physics                   # what alice used has faded
         left physics/cpu 10             # what she spent has not
-        hold 9 alice physics/cpu 20     -> OVERDRAWN asked 20 left 10 short 10
+        hold 9 alice physics/cpu 20     -> INSUFFICIENT_CREDIT asked 20 left 10 short 10
         deposit physics/cpu 50
         first physics
         alice runs 9 physics 20         # and the credit is used by whoever is first
@@ -62,7 +62,7 @@ def test_with_one_counter_that_fades_spent_credit_comes_back() -> None:
         first physics
         slurm physics 20 -> ok
         slurm physics 99 -> ok          # nearly the whole grant a second time
-        hold 9 alice physics/cpu 20     -> OVERDRAWN left 10
+        hold 9 alice physics/cpu 20     -> INSUFFICIENT_CREDIT left 10
         """
     )
     assert there.first() == "physics"
@@ -101,7 +101,7 @@ def test_a_reset_of_the_one_counter_gives_all_credit_back() -> None:
 @pytest.mark.parametrize("decay", [NEVER, fading(DAY), fading(365 * DAY)])
 def test_usage_decay_does_not_change_the_ledger(decay: Decay) -> None:
     """Every entry of the journal, and the link that says so, is the same."""
-    story = SPENT + PAUSED + "hold 9 alice physics/cpu 20 -> OVERDRAWN left 10"
+    story = SPENT + PAUSED + "hold 9 alice physics/cpu 20 -> INSUFFICIENT_CREDIT left 10"
     assert Centre(decay).tell(story).books() == Centre(WEEK).tell(story).books()
 
 
@@ -112,7 +112,7 @@ def test_usage_decay_does_not_change_the_ledger(decay: Decay) -> None:
         "withdraw physics/cpu 10",
         "refund 1 all",
         "transfer 10 physics/cpu => chem/cpu",
-        "hold 9 alice physics/cpu 2000 until 1900000000 -> OVERDRAWN left 10",
+        "hold 9 alice physics/cpu 2000 until 1900000000 -> INSUFFICIENT_CREDIT left 10",
         "hold 9 alice physics/cpu 5 until 1900000000",  # set aside, but not run yet
         "freeze physics/cpu",
     ],

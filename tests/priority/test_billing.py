@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import STATIC_TRES
 from fairbank.core.tres import BillingRule, billing, parse_counts, parse_weights
 from fairbank.priority.fairshare.billing import (
@@ -147,7 +147,7 @@ def test_a_weight_with_a_suffix_is_the_double_that_slurm_divides(
     "text", ["CPU=nan", "CPU=inf", "CPU=-1", "CPU=1e400", "CPU=1,Disk=2", "CPU"]
 )
 def test_a_weight_that_is_no_number_spoils_the_string(text: str) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(InvalidInput) as refused:
         parse_weights(text, field="TRESBillingWeights")
     assert refused.value.field == "TRESBillingWeights"
     assert re.fullmatch(
@@ -158,12 +158,12 @@ def test_a_weight_that_is_no_number_spoils_the_string(text: str) -> None:
 
 @pytest.mark.parametrize("weight", [Fraction(10) ** 400, Fraction(-1), float("nan"), float("inf")])
 def test_a_weight_beyond_the_doubles_names_its_partition(weight: Fraction) -> None:
-    with pytest.raises(Malformed, match="partition row 1: .* is no weight for cpu"):
+    with pytest.raises(InvalidInput, match="partition row 1: .* is no weight for cpu"):
         prices(NAMES, [None, {"cpu": weight}], SUM)
 
 
 def test_a_weight_for_what_the_cluster_does_not_count_is_refused() -> None:
-    with pytest.raises(Malformed, match="partition row 0 has a weight for gres/tpu") as refused:
+    with pytest.raises(InvalidInput, match="partition row 0 has a weight for gres/tpu") as refused:
         prices(NAMES, [parse_weights("gres/tpu=1")], SUM)
     assert refused.value.remedy is not None
     assert refused.value.remedy.startswith("add it to AccountingStorageTRES")
@@ -171,7 +171,7 @@ def test_a_weight_for_what_the_cluster_does_not_count_is_refused() -> None:
 
 @pytest.mark.parametrize("units", [-1.0, 2.0**64, float("nan"), float("inf")])
 def test_units_that_no_count_holds_name_their_row(units: float) -> None:
-    with pytest.raises(Malformed, match="row 2 bills"):
+    with pytest.raises(InvalidInput, match="row 2 bills"):
         whole(np.array([0.0, 2.0**63, units]))
 
 

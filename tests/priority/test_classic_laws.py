@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.result import Standings
@@ -168,7 +168,7 @@ def test_depth_oblivious_by_hand() -> None:
 @pytest.mark.parametrize("dampening", [0, -1, DAMPENING_MAX + 1])
 def test_a_dampening_out_of_range_is_refused(dampening: int) -> None:
     there = draw("one 1 1")
-    with pytest.raises(Malformed, match="no dampening factor") as no:
+    with pytest.raises(InvalidInput, match="no dampening factor") as no:
         classic(there.tree, there.usage, dampening=dampening)
     assert (no.value.field, no.value.remedy) == (
         "FairShareDampeningFactor",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.priority import plain, plain_rows, plain_scale
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.priority.multifactor import combination
 from fairbank.priority.multifactor.combination import priorities, shown, weighted
@@ -146,7 +146,7 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_row_is_named(case: str) -> None:
     columns, field = BAD[case]
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         pending(cluster(), 2, **columns)
     assert told.value.field == field
     assert re.fullmatch(
@@ -156,16 +156,16 @@ def test_a_bad_row_is_named(case: str) -> None:
 
 
 def test_a_bad_scale_is_named() -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         scale(nodes=1, cpus=-1)
     assert told.value.field == "cpus"
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         scale(nodes=1, cpus=1, partition_factors=[1, 2], totals={"mem": [1, float("inf")]})
     assert told.value.field == "totals[mem][1]"
 
 
 def test_a_weight_on_a_tres_that_the_cluster_has_not_is_reported() -> None:
-    with pytest.raises(Malformed, match="gres/gpu is weighted") as told:
+    with pytest.raises(InvalidInput, match="gres/gpu is weighted") as told:
         priority(
             one(cluster()), MultifactorSettings(weights=PriorityWeights(tres={"gres/gpu": 1.0}))
         )

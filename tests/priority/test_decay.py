@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.priority.fairshare.decay import (
     Decay,
@@ -95,13 +95,13 @@ def test_a_half_life_is_written_as_slurm_writes_times(text: str, seconds: int) -
 
 @pytest.mark.parametrize("text", ["", "-", "a week", "-1", "UNLIMITED"])
 def test_what_is_no_half_life(text: str) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(InvalidInput) as refused:
         parse_half_life(text)
     assert refused.value.field == "PriorityDecayHalfLife"
 
 
 def test_half_life_0_wants_a_reset_period_written_down() -> None:
-    with pytest.raises(Malformed, match="never fades") as refused:
+    with pytest.raises(InvalidInput, match="never fades") as refused:
         fading(0)
     assert refused.value.field == "PriorityUsageResetPeriod"
     assert fading(7 * DAY) == Decay()
@@ -109,12 +109,12 @@ def test_half_life_0_wants_a_reset_period_written_down() -> None:
 
 @pytest.mark.parametrize("half_life", [-60, 90, 2**32 * 60])
 def test_a_half_life_that_slurm_cannot_have(half_life: int) -> None:
-    with pytest.raises(Malformed, match=f"{half_life} s"):
+    with pytest.raises(InvalidInput, match=f"{half_life} s"):
         fading(half_life)
 
 
 def test_a_clock_that_goes_back_is_refused() -> None:
-    with pytest.raises(Malformed, match="the clock went back by 5 s") as refused:
+    with pytest.raises(InvalidInput, match="the clock went back by 5 s") as refused:
         Decay().remaining(-5)
     assert refused.value.field == "now"
 
@@ -215,5 +215,5 @@ def test_a_boundary_is_met_once(period: Reset, last: int, now: int) -> None:
 
 def test_a_reset_period_is_one_of_slurms_words() -> None:
     assert parse_reset(" monthly") is Reset.MONTHLY
-    with pytest.raises(Malformed, match="'FORTNIGHTLY' is not a reset period"):
+    with pytest.raises(InvalidInput, match="'FORTNIGHTLY' is not a reset period"):
         parse_reset("FORTNIGHTLY")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
@@ -160,14 +160,14 @@ def test_a_longer_half_life_takes_longer_in_proportion() -> None:
 @pytest.mark.parametrize("amount", [-1.0, math.nan, math.inf])
 def test_what_is_no_usage_and_no_share_is_refused(field: str, amount: float) -> None:
     told = {"usage": 1.0, "others": 1.0, "share": 0.5} | {field: amount}
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(InvalidInput) as refused:
         Standpoint(**told)
     assert refused.value.field == field
 
 
 @pytest.mark.parametrize("level", [0.0, -1.0, math.inf, math.nan])
 def test_what_is_no_level_is_refused(level: float) -> None:
-    with pytest.raises(Malformed, match="level"):
+    with pytest.raises(InvalidInput, match="level"):
         back_after(HALF, WEEK, level=level)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import parse_weights
 from fairbank.priority.fairshare.holdings import NodeHoldings, read_holdings
 from fairbank.priority.fairshare.site_shares import ShareSource, raw_shares, shares
@@ -96,7 +96,7 @@ def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
         (
             {"partitions": partitions('nodes = "n1"\nhalf_of = 3')},
             "partitions[0].half_of",
-            "expected a text, got",
+            "expected text, or nothing, got a whole number",
         ),
         ({"chips": "[chips]\nold = 1"}, "reference", "no chip 'new'"),
         (
@@ -144,7 +144,7 @@ def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
         (
             {"partitions": partitions('nodes = "n1"').replace("p0", "")},
             "partitions[0].name",
-            "length >= 1",
+            "expected text, at least 1 long",
         ),
         (
             {"partitions": partitions('nodes = "n1"', 'nodes = "n2"').replace("p1", "p0")},
@@ -156,7 +156,7 @@ def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
 def test_what_cannot_be_is_named_with_its_place_and_a_remedy(
     changes: dict[str, str], field: str, says: str
 ) -> None:
-    with pytest.raises(Malformed) as wrong:
+    with pytest.raises(InvalidInput) as wrong:
         told(**changes)
     assert wrong.value.field == field
     assert says in f"{wrong.value.message}; {wrong.value.remedy}"
@@ -165,7 +165,7 @@ def test_what_cannot_be_is_named_with_its_place_and_a_remedy(
 def test_a_partition_whose_nodes_are_worth_different_things_has_no_price() -> None:
     nodes = f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}'
     with pytest.raises(
-        Malformed, match="a core or a GiB of o1 costs something else than of n1"
+        InvalidInput, match="a core or a GiB of o1 costs something else than of n1"
     ) as wrong:
         told(nodes=nodes, partitions=partitions('nodes = "n1,o1"'))
     assert wrong.value.field == "partitions[0].nodes"

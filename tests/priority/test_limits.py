@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import ASSOC, LimitKind
@@ -241,16 +241,16 @@ def test_slurms_own_tres_are_looked_at_first() -> None:
 
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
 def test_what_is_no_amount_is_named(bad: float) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         LimitUsage(seconds={"cpu": 1.0, "mem": bad})
     assert told.value.field == "seconds[mem]"
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         tres(LimitKind.GRP_TRES, cpu=-1)
     assert (told.value.field, told.value.remedy) == (
         "GrpTRES[cpu]",
         "a number from 0 up; leave out what is not limited",
     )
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         AssociationLimits(wall={LimitKind.GRP_WALL: -1})
     assert told.value.field == "limit[GrpWall]"
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.priority.fairshare.charges import ChargedJobs, is_charged, usage_factors
 from fairbank.priority.fairshare.columns import AS_ON_X86_64, Ints, Long
@@ -168,7 +168,7 @@ def test_counting_goes_on_from_where_it_was() -> None:
 
 
 def test_ticks_that_go_back_are_refused() -> None:
-    with pytest.raises(Malformed, match="went back by 300 s"):
+    with pytest.raises(InvalidInput, match="went back by 300 s"):
         recounted(job(ALICE, NOON), np.zeros(1, np.int64), [NOON + 300, NOON], PAYERS, WEEK, EMPTY)
 
 
@@ -177,7 +177,7 @@ def test_ticks_that_go_back_are_refused() -> None:
 )
 def test_a_record_that_ends_before_it_starts_is_named(end: int, left: int) -> None:
     records = together(job(ALICE, 0, 5), job(ALICE, NOON, end))
-    with pytest.raises(Malformed, match="record row 1 ends before it starts"):
+    with pytest.raises(InvalidInput, match="record row 1 ends before it starts"):
         recounted(records, np.array([5, left]), TICKS, PAYERS, WEEK, EMPTY)
 
 

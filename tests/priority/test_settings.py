@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
 
@@ -24,11 +24,11 @@ def test_without_its_database_neither_age_nor_fair_share_counts() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, -1.0])
 def test_a_weight_of_no_number_is_refused_wherever_it_comes_from(bad: float) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         PriorityWeights(tres={"cpu": 1.0, "mem": bad})
     assert (told.value.field, "mem=" in told.value.message) == ("PriorityWeightTRES", True)
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         PriorityWeights(age=bad)  # type: ignore[arg-type]
     assert told.value.field == "PriorityWeightAge"
-    with pytest.raises(Malformed):
+    with pytest.raises(InvalidInput):
         MultifactorSettings(max_age_seconds=-1)

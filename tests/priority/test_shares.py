@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import SHARES_MAX
 from fairbank.core.tres import parse_weights
 from fairbank.priority.fairshare.site_shares import (
@@ -93,9 +93,9 @@ def test_requeue_partitions_charge_half() -> None:
     ],
 )
 def test_a_node_without_cores_or_memory_is_named(node: SharedNode) -> None:
-    with pytest.raises(Malformed, match="node n has no cores or no memory"):
+    with pytest.raises(InvalidInput, match="node n has no cores or no memory"):
         node_weights(node)
-    with pytest.raises(Malformed, match="node n has no cores or no memory"):
+    with pytest.raises(InvalidInput, match="node n has no cores or no memory"):
         shares(Holdings({"n": node}, ("lab1",), labs={"lab1": ("n",)}))
 
 
@@ -103,7 +103,7 @@ def test_a_node_without_cores_or_memory_is_named(node: SharedNode) -> None:
     ("peak", "reference"), [(Fraction(0), ONE), (ONE, Fraction(0)), (Fraction(-1), Fraction(-1))]
 )
 def test_peaks_are_more_than_0(peak: Fraction, reference: Fraction) -> None:
-    with pytest.raises(Malformed, match="peak FLOPs"):
+    with pytest.raises(InvalidInput, match="peak FLOPs"):
         core_tres(peak, reference)
 
 
@@ -170,7 +170,7 @@ def test_labs_divide_what_they_bought_at_their_discretion() -> None:
     ],
 )
 def test_what_cannot_be_shared_is_named(held: Holdings, said: str, field: str) -> None:
-    with pytest.raises(Malformed, match=said) as refused:
+    with pytest.raises(InvalidInput, match=said) as refused:
         shares(held)
     assert refused.value.field == field
     assert re.fullmatch(
@@ -182,7 +182,7 @@ def test_what_cannot_be_shared_is_named(held: Holdings, said: str, field: str) -
 
 def test_more_shares_than_slurm_counts_are_refused() -> None:
     assert raw_shares({"lab1": ShareSource(lab=Fraction(SHARES_MAX))}) == {"lab1": SHARES_MAX}
-    with pytest.raises(Malformed, match="account lab1 would have 2147483647 shares"):
+    with pytest.raises(InvalidInput, match="account lab1 would have 2147483647 shares"):
         raw_shares({"lab1": ShareSource(lab=Fraction(SHARES_MAX + 1))})
 
 

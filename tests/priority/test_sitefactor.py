@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.priority.site_factor import (
     LINEAR,
@@ -172,7 +172,7 @@ def test_figure_6_asks_for_credit_only_near_the_end() -> None:
 
 @pytest.mark.parametrize("number", [0, -1.0, math.nan, math.inf, 1_001])
 def test_what_is_no_exponent_is_refused(number: float) -> None:
-    with pytest.raises(Malformed) as bad:
+    with pytest.raises(InvalidInput) as bad:
         Power(number)
     assert bad.value.field == "exponent"
     assert bad.value.remedy == "more than 0, at most 1000"
@@ -180,10 +180,10 @@ def test_what_is_no_exponent_is_refused(number: float) -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_refused(number: float) -> None:
-    with pytest.raises(Malformed) as bad:
+    with pytest.raises(InvalidInput) as bad:
         Sigmoid(number)
     assert bad.value.field == "steepness"
-    with pytest.raises(Malformed) as bad:
+    with pytest.raises(InvalidInput) as bad:
         Sigmoid(1, number)
     assert bad.value.field == "midpoint"
 
@@ -257,6 +257,6 @@ def test_fractions_of_a_point_are_cut_off() -> None:
 
 @pytest.mark.parametrize("weight", [-1, NICE_MAX + 1])
 def test_a_weight_that_slurm_does_not_take_is_refused(weight: int) -> None:
-    with pytest.raises(Malformed) as bad:
+    with pytest.raises(InvalidInput) as bad:
         scaled(0.5, weight)
     assert bad.value.field == "weight"

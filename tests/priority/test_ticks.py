@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.core.time import DAY
 from fairbank.priority.fairshare.charges import seconds_run
@@ -260,7 +260,7 @@ def test_a_job_without_a_limit_sets_aside_all_the_minutes_slurm_counts() -> None
 
 
 def test_more_run_seconds_than_are_counted_name_the_row_and_the_remedy() -> None:
-    with pytest.raises(Malformed, match=f"row {ALICE} would hold") as refused:
+    with pytest.raises(InvalidInput, match=f"row {ALICE} would hold") as refused:
         started(
             empty(),
             together(job(ALICE, NOON), job(ALICE, NOON, cpus=2**32, limit=UNLIMITED_MINUTES)),
@@ -271,7 +271,7 @@ def test_more_run_seconds_than_are_counted_name_the_row_and_the_remedy() -> None
     many = together(
         *[job(BOB, NOON, cpus=2**24, limit=UNLIMITED_MINUTES)] * 5
     )  # their sum in 64 bits would look small
-    with pytest.raises(Malformed, match=f"row {ROOT} would hold"):
+    with pytest.raises(InvalidInput, match=f"row {ROOT} would hold"):
         started(empty(), many, PAYERS, WEEK)
 
 
@@ -279,7 +279,7 @@ def test_more_run_seconds_than_are_counted_name_the_row_and_the_remedy() -> None
 
 
 def test_a_clock_that_goes_back_is_refused() -> None:
-    with pytest.raises(Malformed, match="went back by 300 s"):
+    with pytest.raises(InvalidInput, match="went back by 300 s"):
         ticked(empty(), NOBODY, PAYERS, WEEK, last=NOON, now=NOON - 300)
 
 

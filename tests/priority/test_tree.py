@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
@@ -30,8 +30,8 @@ REMEDIES = (
 )
 
 
-def refused(*rows: ShareAssociation) -> Malformed:
-    with pytest.raises(Malformed) as no:
+def refused(*rows: ShareAssociation) -> InvalidInput:
+    with pytest.raises(InvalidInput) as no:
         planted(rows)
     assert re.match(REMEDIES, no.value.remedy or "")
     return no.value
@@ -269,7 +269,7 @@ def test_usage_is_summed_row_by_row() -> None:
 
 @pytest.mark.parametrize(("used", "told"), [(math.nan, "nan"), (math.inf, "inf"), (-1.0, "-1.0")])
 def test_what_is_no_usage_is_named(used: float, told: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         usage_of(CHEM, [0, 0, 1, used, 0])
     assert (no.value.message, no.value.field) == (
         f"row 4 (account chem, user erin): {told} is no usage",
@@ -278,5 +278,5 @@ def test_what_is_no_usage_is_named(used: float, told: str) -> None:
 
 
 def test_each_row_has_its_usage() -> None:
-    with pytest.raises(Malformed, match="usage of 2 rows for a tree of 5"):
+    with pytest.raises(InvalidInput, match="usage of 2 rows for a tree of 5"):
         fair_tree(CHEM, [1, 2])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
 from fairbank.priority.fairshare.usage import (
@@ -76,14 +76,14 @@ def test_a_line_as_deep_as_a_tree_may_be_is_charged_up_to_its_root() -> None:
     parent = np.arange(-1, DEPTH_MAX)
     assert len(lines(np.array([DEPTH_MAX]), parent).row) == DEPTH_MAX + 1
     with pytest.raises(
-        Malformed, match=f"row {DEPTH_MAX + 1}: {DEPTH_MAX} parents above it and no root"
+        InvalidInput, match=f"row {DEPTH_MAX + 1}: {DEPTH_MAX} parents above it and no root"
     ):
         lines(np.array([DEPTH_MAX + 1]), np.arange(-1, DEPTH_MAX + 1))
 
 
 @pytest.mark.parametrize("parent", [[-1, 1], [-1, 2, 1], [0, 1]])
 def test_parents_that_lead_to_no_root_are_refused(parent: list[int]) -> None:
-    with pytest.raises(Malformed, match="row 1: 1000 parents above it and no root") as refused:
+    with pytest.raises(InvalidInput, match="row 1: 1000 parents above it and no root") as refused:
         lines(np.array([1]), np.array(parent))
     assert refused.value.field == "parent"
 
@@ -143,5 +143,5 @@ def test_minutes_are_cut_off() -> None:
 def test_two_rows_that_hold_too_much_together_are_refused() -> None:
     usage = nothing_used(1, 1)
     usage.run_seconds[:] = 2**63 - 2**20
-    with pytest.raises(Malformed, match="row 0 would hold 9.22e\\+18 run-seconds"):
+    with pytest.raises(InvalidInput, match="row 0 would hold 9.22e\\+18 run-seconds"):
         set_aside(usage, lines(np.array([0])), np.array([[2**20]], np.uint64))

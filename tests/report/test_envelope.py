@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import Column, Look, su, text
 from fairbank.report.envelope import as_json, envelope
 from fairbank.report.tables import sort_rows
@@ -70,5 +70,5 @@ def test_rows_in_the_order_asked_for(wanted: str, order: str) -> None:
 
 
 def test_an_unknown_column_to_sort_by_is_reported() -> None:
-    with pytest.raises(Malformed, match="no column 'nope'"):
+    with pytest.raises(InvalidInput, match="no column 'nope'"):
         sort_rows(COLUMNS, ROWS, "nope", Look())

@@ -17,7 +17,7 @@ from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.core.time import DAY, MINUTE
 from fairbank.report.plots import canvas
 from fairbank.report.plots.figures import (
@@ -227,7 +227,7 @@ def test_the_readers_own_settings_of_matplotlib_change_nothing() -> None:
 
 def test_without_matplotlib_the_remedy_is_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(Unreachable, match="figures need matplotlib") as raised:
+    with pytest.raises(Unavailable, match="figures need matplotlib") as raised:
         canvas.render(LINES, "svg")
     assert raised.value.remedy == "install it: pip install 'fairbank[plots]'"
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.sprio import (
     FIELDS,
     PriorityRow,
@@ -168,13 +168,13 @@ def test_every_letter_sorts_up_and_down() -> None:
 
 @pytest.mark.parametrize("wrong", ["%z", "%.10", "no column", "", "%5x %i", "%i %9"])
 def test_a_letter_that_there_is_not_is_reported_with_those_that_there_are(wrong: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         parse_format(wrong)
     assert (told.value.field, bool(told.value.remedy)) == ("--format", True)
 
 
 @pytest.mark.parametrize("wrong", ["z", "i,", "", "--i", "ii", "-"])
 def test_sorting_by_nothing_is_refused(wrong: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         sort_rows([JOB], WEIGHTS, wrong)
     assert told.value.field == "--sort"

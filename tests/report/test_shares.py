@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.sshare import (
     FIELDS,
@@ -190,7 +190,7 @@ def test_a_name_cut_short_means_the_first_column_of_the_alphabet() -> None:
     "wrong", ["nonsense", "account%", "account%x", "%5", "account user", "account%99999"]
 )
 def test_a_column_that_there_is_not_is_reported_with_those_that_there_are(wrong: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         parse_fields(wrong)
     assert told.value.field == "--format"
     assert re.fullmatch(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import width
 from fairbank.report.columns import (
     Column,
@@ -234,7 +234,7 @@ def test_a_width_cuts() -> None:
     "wanted", ["NOPE", "PROJECT%", "PROJECT%x", "PROJECT%0", "+NOPE", "PROJECT%99999", "\x1b[31m"]
 )
 def test_a_wrong_column_is_reported_with_those_there_are(wanted: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         choose(COLUMNS, wanted)
     assert told.value.field == "--format"
     assert told.value.remedy is not None

@@ -18,7 +18,7 @@ from typing import Any
 
 from uvicorn.server import Server
 
-from fairbank.core.errors import Trouble, Unauthenticated
+from fairbank.core.errors import FairbankError, Unauthenticated
 from fairbank.core.time import Instant
 from fairbank.rest.auth import credentials
 from fairbank.rest.auth.authorization import authorization, read_munge
@@ -26,7 +26,6 @@ from fairbank.rest.auth.credentials import BoundRequest, MungeVerifier
 from fairbank.rest.auth.munge import Munge
 from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.unix_socket import bind_unix
-from fairbank.rest.statuses import status_of
 from tests.support.account import Account
 from tests.support.conditions import wait_until
 from tests.support.keeper import Kept, Order
@@ -49,7 +48,8 @@ class SqliteNonces:
         self._path = path
         with closing(sqlite3.connect(path, timeout=30)) as db:
             db.execute(
-                "CREATE TABLE IF NOT EXISTS spent (uid INTEGER, nonce TEXT, expires_at INTEGER, PRIMARY KEY (uid, nonce))"
+                "CREATE TABLE IF NOT EXISTS spent (uid INTEGER, nonce TEXT, expires_at INTEGER,"
+                " PRIMARY KEY (uid, nonce))"
             )
 
     def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
@@ -83,8 +83,8 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
                     read_munge(header), BoundRequest.of(scope["method"], target, body, BANK)
                 ).uid
             )
-        except Trouble as no:
-            return status_of(no), no.message
+        except FairbankError as no:
+            return no.status, no.message
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         body = b""

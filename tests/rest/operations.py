@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fairbank.bank.project import Role
-from fairbank.bank.wish import SetMember
+from fairbank.bank.requests import SetMember
 from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.time import Instant
 from fairbank.rest.app import document
@@ -46,7 +46,7 @@ def call(world: World, operation: str, whose: str, uid: int) -> Call:
     if operation == "list_tokens" and whose != NOBODYS:
         world.token_number(uid if whose == OWN else OTHER_PI)
     if operation == "remove_member" and things:
-        world.wish(SetMember(project=things["project"], uid=7_777, role=Role.MEMBER))
+        world.request(SetMember(project=things["project"], uid=7_777, role=Role.MEMBER))
     if operation == "list_shares":
         world.context.services.store.add_share_records([share_of("chem"), share_of("bio")])
     body = BODIES[operation](world, whose, things) if operation in BODIES else None
@@ -72,8 +72,8 @@ _OF_AN_ACCOUNT = """
 """
 QUERIES: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(_OF_AN_ACCOUNT.split(), _by_account),
-    "list_tokens": lambda name: {"chem": "", "bio": f"?uid={OTHER_PI}"}.get(
-        name, f"?uid={UNKNOWN}"
+    "list_tokens": (
+        lambda name: {"chem": "", "bio": f"?uid={OTHER_PI}"}.get(name, f"?uid={UNKNOWN}")
     ),
 }
 

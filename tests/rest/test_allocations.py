@@ -76,7 +76,7 @@ def test_an_allocations_life(world: World) -> None:
             == state
         )
     over = world.ask("PATCH", path, SUPERUSER, json={"event": "reopen", **WHY})
-    assert (over.status_code, over.json()["refusal"]["reason"]) == (409, "OVER")
+    assert (over.status_code, over.json()["refusal"]["reason"]) == (409, "ALLOCATION_EXPIRED")
     longer = {"event": "reopen", "end": str(NOW + DAY), **WHY}
     assert world.ask("PATCH", path, SUPERUSER, json=longer).json()["data"]["state"] == "active"
     again = world.ask("PATCH", path, SUPERUSER, json={"event": "thaw", **WHY})

@@ -207,7 +207,7 @@ def test_a_body_that_is_too_large_and_does_not_say_so(old_world: World) -> None:
 def test_any_bytes_are_answered_with_a_problem(old_world: World, body: bytes) -> None:
     answer = old_world.ask("POST", "/job", AGENT, content=body, headers=JSON)
     assert answer.status_code == 400
-    assert answer.json()["title"] == "malformed"
+    assert answer.json()["title"] == "invalid input"
 
 
 def test_a_bare_list_of_reports_is_told_how_to_send_it(old_world: World) -> None:

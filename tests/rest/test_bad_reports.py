@@ -265,7 +265,7 @@ def test_one_bad_report_spoils_no_other(world: World) -> None:
         None,
     ]
     assert [rows[place]["refusal"]["reason"] for place in (4, 5)] == [
-        "OVERDRAWN",
+        "INSUFFICIENT_CREDIT",
         "UNKNOWN_PROJECT",
     ]
     assert rows[6]["granted"]["again"]
@@ -299,8 +299,8 @@ def test_another_report_under_the_same_key_is_a_conflict(world: World) -> None:
     world.ask("POST", "/job", AGENT, json=report(31, key="k"))
     problem = refused(world, AGENT, "POST", "/job", 409, "key", json=report(32, key="k"))
     assert (problem["refusal"]["reason"], problem["remedy"]) == (
-        "KEY_TAKEN",
-        "use a new key for a new wish",
+        "KEY_REUSED",
+        "use a new key for a new request",
     )
 
 

@@ -95,7 +95,7 @@ def test_comments_are_shown_where_hadm_has_them(world: World) -> None:
         None,
     ]
     assert [each["comments"] for each in data(world, "/failure?account=chem&limit=2")] == [
-        "there is too little left",
+        "not enough credit",
         "for the paper",
     ]
 
@@ -104,6 +104,6 @@ def test_how_far_the_books_are(world: World) -> None:
     told = data(world, "/audit", ADMIN)
     assert told["entries"] == world.entries()
     assert [each["allocation"] for each in told["heads"]] == [1, 2, 3, 4]
-    assert len(told["office_link"]) == len(told["heads"][0]["link"]) == 64
+    assert len(told["registry_link"]) == len(told["heads"][0]["link"]) == 64
     page = world.ask("GET", "/audit?limit=3", ADMIN).json()
     assert (len(page["data"]["heads"]), page["next"]) == (3, "3")

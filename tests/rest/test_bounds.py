@@ -105,8 +105,8 @@ def test_what_is_not_http_is_told_so(server: Asked, sent: bytes) -> None:
     with server.unix() as connection:
         connection.sendall(sent)
         status, problem = answer(connection)
-        assert (status, problem["status"], problem["title"]) == (400, 400, "malformed")
-        assert problem["type"] == "/problem/malformed"
+        assert (status, problem["status"], problem["title"]) == (400, 400, "invalid input")
+        assert problem["type"] == "/problem/invalid-input"
         assert problem["remedy"]
         assert hung_up(connection)
 

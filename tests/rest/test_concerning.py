@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import fairbank
-from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.refusals import Facts, Reason, Refusal
 from fairbank.core import errors as troubles
 from fairbank.rest.app import ROUTES
-from fairbank.rest.field_hints import CONCERNED, field_of, fields_of, fields_of_body
+from fairbank.rest.field_hints import field_of, fields_of, fields_of_body
 from fairbank.rest.problems import problem_of_refusal
 from fairbank.rest.schemas.report import AnyReport
 from tests.rest.refused import WHY, refused
@@ -24,35 +24,36 @@ EVERYWHERE = frozenset().union(*(fields_of(each) for each in ROUTES))
 
 @pytest.mark.parametrize("reason", Reason)
 def test_every_refusal_names_a_field_and_a_remedy(reason: Reason) -> None:
-    assert set(CONCERNED[reason]) <= EVERYWHERE | fields_of_body(AnyReport)
+    assert set(reason.info.request_fields) <= EVERYWHERE | fields_of_body(AnyReport)
     about = {"allocation": 1, "project": 1, "owner": 1, "resource": "cpu", "run": "alpha/1@0.0"}
     refusal = Refusal(reason=reason, **about)  # type: ignore[arg-type]
     problem = problem_of_refusal(refusal, fields=EVERYWHERE | fields_of_body(AnyReport))
-    assert problem.field in CONCERNED[reason]
+    assert problem.field in reason.info.request_fields
     assert problem.remedy
     assert "{" not in problem.remedy
 
 
 @pytest.mark.parametrize(
-    ("reason", "about", "route", "field"),
+    ("reason", "blamed", "route", "field"),
     [
-        (Reason.EXISTS, "project 1 has gid 7", "enter_project", "gid"),
-        (Reason.EXISTS, "project 1 has account chem", "amend_project", "account"),
-        (Reason.NAMES_STAY, "project 1 stays account chem", "amend_project", "account"),
+        (Reason.EXISTS, "gid", "enter_project", "gid"),
+        (Reason.EXISTS, "account", "amend_project", "account"),
+        (Reason.IDENTITY_LOCKED, "account", "amend_project", "account"),
         (Reason.UNKNOWN_PROJECT, None, "enter_project", "parent"),
         (Reason.UNKNOWN_PROJECT, None, "set_member", "project"),
-        (Reason.KEY_TAKEN, None, "transfer", "Idempotency-Key"),
-        (Reason.KEY_TAKEN, None, "report_run", "key"),
-        (Reason.FROM_FUTURE, "submitted is 2096-01-01T00:00:00Z", "report_run", "submitted"),
+        (Reason.KEY_REUSED, None, "transfer", "Idempotency-Key"),
+        (Reason.KEY_REUSED, None, "report_run", "key"),
+        (Reason.TIMESTAMP_IN_FUTURE, "submitted", "report_run", "submitted"),
         (Reason.NOT_ENOUGH, None, "undo_entry", "entry"),
         (Reason.NOT_ENOUGH, None, "withdraw", "amount"),
         (Reason.SAME_ALLOCATION, None, "show_job", None),
     ],
 )
 def test_the_field_is_one_that_the_request_has(
-    reason: Reason, about: str | None, route: str, field: str | None
+    reason: Reason, blamed: str | None, route: str, field: str | None
 ) -> None:
-    assert field_of(Refusal(reason=reason, about=about), fields_of(HANDLERS[route])) == field
+    facts: Facts | None = {"field": blamed} if blamed else None
+    assert field_of(Refusal(reason=reason, facts=facts), fields_of(HANDLERS[route])) == field
 
 
 # --- on the wire ---
@@ -68,14 +69,14 @@ def test_a_parent_that_is_not_there_or_was_removed(world: World) -> None:
         problem = refused(
             world, SUPERUSER, method, path, 404, "parent", json={**body, "parent": 99_999}
         )
-        assert problem["remedy"] == "list those there are: fairbank project list"
+        assert problem["remedy"] == "list them: fairbank project list"
         problem = refused(
             world, SUPERUSER, method, path, 409, "parent", json={**body, "parent": gone}
         )
         assert problem["detail"] == f"the project was removed: parent {gone}."
         assert (
             problem["remedy"]
-            == f"bring it back first, by staff: fairbank project set {gone} --restore"
+            == f"restore it first, by staff: fairbank project set {gone} --restore"
         )
 
 
@@ -116,10 +117,10 @@ def test_one_of_many_reports_that_is_refused_names_its_field(world: World) -> No
 KINDS = {
     name
     for name, each in vars(troubles).items()
-    if isinstance(each, type) and issubclass(each, troubles.Trouble)
+    if isinstance(each, type) and issubclass(each, troubles.FairbankError)
 } - {"Busy"}
 # What is about all of the request, or about who asks, has no field.
-FIELDLESS = {"Unauthenticated", "Forbidden", "Unreachable", "Corrupt", "Trouble"}
+FIELDLESS = {"Unauthenticated", "Forbidden", "Unavailable", "Corrupt", "FairbankError"}
 WHOLE = (
     "the request ended", "the body is", "the request changes nothing", "fault.message", "bytes are too many", "MUNGE cannot encode",
     "connections over the Unix socket", "this secret is in use", "the body cannot be read",

@@ -71,7 +71,7 @@ def test_what_has_not_happened_by_the_banks_clock_moves_nothing_and_is_kept(
     answer = centre.ask("POST", "/job", AGENT, json={**body, "key": "k"})
     no = answer.json()["refusal"]
     if field is not None:
-        assert (answer.status_code, no["reason"]) == (409, "FROM_FUTURE")
+        assert (answer.status_code, no["reason"]) == (409, "TIMESTAMP_IN_FUTURE")
         assert field in answer.json()["detail"]
         assert f"at most {TOLERANCE} s ahead" in answer.json()["detail"]
         assert "clocks" in answer.json()["remedy"]
@@ -85,7 +85,7 @@ def test_a_limit_from_the_future_leaves_the_hold_as_it_is(centre: World) -> None
     answer = centre.ask(
         "POST", "/job", AGENT, json=report(1, do="adjust", start=NOW + 86_400, time_limit=7_200)
     )
-    assert answer.json()["refusal"]["reason"] == "FROM_FUTURE"
+    assert answer.json()["refusal"]["reason"] == "TIMESTAMP_IN_FUTURE"
     assert _figures(centre) == before
 
 
@@ -100,7 +100,7 @@ def test_an_end_that_was_refused_counts_when_it_comes_again_in_time(
     (row,) = centre.ask("POST", "/job/bulk", AGENT, json={"reports": [end]}).json()["data"]
     assert (row["status"], row["refusal"]["reason"], row["refusal"]["asked"]) == (
         409,
-        "FROM_FUTURE",
+        "TIMESTAMP_IN_FUTURE",
         1,
     )
     before = _figures(centre)
@@ -126,7 +126,7 @@ def test_a_bank_that_only_observes_lets_the_job_through_and_keeps_what_it_would_
         answer = centre.ask("POST", "/job", AGENT, json=report(1, start=NOW + 86_400))
         assert answer.status_code == 201
         (kept,) = centre.ask("GET", "/failure?job_id=1", SUPERUSER).json()["data"]
-        assert kept["reason"] == "FROM_FUTURE"
+        assert kept["reason"] == "TIMESTAMP_IN_FUTURE"
         assert "only observes" in kept["detail"]
 
 

@@ -26,7 +26,7 @@ from tests.rest.world import (
 FIGURES = ("asked", "available", "shortfall")
 DEAR = {"amount": 10**9}
 REPORTS = {
-    "OVERDRAWN": (report(1, **DEAR), True),
+    "INSUFFICIENT_CREDIT": (report(1, **DEAR), True),
     "NO_ALLOCATION": (report(1, resource="tape"), True),
     "UNKNOWN_PROJECT": (report(1, account="nobody"), False),
     "NO_HOLD": (report(1, do="adjust"), False),
@@ -65,7 +65,7 @@ WITHDRAW, OVERLAPPING = (
         (
             "/job/{job}/refund",
             {"amount": 30_001, "comment": "too much"},
-            "TOO_MUCH_BACK",
+            "REFUND_TOO_LARGE",
             [30_001, 30_000, 1],
         ),
         (
@@ -132,13 +132,14 @@ def test_a_job_that_an_allocation_missed_is_told_which_and_the_remedy_works(worl
     ).json()["data"]["id"]
     early = report(7, resource="gpu", start=NOW - 900, submitted=NOW - 900)
     no = world.ask("POST", "/job", AGENT, json=early).json()
-    assert no["detail"] == (
-        "the project has no allocation of this resource at this time: "
+    assert (
+        no["detail"] == "the project has no allocation of this resource at this time: "
         f"the job started at {iso(NOW - 900)}, allocation {opened} begins at {iso(NOW - 600)}."
     )
     assert (
         no["remedy"]
-        == f"let it begin earlier, by staff: fairbank alloc set {opened} --start {iso(NOW - 900)} --reason '...'"
+        == f"let it begin earlier, by staff: fairbank alloc set {opened} --start {iso(NOW - 900)}"
+        " --reason '...'"
     )
     told = world.ask("GET", f"/failure/{no['refusal']['entry']}", SUPERUSER).json()["data"]
     assert (told["detail"], told["remedies"]) == (no["detail"], no["refusal"]["remedies"])
@@ -157,7 +158,8 @@ def test_a_job_without_any_allocation_is_told_the_account_to_open_one_for(world:
     no = world.ask("POST", "/job", AGENT, json=report(7, resource="tape")).json()
     assert (
         no["remedy"]
-        == f"an allocation, by staff: fairbank alloc create -A chem -r tape --start {iso(NOW)} --end ... --reason '...'"
+        == f"an allocation, by staff: fairbank alloc create -A chem -r tape --start {iso(NOW)}"
+        " --end ... --reason '...'"
     )
 
 

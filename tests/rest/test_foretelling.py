@@ -170,7 +170,7 @@ def test_what_is_so_already_or_was_done_under_the_key_writes_nothing(world: Worl
     taken = world.ask(
         "POST", f"{path}?dry-run=true", SUPERUSER, json={"amount": 61, **WHY}, headers=key
     )
-    assert taken.json()["refusal"]["reason"] == "KEY_TAKEN"
+    assert taken.json()["refusal"]["reason"] == "KEY_REUSED"
 
 
 def test_a_refusal_that_would_be_kept_under_its_key_is_not_kept(world: World) -> None:

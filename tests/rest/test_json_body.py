@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.json_body import read_json
 from fairbank.rest.schemas.requests import Movement
 from tests.rest.refused import JSON
 from tests.rest.world import AGENT, World, report
 
 
-def refusal_of(body: bytes) -> Malformed:
-    with pytest.raises(Malformed) as caught:
+def refusal_of(body: bytes) -> InvalidInput:
+    with pytest.raises(InvalidInput) as caught:
         read_json(body, Movement)
     assert caught.value.remedy
     return caught.value

@@ -73,7 +73,7 @@ def test_a_project_that_was_used_keeps_its_gid_and_account(
     problem = refused(
         world, SUPERUSER, "PATCH", f"/project/{world.own['project']}", 409, *body, json=body
     )
-    assert problem["refusal"]["reason"] == "NAMES_STAY"
+    assert problem["refusal"]["reason"] == "IDENTITY_LOCKED"
     assert "fairbank project create" in problem["remedy"]
 
 

@@ -61,7 +61,9 @@ def test_the_end_of_a_run_of_an_unknown_account_is_kept_under_that_name(world: W
     )
     refused = world.ask("POST", "/job", AGENT, json=ended)
     assert (refused.status_code, refused.json()["refusal"]["reason"]) == (404, "UNKNOWN_PROJECT")
-    assert refused.json()["detail"] == "there is no such project: none has the account 'nosuch'."
+    assert (
+        refused.json()["detail"] == "there is no such project: no project has the account 'nosuch'."
+    )
     row = data(world, f"/failure/{refused.json()['refusal']['entry']}", MEMBER)
     assert (row["account"], row["project"], row["asked"], row["owner_uid"]) == (
         "nosuch",
@@ -76,14 +78,14 @@ def test_a_refused_job_is_found_with_what_would_have_helped(world: World) -> Non
     refused = world.ask("POST", "/job", AGENT, json=report(43, billing=1_000_000)).json()
     assert (
         refused["detail"]
-        == "there is too little left: asked 1000000 SU, available 9499 SU, short by 990501 SU."
+        == "not enough credit: requested 1000000 SU, available 9499 SU, short by 990501 SU."
     )
     row = data(world, f"/failure/{refused['refusal']['entry']}", MEMBER)
     assert (row["job_id"], row["cluster"], row["account"], row["reason"]) == (
         43,
         "alpha",
         "chem",
-        "OVERDRAWN",
+        "INSUFFICIENT_CREDIT",
     )
     assert row["remedies"] == refused["refusal"]["remedies"]
     assert ids_of(data(world, "/failure"))[0] == row["id"]

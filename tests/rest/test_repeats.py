@@ -105,14 +105,14 @@ def test_a_bulk_that_arrives_twice_gets_the_same_answers(world: World) -> None:
 def test_a_start_that_comes_again_after_the_end_has_its_first_answer_under_a_key_alone(
     world: World,
 ) -> None:
-    """As docs/reference/repeating.md begins."""
+    """As docs/reference/repeated-requests.md begins."""
     keyed = {**report(43), "key": "start"}
     (_, first), (_, under_key) = send(world, START), send(world, keyed)
     assert send(world, START) == (200, {**first, "again": True})
     for job in (42, 43):
         assert send(world, {**END, "job_id": job})[0] == 201
     status, problem = send(world, START)
-    assert (status, problem["refusal"]["reason"]) == (409, "RUN_RESOLVED")
+    assert (status, problem["refusal"]["reason"]) == (409, "RUN_CLOSED")
     assert problem["refusal"]["resolution"] == {
         "state": "charged",
         "outcome": END["state"],
@@ -142,7 +142,7 @@ def test_another_start_of_the_run_is_a_conflict(world: World, other: dict[str, A
     assert send(world, report(42, resource="cpu"))[0] == 201
     entries = world.entries()
     status, problem = send(world, report(42, **{"resource": "cpu", **other}))
-    assert (status, problem["refusal"]["reason"]) == (409, "RUN_TAKEN")
+    assert (status, problem["refusal"]["reason"]) == (409, "HOLD_EXISTS")
     assert world.entries() == entries
 
 
@@ -171,7 +171,7 @@ def test_another_report_under_the_key_is_a_conflict_under_any_settings(
             {"start": NOW + 1},
         ):
             status, problem = send(world, {**START, "key": "k", **other})
-            assert (status, problem["refusal"]["reason"]) == (409, "KEY_TAKEN")
+            assert (status, problem["refusal"]["reason"]) == (409, "KEY_REUSED")
 
 
 # --- whose key it is ---
@@ -211,7 +211,7 @@ def test_users_do_not_meet_in_each_others_keys(world: World) -> None:
         200,
         first.json()["data"]["entry"],
     )
-    assert transfer(world, PI, world.own, 11).json()["refusal"]["reason"] == "KEY_TAKEN"
+    assert transfer(world, PI, world.own, 11).json()["refusal"]["reason"] == "KEY_REUSED"
 
 
 def test_whoever_acts_as_another_uses_keys_of_their_own(world: World) -> None:

@@ -52,7 +52,7 @@ def test_what_belongs_to_others_looks_like_what_is_not_there(asking: Asking) -> 
 
 
 def neutral(response: httpx.Response) -> tuple[int, list[tuple[str, str]], str]:
-    """All that the asker sees, with what was asked for left out."""
+    """All that the user sees, with what was asked for left out."""
     asked = [part for part in response.request.url.path.split("/") if part.isdigit()][:1] or [
         "bio",
         "nosuch",

@@ -34,7 +34,7 @@ def test_a_coordinator_takes_no_role_from_the_pi(old_world: World) -> None:
         no = said.json()
         assert (said.status_code, no["detail"]) == (
             403,
-            "nobody gives or takes a role at or above their own, or caps who has one.",
+            "users manage only roles below their own, and cap only users with such roles.",
         )
         assert (no["refusal"]["reason"], no["remedy"]) == ("ROLE_ABOVE", "ask a superuser")
 

@@ -33,7 +33,7 @@ def test_the_figures_for_prometheus(world: World) -> None:
         'fairbank_requests_total{method="GET",route="/alloc/{allocation}",status="404"} 1.0' in text
     )
     assert 'route="unknown",status="404"' in text
-    assert 'fairbank_ledger_outcomes_total{outcome="OVERDRAWN"}' in text
+    assert 'fairbank_ledger_outcomes_total{outcome="INSUFFICIENT_CREDIT"}' in text
     assert "fairbank_ledger_requests_queued 0.0" in text
     assert "fairbank_requests_in_progress 1.0" in text
 

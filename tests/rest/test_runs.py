@@ -92,7 +92,7 @@ def test_an_end_agrees_with_its_hold(world: World) -> None:
         assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (
             409,
             field,
-            "TOLD_OTHERWISE",
+            "REPORT_MISMATCH",
         )
     assert (
         world.ask("POST", "/job", AGENT, json=end | {"partition": "std"}).json()["data"]["amount"]
@@ -115,7 +115,7 @@ def test_a_new_limit_agrees_with_its_hold(world: World) -> None:
         assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (
             409,
             field,
-            "TOLD_OTHERWISE",
+            "REPORT_MISMATCH",
         )
     assert world.ask("POST", "/job", AGENT, json=longer | {"partition": "std"}).status_code == 201
 
@@ -236,5 +236,6 @@ def test_a_charge_is_refunded(world: World) -> None:
     row = data(world, f"/job/{world.own['job']}")
     assert (row["charged"], row["refunded"]) == (30_000, 30_000)
     assert (
-        world.ask("POST", path, SUPERUSER, json=WHY).json()["refusal"]["reason"] == "NOTHING_BACK"
+        world.ask("POST", path, SUPERUSER, json=WHY).json()["refusal"]["reason"]
+        == "NOTHING_TO_REFUND"
     )

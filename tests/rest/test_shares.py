@@ -81,7 +81,7 @@ def told(**changed: Any) -> dict[str, Any]:
 def kept(world: World, uid: int = AGENT, dry: str = "", **changed: Any) -> tuple[int, int]:
     answer = world.ask("POST", f"/share{dry}", uid, json=told(**changed))
     assert answer.status_code == 200, answer.text
-    return answer.json()["data"]["kept"], answer.json()["data"]["there"]
+    return answer.json()["data"]["kept"], answer.json()["data"]["present"]
 
 
 def who(rows: list[dict[str, Any]]) -> list[str]:

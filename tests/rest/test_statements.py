@@ -46,7 +46,7 @@ def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counti
     url = f"sqlite:///{tmp_path}/books.sqlite"
     migrate(url)
     with counted(monkeypatch) as seen, a_world(open_store(url)) as world:
-        world.context.services.directory.refresh()
+        world.context.services.project_cache.refresh()
         taken(seen)
         yield Counting(world, seen)
 
@@ -85,7 +85,7 @@ def test_a_directory_that_was_read_long_ago_is_not_believed(counting: Counting) 
 def test_what_jobs_of_a_batch_missed_takes_one_statement_however_many_they_are(
     counting: Counting,
 ) -> None:
-    assert counting.looked("OVERDRAWN", report(1, amount=10**12)) == 0
+    assert counting.looked("INSUFFICIENT_CREDIT", report(1, amount=10**12)) == 0
     missed = [
         report(
             each,

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from fairbank.bank.project import Role
-from fairbank.bank.wish import SetMember
+from fairbank.bank.requests import SetMember
 from tests.rest.world import (
     COORDINATOR,
     MEMBER,
@@ -84,7 +84,7 @@ def test_one_route_undoes_whatever_was_done_as_it_was_foretold(world: World) -> 
         assert {each["comment"] for each in planned} == {f"undo of entry {number}: a slip"}
         no, real = foretell(world, SUPERUSER, number), undo(world, SUPERUSER, number)
         assert (no.status_code, no.json()) == (real.status_code, real.json()) == (409, no.json())
-        assert no.json()["refusal"]["reason"] == "UNDONE"
+        assert no.json()["refusal"]["reason"] == "ALREADY_UNDONE"
     assert world.ask("GET", f"/alloc/{world.own['allocation']}", PI).json()["data"] == before
 
 
@@ -123,7 +123,7 @@ def test_a_transfer_between_two_projects_is_undone_by_who_speaks_for_both(world:
     target, there = world.foreign["allocation"], f"/alloc/{world.own['allocation']}/transfer"
     number = did(world, SUPERUSER, "POST", there, to=target, amount=60, **WHY)
     assert undo(world, PI, number).status_code == 403
-    world.wish(SetMember(project=world.foreign["project"], uid=PI, role=Role.PI))
+    world.request(SetMember(project=world.foreign["project"], uid=PI, role=Role.PI))
     world.ticks.at += 60
     assert undo(world, PI, number).status_code == 201
 
@@ -141,7 +141,7 @@ def test_the_same_undo_under_its_key_is_answered_again(world: World) -> None:
     other = did(
         world, SUPERUSER, "POST", f"/alloc/{world.own['allocation']}/deposit", amount=600, **WHY
     )
-    assert undo(world, SUPERUSER, other, "slip-1").json()["refusal"]["reason"] == "KEY_TAKEN"
+    assert undo(world, SUPERUSER, other, "slip-1").json()["refusal"]["reason"] == "KEY_REUSED"
 
 
 def test_what_is_never_undone_leaves_no_entry(world: World) -> None:
@@ -149,7 +149,7 @@ def test_what_is_never_undone_leaves_no_entry(world: World) -> None:
     entries = world.entries()
     for uid in (MEMBER, SUPERUSER):
         no = undo(world, uid, world.own["job"], "k")  # the number of a run is that of its hold
-        assert (no.status_code, no.json()["refusal"]["reason"]) == (409, "NOT_UNDONE")
+        assert (no.status_code, no.json()["refusal"]["reason"]) == (409, "CANNOT_UNDO")
         assert "a hold ends with its job" in no.json()["remedy"]
     assert world.entries() == entries
     assert undo(world, OTHER_PI, world.own["job"]).status_code == 404

@@ -12,11 +12,19 @@ import httpx
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked, Charge, CreateProject, Hold, Open, Request, SetMember
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import (
+    Charge,
+    CreateProject,
+    Hold,
+    Open,
+    Request,
+    SetMember,
+    SubmittedRequest,
+)
+from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.time import Instant, ManualClock, iso
@@ -26,7 +34,7 @@ from fairbank.rest.app import create_app
 from fairbank.rest.auth.peers import EXTENSION, Peer
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.server import with_middleware
-from fairbank.service.access.identity import Staff, asker_of
+from fairbank.service.access.identity import Staff, identity_of
 from fairbank.service.services import services
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
@@ -110,22 +118,22 @@ class World:
             headers["Authorization"] = f"Bearer {token}"
         return self.client.request(method, path, headers=headers, **more)
 
-    def wish(self, *wishes: Request) -> list[Done | Refusal]:
+    def request(self, *requests: Request) -> list[Done | Refusal]:
         """Straight to the counter, for setting the scene."""
-        return self.context.services.counter.apply(
-            [Asked(each, self.clock.now(), SUPERUSER) for each in wishes]
+        return self.context.services.write_queue.apply(
+            [SubmittedRequest(each, self.clock.now(), SUPERUSER) for each in requests]
         )
 
     def token(self, uid: int, *scopes: str, days: int = 10) -> str:
         """A token of `uid`, made by the superuser."""
         return self.context.services.tokens.create(
-            asker_of(SUPERUSER, STAFF, {}), label="test", scopes=scopes, days=days, uid=uid
+            identity_of(SUPERUSER, STAFF, {}), label="test", scopes=scopes, days=days, uid=uid
         )[1]
 
     def token_number(self, uid: int) -> int:
         """The number of a fresh token of `uid`."""
         return self.context.services.tokens.create(
-            asker_of(SUPERUSER, STAFF, {}), label="test", scopes=["read"], days=10, uid=uid
+            identity_of(SUPERUSER, STAFF, {}), label="test", scopes=["read"], days=10, uid=uid
         )[0].id
 
     def entries(self) -> int:
@@ -159,14 +167,18 @@ def _people(world: World) -> None:
         world, "chem", {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}, MEMBER
     )
     world.foreign = _project(world, "bio", {OTHER_PI: Role.PI}, OTHER_PI)
-    world.context.services.directory.refresh()
+    world.context.services.project_cache.refresh()
 
 
 def _project(world: World, name: str, members: dict[int, Role], owner: int) -> dict[str, int]:
     """A project with two allocations one after the other, a charged run, a running one and a refusal. The numbers of all that."""
     number = next(world.numbers)
-    project = done(world.wish(CreateProject(gname=name, gid=number, account=name))[0]).project or 0
-    world.wish(*(SetMember(project=project, uid=uid, role=role) for uid, role in members.items()))
+    project = (
+        done(world.request(CreateProject(gname=name, gid=number, account=name))[0]).project or 0
+    )
+    world.request(
+        *(SetMember(project=project, uid=uid, role=role) for uid, role in members.items())
+    )
     spans = [(NOW - 90 * DAY, NOW + 90 * DAY), (NOW + 90 * DAY, NOW + 180 * DAY)]
     opened = [
         Open(
@@ -179,7 +191,7 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
         )
         for start, end in spans
     ]
-    allocation, later = (done(each).allocation or 0 for each in world.wish(*opened))
+    allocation, later = (done(each).allocation or 0 for each in world.request(*opened))
     run = Run("alpha", number, NOW - 3_600)
     held = hold(run, project, owner, 60_000)
     charged = Charge(
@@ -189,9 +201,9 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
         outcome="COMPLETED",
         elapsed_seconds=1_800,
     )
-    job = done(world.wish(held, charged)[0]).run or 0
-    world.wish(hold(Run("alpha", number, NOW - 60), project, owner, 60))
-    no = world.wish(hold(Run("alpha", number + 1_000_000, NOW), project, owner, 10**9))[0]
+    job = done(world.request(held, charged)[0]).run or 0
+    world.request(hold(Run("alpha", number, NOW - 60), project, owner, 60))
+    no = world.request(hold(Run("alpha", number + 1_000_000, NOW), project, owner, 10**9))[0]
     assert isinstance(no, Refusal)
     return {
         "project": project,
@@ -205,7 +217,7 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
 def hold(run: Run, project: int, owner: int, amount: int) -> Hold:
     return Hold(
         run=run,
-        line=(project,),
+        chain=(project,),
         resource="cpu",
         owner=owner,
         amount=SuMinutes(amount),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.constraint import (
     ANY,
@@ -119,7 +119,7 @@ def test_no_constraint_is_any_node() -> None:
     ],
 )
 def test_unreadable_text_is_reported_with_its_place(text: str, told: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         parse(text, "constraint")
     assert no.value.message == told
     assert no.value.field == "constraint"
@@ -134,7 +134,7 @@ def test_unreadable_text_is_reported_with_its_place(text: str, told: str) -> Non
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         found = parse(text)
-    except Malformed as no:
+    except InvalidInput as no:
         assert no.field == "constraint"
         assert "at place" in no.message
     else:

@@ -9,7 +9,7 @@ import pytest
 from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
 from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
@@ -240,9 +240,9 @@ def test_a_limit_is_reported_with_its_sentence() -> None:
 
 
 def test_a_job_that_does_not_wait_is_not_explained() -> None:
-    with pytest.raises(Unknown, match="job 9 does not wait"):
+    with pytest.raises(NotFound, match="job 9 does not wait"):
         told(seed(), 9)
-    with pytest.raises(Unknown, match="job 4 does not wait"):
+    with pytest.raises(NotFound, match="job 4 does not wait"):
         told(seed(), 4)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.preemption import may_preempt
@@ -129,7 +129,7 @@ def test_backfill_admits_a_job_whose_least_time_is_within_the_limit() -> None:
 def test_qos_that_preempt_each_other_in_a_circle_are_refused() -> None:
     one, other = QosRules(preempts=frozenset({"b"})), QosRules(preempts=frozenset({"a"}))
     with pytest.raises(
-        Malformed, match="in a circle: a before b before a|in a circle: b before a before b"
+        InvalidInput, match="in a circle: a before b before a|in a circle: b before a before b"
     ):
         Preemption(by=PreemptBy.QOS, qos={"a": one, "b": other})
 
@@ -165,7 +165,7 @@ def test_a_partition_that_was_removed_takes_no_place_in_another() -> None:
     ],
 )
 def test_impossible_job_is_reported(said: dict[str, Any], field: str) -> None:
-    with pytest.raises(Malformed, match="job 7 has") as no:
+    with pytest.raises(InvalidInput, match="job 7 has") as no:
         PendingJob(number=7, **said)
     assert no.value.field == field
 

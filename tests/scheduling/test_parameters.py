@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.slurm.parameters import SchedulerParameters, parse_parameters
 
 
@@ -74,7 +74,7 @@ def test_slurms_own_string_is_read() -> None:
 def test_wrong_parameter_is_reported_with_the_remedy(
     text: str, told: str, field: str, remedy: str
 ) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         parse_parameters(text)
     assert no.value.message == told
     assert no.value.field == field
@@ -91,7 +91,7 @@ def test_wrong_parameter_is_reported_with_the_remedy(
     ],
 )
 def test_no_setting_is_out_of_range(said: dict[str, Any]) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         SchedulerParameters(**said)
     assert no.value.field in said
 

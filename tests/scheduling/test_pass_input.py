@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption
 from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.placement.node_table import NodeTable
@@ -15,7 +15,7 @@ from tests.scheduling.scenes import NOW, OneEach, Scene
 
 
 def test_no_two_jobs_have_a_number() -> None:
-    with pytest.raises(Malformed, match="job 1 is there 2 times") as no:
+    with pytest.raises(InvalidInput, match="job 1 is there 2 times") as no:
         _ = Scene(rack(2)).runs(1, "n1", 60).waits(1).snapshot
     assert no.value.field == "jobs"
 
@@ -23,13 +23,13 @@ def test_no_two_jobs_have_a_number() -> None:
 def test_running_jobs_hold_no_more_than_there_is() -> None:
     scene = Scene(rack(2)).runs(1, "n1", 60)
     scene.running.append(scene.running[0]._replace(number=2))
-    with pytest.raises(Malformed, match="hold more of n1 than there is") as no:
+    with pytest.raises(InvalidInput, match="hold more of n1 than there is") as no:
         _ = scene.snapshot
     assert no.value.remedy == "look which of these jobs still run there: 1, 2"
 
 
 def test_no_two_reservations_have_a_name() -> None:
-    with pytest.raises(Malformed, match="reservation class is there twice"):
+    with pytest.raises(InvalidInput, match="reservation class is there twice"):
         _ = Scene(rack(2)).reserves("class", "n1", 0, 60).reserves("class", "n2", 0, 60).snapshot
 
 
@@ -86,6 +86,6 @@ def test_what_started_counts_against_the_limits_of_the_next_pass() -> None:
 )
 def test_rules_that_no_partition_can_have_are_reported(said: dict[str, int], field: str) -> None:
     whole: dict[str, object] = {"name": "p", **said}
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         PartitionRules(**whole)  # type: ignore[arg-type]
     assert no.value.field == field

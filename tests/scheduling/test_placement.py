@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import OverSubscribe, PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.placement.search import PlacementSearch, find_placement
@@ -203,15 +203,15 @@ def test_an_exclusive_partition_gives_whole_nodes() -> None:
 
 def test_missing_name_is_reported_with_the_known_ones() -> None:
     desk = Desk(rack(3))
-    with pytest.raises(Unknown) as no:
+    with pytest.raises(NotFound) as no:
         desk.asks(required=("n9",))
     assert (no.value.field, no.value.remedy) == ("required", "there are: n[1-3]")
-    with pytest.raises(Unknown) as no:
+    with pytest.raises(NotFound) as no:
         desk.asks(partition="debug")
     assert (no.value.field, no.value.remedy) == ("partition", "there are: batch")
-    with pytest.raises(Malformed, match="n1 is there twice"):
+    with pytest.raises(InvalidInput, match="n1 is there twice"):
         NodeTable([Node(name="n1"), Node(name="n1")])
-    with pytest.raises(Malformed, match="partition batch is there twice"):
+    with pytest.raises(InvalidInput, match="partition batch is there twice"):
         NodeTable(rack(1), [PartitionRules(name="batch")] * 2)
 
 

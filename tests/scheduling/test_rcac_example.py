@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.report.columns import Look
 from fairbank.report.explanation import JobExplanation, lines
 from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice, StartRange
@@ -50,7 +50,7 @@ def test_jobs_of_less_than_three_hours_run_on_the_six_and_others_wait() -> None:
     assert told.starts == {4: "n[1-3]", 5: "n[4-6]"}
     assert told.planned == {2: (180, "n[1-8]"), 3: (780, "n[1-3]")}
     for number in (4, 5):
-        with pytest.raises(Unknown, match="does not wait"):
+        with pytest.raises(NotFound, match="does not wait"):
             explain_on_nodes(example().snapshot, SchedulerParameters(), number, NOW, history=seen())
 
 

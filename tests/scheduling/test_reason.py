@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind, reason
 from fairbank.scheduling.reason import NAMES, explain_reason
 from tests.support.golden import GOLDEN, kept
@@ -46,7 +46,7 @@ def test_every_name_that_limits_give_is_in_the_table() -> None:
 
 
 def test_unknown_reason_is_reported() -> None:
-    with pytest.raises(Unknown, match="'AssocMinMood' is not a reason of Slurm"):
+    with pytest.raises(NotFound, match="'AssocMinMood' is not a reason of Slurm"):
         explain_reason("AssocMinMood")
 
 

@@ -6,10 +6,10 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, Note
-from fairbank.core.errors import Trouble
+from fairbank.bank.requests import AuditNote, SubmittedRequest
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import FairbankError
 from fairbank.core.time import Instant
 from fairbank.service.ledger import Deadline, Ledger, RetryPolicy
 from fairbank.service.write_queue.child import ConnectionWriters, read_frames
@@ -23,8 +23,8 @@ from tests.support.conditions import wait_until
 POISON = "poison"
 
 
-def notes(*texts: str) -> list[Asked]:
-    return [Asked(Note(details=each), Instant(1_000), 0) for each in texts]
+def notes(*texts: str) -> list[SubmittedRequest]:
+    return [SubmittedRequest(AuditNote(details=each), Instant(1_000), 0) for each in texts]
 
 
 def kept(store: Store) -> int:
@@ -41,11 +41,13 @@ class Gated(Ledger):
         super().__init__(store, Policy(), patience)
         self.gate = threading.Event()
         self.asked: list[list[str]] = []
-        self.failure: Exception = Trouble("this wish breaks the bank")
+        self.failure: Exception = FairbankError("this request breaks the bank")
         self.before_failing: Callable[[], None] = lambda: None
 
-    def apply(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
-        texts = [str(each.wish.details) for each in batch if isinstance(each.wish, Note)]
+    def apply(
+        self, batch: Sequence[SubmittedRequest], deadline: Deadline | None = None
+    ) -> list[Outcome]:
+        texts = [str(each.request.details) for each in batch if isinstance(each.request, AuditNote)]
         self.asked.append(texts)
         assert self.gate.wait(30)
         if POISON in texts:

@@ -7,16 +7,16 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Alternative, Reason, Refusal
-from fairbank.bank.wish import Asked, CreateProject, Open, Request
+from fairbank.bank.refusals import Alternative, Reason, Refusal
+from fairbank.bank.requests import CreateProject, Open, Request, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Staff, asker_of
+from fairbank.service.access.identity import Staff, identity_of
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 from tests.support.ticks import Ticks
@@ -47,9 +47,11 @@ class Centre:
             monotonic=self.ticks,
         )
 
-    def ask(self, *wishes: Request) -> list[Done]:
+    def ask(self, *requests: Request) -> list[Done]:
         """Set the scene."""
-        outcomes = self.house.counter.apply([Asked(each, NOW, 0) for each in wishes])
+        outcomes = self.house.write_queue.apply(
+            [SubmittedRequest(each, NOW, 0) for each in requests]
+        )
         assert all(isinstance(each, Done) for each in outcomes), outcomes
         return [each for each in outcomes if isinstance(each, Done)]
 
@@ -79,19 +81,19 @@ class Centre:
             deposit=SuMinutes(credit),
         )
         self.ask(opening)
-        self.house.directory.refresh()  # as the server does that enters a project
+        self.house.project_cache.refresh()  # as the server does that enters a project
 
     def hear(self, report: RunReport) -> Outcome:
         """The agent's report, judged. Raises what keeps it from being a request."""
-        (prepared,) = self.house.reports.prepare(asker_of(AGENT, STAFF, {}), [report])
-        if not isinstance(prepared, Asked):
+        (prepared,) = self.house.reports.prepare(identity_of(AGENT, STAFF, {}), [report])
+        if not isinstance(prepared, SubmittedRequest):
             raise prepared
-        return self.house.counter.apply([prepared])[0]
+        return self.house.write_queue.apply([prepared])[0]
 
     def kept(self, entry: int | None) -> Refusal:
         """A refusal in the books, as staff see it."""
         return self.house.runs.refusal(
-            asker_of(0, Staff(superusers=frozenset({0})), {}), entry or 0
+            identity_of(0, Staff(superusers=frozenset({0})), {}), entry or 0
         )[1]
 
     def refused_but_let_through(self, report: RunReport) -> Refusal:
@@ -101,7 +103,9 @@ class Centre:
         assert (yes.amount, yes.allocation, yes.run) == (0, None, None)
         return self.kept(yes.entry)
 
-    def others(self, asked: int, *, reason: Reason = Reason.OVERDRAWN) -> list[Alternative]:
+    def others(
+        self, asked: int, *, reason: Reason = Reason.INSUFFICIENT_CREDIT
+    ) -> list[Alternative]:
         """Return the other projects that could pay for a job of Alice's that project 1 cannot
         pay.
         """

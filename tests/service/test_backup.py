@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Conflict, Malformed, Trouble, Unknown
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.core.time import Instant, ManualClock
 from fairbank.service.ops import backup_file
 from fairbank.service.ops.backup import Backups
@@ -65,7 +65,7 @@ def test_progress_rises_to_the_whole_and_not_before(
 
 
 def test_a_missing_folder_is_reported_with_what_makes_it(backups: Backups, tmp_path: Path) -> None:
-    with pytest.raises(Unknown) as no:
+    with pytest.raises(NotFound) as no:
         backups.create(tmp_path / "no such" / "monday.fbk")
     assert (no.value.field, no.value.remedy) == (
         "FILE",
@@ -74,12 +74,12 @@ def test_a_missing_folder_is_reported_with_what_makes_it(backups: Backups, tmp_p
 
 
 def test_a_folder_is_no_file(backups: Backups, tmp_path: Path) -> None:
-    with pytest.raises(Malformed, match="is a folder"):
+    with pytest.raises(InvalidInput, match="is a folder"):
         backups.create(tmp_path, replace=True)
 
 
 def test_disk_error_is_reported_with_the_file(backups: Backups, tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match="File name too long") as no:
+    with pytest.raises(FairbankError, match="File name too long") as no:
         backups.create(tmp_path / ("x" * 250))
     assert no.value.field == "FILE"
 

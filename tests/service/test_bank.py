@@ -38,7 +38,7 @@ class Contended(MemoryStore):
 def test_it_gives_up_when_its_patience_is_used_up_and_not_before() -> None:
     clock = Ticks()
     store = Contended(clock, tries=1_000)
-    with pytest.raises(Busy, match="in the way"):
+    with pytest.raises(Busy, match="held the locks"):
         Ledger(store, Policy(), RetryPolicy(30, clock)).apply(notes("late"))
     assert (store.tried, clock.at) == (30, Ticks().at + 30)
     assert kept(store) == 0

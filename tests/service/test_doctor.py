@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, CreateProject, IssueToken, Open, Request
+from fairbank.bank.requests import CreateProject, IssueToken, Open, Request, SubmittedRequest
 from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
@@ -62,7 +62,7 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
     )
     period: dict[str, Any] = {"category": "research", "start": Instant(0), "end": Instant(10**6)}
     token: dict[str, Any] = {"uid": 0, "label": "x", "expires": Instant(10**6)}
-    wishes: list[Request] = [
+    requests: list[Request] = [
         CreateProject(gname="chem", gid=1, account="chem"),
         *(
             Open(project=1, resource=each, deposit=SuMinutes(60), **period)
@@ -74,7 +74,9 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         ),
     ]
     with closing(open_store(url)) as store:
-        Ledger(store, settings.policy).apply([Asked(each, Instant(10), 0) for each in wishes])
+        Ledger(store, settings.policy).apply(
+            [SubmittedRequest(each, Instant(10), 0) for each in requests]
+        )
     said = [
         each
         for each in check_bank(settings, ManualClock(Instant(1_000)))

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, ProjectQuery
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import CreateProject
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import CreateProject
+from fairbank.bank.rules import Done
 from fairbank.core.time import ManualClock
-from fairbank.service.access.identity import Asker, Staff, asker_of
+from fairbank.service.access.identity import Identity, Staff, identity_of
 from fairbank.service.dry_run import DryRunResult
 from fairbank.service.services import Services, services
 from fairbank.store.memory.store import MemoryStore
@@ -23,7 +23,7 @@ SUPERUSER = 1
 _replace = msgspec.structs.replace
 STAFF = Staff(frozenset({SUPERUSER}))
 CHEM = CreateProject(gname="chem", gid=1, account="chem")
-CHANGING = {"projects", "allocations", "runs", "undoing", "shares", "tokens"}
+CHANGING = {"projects", "allocations", "runs", "undo", "shares", "tokens"}
 
 
 @pytest.fixture
@@ -41,30 +41,32 @@ def bank() -> Iterator[Services]:
 
 
 @pytest.fixture
-def asker() -> Asker:
-    return asker_of(SUPERUSER, STAFF, {})
+def identity() -> Identity:
+    return identity_of(SUPERUSER, STAFF, {})
 
 
-def test_dry_run_and_write_use_the_same_user(bank: Services, asker: Asker) -> None:
+def test_dry_run_and_write_use_the_same_user(bank: Services, identity: Identity) -> None:
     with pytest.raises(DryRunResult) as told:
-        bank.foretelling().projects.create(asker, CHEM)
+        bank.dry_run().projects.create(identity, CHEM)
     assert [each.entry.kind for each in told.value.entries] == [Kind.PROJECT]
     assert bank.projects.find(ProjectQuery(), Page()) == []
-    assert isinstance(bank.projects.create(asker, CHEM), Done)
+    assert isinstance(bank.projects.create(identity, CHEM), Done)
 
 
-def test_what_would_be_refused_is_refused_with_the_same_words(bank: Services, asker: Asker) -> None:
-    bank.projects.create(asker, CHEM)
+def test_what_would_be_refused_is_refused_with_the_same_words(
+    bank: Services, identity: Identity
+) -> None:
+    bank.projects.create(identity, CHEM)
     other = CreateProject(gname="bio", gid=CHEM.gid, account="bio")
-    no = bank.foretelling().projects.create(asker, other)
+    no = bank.dry_run().projects.create(identity, other)
     assert isinstance(no, Refusal)
     assert no.reason is Reason.EXISTS
-    assert _replace(no, entry=None) == _replace(bank.projects.create(asker, other), entry=None)
+    assert _replace(no, entry=None) == _replace(bank.projects.create(identity, other), entry=None)
 
 
 def test_every_write_exists_in_both_forms(bank: Services) -> None:
-    dry = bank.foretelling()
+    dry = bank.dry_run()
     assert {
         each for each in vars(bank) if getattr(bank, each) is not getattr(dry, each)
     } == CHANGING | {"dry"}
-    assert dry.foretelling() is dry
+    assert dry.dry_run() is dry

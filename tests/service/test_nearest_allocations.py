@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.wish import Open
+from fairbank.bank.requests import Open
 from fairbank.core.time import Instant
 from fairbank.service import available_credit as room
 from fairbank.service.available_credit import UncoveredJob, nearest_allocations
@@ -12,14 +12,14 @@ from tests.service.reporting_agent import END, NOW, Centre
 
 
 def opened(centre: Centre, project: int, resource: str, start: int, end: int) -> int:
-    wish = Open(
+    request = Open(
         project=project,
         resource=resource,
         category="startup",
         start=Instant(start),
         end=Instant(end),
     )
-    return centre.ask(wish)[0].allocation or 0
+    return centre.ask(request)[0].allocation or 0
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 1_000])

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Alternative, Reason
-from fairbank.bank.wish import SetCap, SetMember
+from fairbank.bank.refusals import Alternative, Reason
+from fairbank.bank.requests import SetCap, SetMember
 from fairbank.core.units import SuMinutes
 from tests.service.reporting_agent import ALICE, GROUPS, Centre, made
 
@@ -26,7 +26,7 @@ def test_the_two_richest_of_ones_other_projects_are_named(centre: Centre) -> Non
         centre.project(name, number, credit=credit)
         centre.ask(SetMember(project=number, uid=ALICE, role=Role.MEMBER))
     assert centre.others(10) == [Alternative("geo", 300), Alternative("astro", 200)]
-    assert centre.others(10, reason=Reason.RUN_TAKEN) == []
+    assert centre.others(10, reason=Reason.HOLD_EXISTS) == []
 
 
 def test_a_project_whose_cap_a_user_has_reached_is_not_named(centre: Centre) -> None:

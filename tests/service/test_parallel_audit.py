@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.audit import Head
-from fairbank.bank.entry import OFFICE
+from fairbank.bank.entry import REGISTRY
 from fairbank.bank.query import EVERY_BOOK, Books
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.core.units import SUM_MAX
 from fairbank.service.ops.audit import Audit, AuditResult
 from fairbank.service.ops.audit_processes import split_books, verify
@@ -51,7 +51,7 @@ def lengths(*entries: int) -> list[Head]:
 @pytest.mark.parametrize("pieces", [1, 2, 7])
 def test_every_book_lies_in_one_stretch(heads: list[Head], pieces: int) -> None:
     stretches = list(split_books(heads, pieces, 1))
-    for book in (-SUM_MAX, -1, OFFICE, 1, 2, 3, 10, 49, 50, 51, SUM_MAX):
+    for book in (-SUM_MAX, -1, REGISTRY, 1, 2, 3, 10, 49, 50, 51, SUM_MAX):
         assert sum(book in each for each in stretches) == 1
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_read_is_found_too(place: Place) -> None:
 
 
 def test_a_process_that_dies_ends_the_audit_with_a_remedy(place: Place) -> None:
-    with pytest.raises(Unreachable, match="ended from outside"):
+    with pytest.raises(Unavailable, match="ended from outside"):
         verify(place.open(), partial(os._exit, 3), {}, jobs=2, entries_min=1)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.service.simulation.comparison import policies_of
 from fairbank.service.simulation.policy_files import read_policy
 
@@ -16,21 +16,21 @@ def test_a_policy_is_called_as_its_file_and_troubles_name_the_file(tmp_path: Pat
     path.write_text('base = "easy"')
     assert read_policy(path).name == "my own"
     path.write_text('base = "ezzy"')
-    with pytest.raises(Malformed, match="my own.toml: base: ") as no:
+    with pytest.raises(InvalidInput, match="my own.toml: base: ") as no:
         read_policy(path)
     assert no.value.field == "base"
 
 
 def test_a_file_must_be_there_and_have_a_name_for_a_column(tmp_path: Path) -> None:
-    with pytest.raises(Unknown, match="none.toml"):
+    with pytest.raises(NotFound, match="none.toml"):
         read_policy(tmp_path / "none.toml")
     long = tmp_path / f"{'x' * 25}.toml"
     long.write_text('base = "easy"')
-    with pytest.raises(Malformed, match="no name"):
+    with pytest.raises(InvalidInput, match="no name"):
         read_policy(long)
 
 
 def test_two_policies_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "easy.toml").write_text('base = "fcfs"')
-    with pytest.raises(Malformed, match="two policies are called 'easy'"):
+    with pytest.raises(InvalidInput, match="two policies are called 'easy'"):
         policies_of(["easy", str(tmp_path / "easy.toml")])

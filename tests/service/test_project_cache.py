@@ -87,11 +87,11 @@ def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
         monotonic=ticks,
     )
     try:
-        assert house.directory.by_account("physics") is None
+        assert house.project_cache.by_account("physics") is None
         granted(store, project("physics", 100))
         wall.at = Instant(wall.at - 3_600)
         ticks.at += 1
-        assert house.directory.by_account("physics") is not None
+        assert house.project_cache.by_account("physics") is not None
     finally:
         house.close()
 

@@ -1,5 +1,5 @@
-"""Roles are given and taken by what everybody is when the request is judged, not by what its asker
-saw before.
+"""Roles are given and taken by what everybody is when the request is judged, not by what its
+identity saw before.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.query import Page
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked, CreateProject, SetMember
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import CreateProject, SetMember, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant, ManualClock
-from fairbank.service.access.identity import Asker, Staff, asker_of
+from fairbank.service.access.identity import Identity, Staff, identity_of
 from fairbank.service.ledger import Ledger
 from fairbank.service.project_cache import ProjectCache
 from fairbank.service.projects import Projects
@@ -42,10 +42,10 @@ class Centre:
             [by_staff(SetMember(project=1, uid=uid, role=role)) for uid, role in roles.items()]
         )
 
-    def asker(self, uid: int) -> Asker:
+    def identity(self, uid: int) -> Identity:
         """A user with the permissions of now."""
         with self.store.reading() as reader:
-            return asker_of(
+            return identity_of(
                 uid, STAFF, {each.project: each.role for each in reader.memberships(uid)}
             )
 
@@ -53,7 +53,9 @@ class Centre:
         with self.store.reading() as reader:
             return {each.uid: each.role for each in reader.members(1, Page())}
 
-    def meanwhile(self, change: SetMember, asker: Asker, uid: int, role: Role | None) -> Outcome:
+    def meanwhile(
+        self, change: SetMember, identity: Identity, uid: int, role: Role | None
+    ) -> Outcome:
         """Return the result for a user whose permissions changed between the request and its
         application.
         """
@@ -61,13 +63,13 @@ class Centre:
             with self.store.transaction():
                 self.counter.submit([by_staff(change)], lambda told: None)
                 wait_until(lambda: self.counter.waiting == 0, "the change is taken up")
-                asked = pool.submit(self.projects.set_member, asker, 1, uid, role)
-                wait_until(lambda: self.counter.waiting == 1, "the asker stands at the counter")
+                asked = pool.submit(self.projects.set_member, identity, 1, uid, role)
+                wait_until(lambda: self.counter.waiting == 1, "the request waits in the queue")
             return asked.result()
 
 
-def by_staff(wish: CreateProject | SetMember) -> Asked:
-    return Asked(wish, Instant(1_795_000_000), SUPERUSER)
+def by_staff(request: CreateProject | SetMember) -> SubmittedRequest:
+    return SubmittedRequest(request, Instant(1_795_000_000), SUPERUSER)
 
 
 @pytest.fixture
@@ -88,7 +90,7 @@ def test_a_coordinator_does_not_change_a_member_who_became_the_pi_meanwhile(
 ) -> None:
     promotion = SetMember(project=1, uid=MEMBER, role=Role.PI)
     assert (
-        refused(centre.meanwhile(promotion, centre.asker(COORDINATOR), MEMBER, role))
+        refused(centre.meanwhile(promotion, centre.identity(COORDINATOR), MEMBER, role))
         is Reason.ROLE_ABOVE
     )
     assert centre.roles()[MEMBER] is Role.PI
@@ -97,7 +99,7 @@ def test_a_coordinator_does_not_change_a_member_who_became_the_pi_meanwhile(
 def test_user_who_lost_the_role_meanwhile_cannot_give_it(centre: Centre) -> None:
     demotion = SetMember(project=1, uid=COORDINATOR, role=None)
     assert (
-        refused(centre.meanwhile(demotion, centre.asker(COORDINATOR), 1004, Role.MEMBER))
+        refused(centre.meanwhile(demotion, centre.identity(COORDINATOR), 1004, Role.MEMBER))
         is Reason.ROLE_ABOVE
     )
     assert centre.roles() == {PI: Role.PI, MEMBER: Role.MEMBER}
@@ -106,14 +108,14 @@ def test_user_who_lost_the_role_meanwhile_cannot_give_it(centre: Centre) -> None
 def test_coordinator_may_remove_a_member_demoted_meanwhile(centre: Centre) -> None:
     centre.counter.apply([by_staff(SetMember(project=1, uid=MEMBER, role=Role.COORDINATOR))])
     demotion = SetMember(project=1, uid=MEMBER, role=Role.MEMBER)
-    assert isinstance(centre.meanwhile(demotion, centre.asker(COORDINATOR), MEMBER, None), Done)
+    assert isinstance(centre.meanwhile(demotion, centre.identity(COORDINATOR), MEMBER, None), Done)
     assert MEMBER not in centre.roles()
 
 
 def test_staff_may_do_all(centre: Centre) -> None:
-    assert isinstance(centre.projects.set_member(centre.asker(SUPERUSER), 1, PI, None), Done)
+    assert isinstance(centre.projects.set_member(centre.identity(SUPERUSER), 1, PI, None), Done)
 
 
 def test_members_are_turned_away_at_the_door(centre: Centre) -> None:
     with pytest.raises(Forbidden):
-        centre.projects.set_member(centre.asker(MEMBER), 1, 1004, Role.MEMBER)
+        centre.projects.set_member(centre.identity(MEMBER), 1, 1004, Role.MEMBER)

@@ -6,7 +6,7 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant, ManualClock
 from fairbank.service.project_cache import ProjectCache
 from fairbank.service.quotes import Quotes
@@ -28,7 +28,7 @@ def test_the_only_cluster_is_meant() -> None:
     ("clusters", "known"), [((), "none"), (("darwin", "caviness"), "caviness, darwin")]
 )
 def test_of_none_or_several_none_is_meant(clusters: tuple[str, ...], known: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         quotes(*clusters).only_cluster()
     assert no.value.field == "cluster"
     assert known in str(no.value.remedy)

@@ -15,8 +15,8 @@ import pytest
 
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
-from fairbank.cluster.job_details import Particulars
-from fairbank.core.errors import Malformed
+from fairbank.cluster.job_details import JobDetails
+from fairbank.core.errors import InvalidInput
 from fairbank.service.ledger import Ledger
 from fairbank.service.replay import ReplayPlan, ReplayResult, replay
 from fairbank.service.replay.run import distinct
@@ -69,7 +69,7 @@ def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     both = os.open(pipe, os.O_RDWR)  # without somebody at the other end it could not even be opened
     try:
-        with pytest.raises(Malformed) as told:
+        with pytest.raises(InvalidInput) as told:
             replay(
                 Ledger(MemoryStore(), Policy()),
                 partial(open_trace, pipe),
@@ -102,7 +102,7 @@ def test_a_job_that_stands_twice_is_reported_with_both_lines(
             ]
         )
     )
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         replay(
             Ledger(MemoryStore(), Policy()), partial(open_trace, trace), ReplayPlan(cluster="trace")
         )
@@ -159,7 +159,7 @@ def test_too_many_jobs_in_one_second_are_refused() -> None:
             )
         )
     ).jobs
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         list(distinct(jobs, most=3))
     assert told.value.message == "line 4: more than 3 jobs are submitted in one second"
 
@@ -172,7 +172,7 @@ def test_too_many_jobs_at_one_time_are_refused() -> None:
     assert len(list(moments(Header(), read(BytesIO(lines)).jobs, most=4))) == 8
     apart = lines.replace(b" 0 60 ", b" 0 0 ")
     assert len(list(moments(Header(), read(BytesIO(apart)).jobs, most=2))) == 8
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         list(moments(Header(), read(BytesIO(lines)).jobs, most=3))
     assert told.value.message == "job 4: more than 3 jobs wait or run at one time"
 
@@ -212,9 +212,9 @@ def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
     replay(Ledger(store, Policy()), partial(open_trace, trace), ReplayPlan(cluster="trace"))
     with store.reading() as reader:
         (used,) = reader.usage(UsageQuery(), UsageBy.USER, GroupPage())
-        told = {run.run.job_id: run.particulars for run in reader.runs(RunQuery(), Page())}
+        told = {run.run.job_id: run.job_details for run in reader.runs(RunQuery(), Page())}
     assert (used.cpu_seconds, used.given_seconds, used.waited_seconds) == (8 * 900, 8 * 3_600, 60)
     assert told == {
-        1: Particulars(cpus=8, qos="queue1", tres="cpu=8", limit_seconds=1_800, cpu_seconds=7_200),
-        2: Particulars(cpus=1, qos="queue1", tres="cpu=1", limit_seconds=60),
+        1: JobDetails(cpus=8, qos="queue1", tres="cpu=8", limit_seconds=1_800, cpu_seconds=7_200),
+        2: JobDetails(cpus=1, qos="queue1", tres="cpu=1", limit_seconds=60),
     }

@@ -6,29 +6,33 @@ import pytest
 
 from fairbank.bank.project import Role
 from fairbank.core.errors import Forbidden
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.permissions import Action, check_allowed
 
 READS = frozenset({"read"})
 
 
 @pytest.mark.parametrize(
-    ("asker", "what", "remedy"),
+    ("identity", "what", "remedy"),
     [
-        (Asker(actor=7, uid=7), Action.AUDIT, "ask an admin or superuser"),
-        (Asker(actor=7, uid=7, scopes=READS), Action.AUDIT, "ask an admin or superuser"),
-        (Asker(actor=7, uid=7, roles={1: Role.MEMBER}), Action.TRANSFER, "ask a pi or superuser"),
+        (Identity(actor=7, uid=7), Action.AUDIT, "ask an admin or superuser"),
+        (Identity(actor=7, uid=7, scopes=READS), Action.AUDIT, "ask an admin or superuser"),
         (
-            Asker(actor=7, uid=7, roles={1: Role.PI}, scopes=READS),
+            Identity(actor=7, uid=7, roles={1: Role.MEMBER}),
+            Action.TRANSFER,
+            "ask a pi or superuser",
+        ),
+        (
+            Identity(actor=7, uid=7, roles={1: Role.PI}, scopes=READS),
             Action.TRANSFER,
             "ask a pi or superuser; a token needs the scope 'write'",
         ),
-        (Asker(actor=7, uid=7, admin=True), Action.DEPOSIT, "ask a superuser"),
+        (Identity(actor=7, uid=7, admin=True), Action.DEPOSIT, "ask a superuser"),
     ],
 )
 def test_remedy_names_permitted_users_and_missing_scope(
-    asker: Asker, what: Action, remedy: str
+    identity: Identity, what: Action, remedy: str
 ) -> None:
     with pytest.raises(Forbidden, match=what.value) as no:
-        check_allowed(asker, what, 1)
+        check_allowed(identity, what, 1)
     assert no.value.remedy == remedy

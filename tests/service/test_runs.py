@@ -7,13 +7,13 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from fairbank.bank.ledger import Done
-from fairbank.bank.refusal import Reason, Refusal, remedies
-from fairbank.bank.wish import CreateProject
+from fairbank.bank.refusals import Reason, Refusal, remedies
+from fairbank.bank.requests import CreateProject
+from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.run_report import RunReport
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.units import SuMinutes
 from tests.service.reporting_agent import ALICE, Centre, changed, ended, started
 
@@ -24,7 +24,7 @@ def test_start_and_change_need_a_time_limit_from_any_reporter(
 ) -> None:
     """Without one a hold would lapse while its job runs."""
     for amount in (None, SuMinutes(60)):
-        with pytest.raises(Malformed) as bad:
+        with pytest.raises(InvalidInput) as bad:
             centre.hear(msgspec.structs.replace(report, limit_seconds=0, amount=amount))
         assert (bad.value.field, bad.value.remedy) == (
             "time_limit",
@@ -150,9 +150,9 @@ def test_a_run_in_a_partition_that_was_renamed_is_kept_as_refused_and_counts_onc
     centre.clusters["darwin"] = Cluster("darwin", {"new": Partition("new", "cpu")})
     no = centre.hear(report)
     assert isinstance(no, Refusal)
-    assert (no.reason, no.about, no.allocation, no.owner) == (
+    assert (no.reason, no.facts, no.allocation, no.owner) == (
         Reason.UNPRICED,
-        "cluster darwin has no partition 'old'",
+        {"cause": "cluster darwin has no partition 'old'"},
         1,
         ALICE,
     )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.service.settings import example, read_settings
 
 names = st.text(st.characters(exclude_categories=["Cs"]))
@@ -29,7 +29,7 @@ def test_what_init_writes_is_read_again(file: Path, folder: str, url: str) -> No
 
 
 def test_name_that_is_not_utf8_is_reported() -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         example(Path("/srv/\udcff"), "memory:")
     assert no.value.field == "FOLDER"
 
@@ -38,7 +38,7 @@ def test_a_rule_out_of_range_is_reported_with_its_place(file: Path) -> None:
     file.write_text(
         example(Path("/srv"), "memory:").replace("[policy]", "[policy]\nhold_grace_seconds = 0")
     )
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         read_settings(file)
     assert no.value.field == "policy.hold_grace_seconds"
 
@@ -47,7 +47,7 @@ def test_only_states_in_which_jobs_end_cost_nothing(file: Path) -> None:
     """A word misspelt would have every such job charged, and nobody would know why."""
     asked = '[policy]\nfree_states = ["NODE_FAIL", "NODEFAIL"]'
     file.write_text(example(Path("/srv"), "memory:").replace("[policy]", asked))
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         read_settings(file)
     assert (no.value.field or "").startswith("policy.free_states[")
     assert "'NODEFAIL'" in no.value.message
@@ -92,6 +92,6 @@ def test_of_several_clusters_the_one_that_is_wrong_is_named(
     if lines.startswith("[clusters]"):
         written = written.partition("[clusters")[0]
     file.write_text(f"{written}\n{lines}\n")
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         read_settings(file)
     assert (no.value.field, remedy in (no.value.remedy or "")) == (field, True)

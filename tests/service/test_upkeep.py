@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, CreateProject, Hold, Open, Request
+from fairbank.bank.requests import CreateProject, Hold, Open, Request, SubmittedRequest
+from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
@@ -34,8 +34,8 @@ class Books:
         self.counter = WriterThreads(Ledger(self.store, Policy()))
         self.upkeep = Upkeep(self.store, self.counter, ManualClock(LATER), 0)
 
-    def ask(self, *wishes: Request) -> None:
-        outcomes = self.counter.apply([Asked(each, BEGIN, 0) for each in wishes])
+    def ask(self, *requests: Request) -> None:
+        outcomes = self.counter.apply([SubmittedRequest(each, BEGIN, 0) for each in requests])
         assert all(isinstance(each, Done) for each in outcomes)
 
     def grant(self, number: int) -> None:
@@ -70,7 +70,7 @@ def _hold(project: int, job: int) -> Hold:
     run = Run("darwin", job, 900)
     return Hold(
         run=run,
-        line=(project,),
+        chain=(project,),
         resource="cpu",
         owner=7,
         amount=SuMinutes(1),

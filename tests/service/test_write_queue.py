@@ -77,7 +77,7 @@ def test_queue_limit_lets_one_longer_batch_in_when_empty(apart: bool) -> None:
     if not apart:
         scene.submit(*["longer"] * 600)
     assert scene.counter.waiting == 600
-    with pytest.raises(Busy, match="600 wishes are waiting already"):
+    with pytest.raises(Busy, match="600 requests are waiting already"):
         scene.submit("one more")
     scene.finish()
     assert scene.served() == ({"long"} if apart else {"long", "longer"})
@@ -85,8 +85,8 @@ def test_queue_limit_lets_one_longer_batch_in_when_empty(apart: bool) -> None:
 
 
 def test_what_one_transaction_does_not_take_is_not_taken_at_all(scene: Scene) -> None:
-    """It would be carried out in pieces, and its asker told Busy after some of them."""
-    with pytest.raises(ValueError, match="1001 wishes do not fit into one transaction"):
+    """It would be carried out in pieces, and its identity told Busy after some of them."""
+    with pytest.raises(ValueError, match="1001 requests do not fit into one transaction"):
         scene.submit(*["long"] * (BATCH_MAX + 1))
     scene.finish()
     assert kept(scene.bank.store) == 0

@@ -1,4 +1,6 @@
-"""Trouble at the counter: what fails fails alone, and what waited too long is not carried out."""
+"""FairbankError at the counter: what fails fails alone, and what waited too long is not carried
+out.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.core.errors import Busy, Unreachable
+from fairbank.core.errors import Busy, Unavailable
 from fairbank.service.ledger import Ledger, RetryPolicy
 from fairbank.service.write_queue.queue import BatchResult
 from fairbank.service.write_queue.writers import WriterThreads
@@ -39,7 +41,7 @@ def test_one_bad_submission_does_not_spoil_the_others_and_all_that_is_judged_is_
 
 @pytest.mark.parametrize("others", [0, 2])
 def test_silent_bank_is_not_asked_again(scene: Scene, others: int) -> None:
-    scene.bank.failure = Unreachable("nobody is there")
+    scene.bank.failure = Unavailable("nobody is there")
     scene.occupy()
     scene.submit(POISON)
     for each in range(others):
@@ -55,7 +57,7 @@ def test_silent_bank_is_not_asked_again(scene: Scene, others: int) -> None:
 def test_lost_connection_fails_the_remaining_requests(scene: Scene) -> None:
     def lose() -> None:
         scene.bank.failure = (
-            Unreachable("nobody is there") if len(scene.bank.asked) > 2 else scene.bank.failure
+            Unavailable("nobody is there") if len(scene.bank.asked) > 2 else scene.bank.failure
         )
 
     scene.bank.before_failing = lose
@@ -66,7 +68,7 @@ def test_lost_connection_fails_the_remaining_requests(scene: Scene) -> None:
     scene.finish()
     assert scene.served() == {"first", "a"}
     assert same(scene.told[POISON], scene.bank.failure)
-    assert isinstance(scene.told["b"], Unreachable)
+    assert isinstance(scene.told["b"], Unavailable)
     assert "this was not carried out" in scene.told["b"].message
 
 
@@ -108,8 +110,8 @@ def test_failing_callbacks_do_not_block_other_answers(
     scene.submit("a")
     scene.finish()
     assert scene.served() == {"first", "a"}
-    assert "an answer reached nobody" in caplog.text
-    assert "the counter's watcher failed" in caplog.text
+    assert "the result of a batch could not be delivered" in caplog.text
+    assert "the observer of the write queue failed" in caplog.text
 
 
 def test_foreign_lock_delays_all_by_one_timeout_and_nothing_is_applied_later(

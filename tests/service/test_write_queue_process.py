@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
 from fairbank.service.ledger import Deadline, RetryPolicy
 from fairbank.service.write_queue.child import ConnectionWriters, ServerDied, read_frames
 from fairbank.service.write_queue.protocol import RequestBatch, frame
@@ -27,7 +27,9 @@ class Seen(Gated):
         super().__init__(MemoryStore(), RetryPolicy(30, lambda: 0.0))
         self.threads: list[int] = []
 
-    def apply(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
+    def apply(
+        self, batch: Sequence[SubmittedRequest], deadline: Deadline | None = None
+    ) -> list[Outcome]:
         self.threads.append(threading.get_ident())
         return super().apply(batch, deadline)
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Overrun, Policy
-from fairbank.bank.refusal import Reason, Refusal, Resolution
+from fairbank.bank.refusals import Reason, Refusal, Resolution
+from fairbank.bank.requests import Request, SubmittedRequest, digest
+from fairbank.bank.requests.submitted import Request as EveryKind
+from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunState
-from fairbank.bank.wish import Asked, Request, digest
-from fairbank.bank.wish.asked import Request as EveryKind
-from fairbank.core.errors import Busy, Corrupt, Trouble, Unreachable
+from fairbank.core.errors import Busy, Corrupt, FairbankError, Unavailable
 from fairbank.core.time import Instant
 from fairbank.service.write_queue.protocol import (
     FrameReader,
@@ -33,8 +33,8 @@ from fairbank.service.write_queue.protocol import (
     encode_result,
     frame,
 )
-from tests.bank.wishes import arriving, of_anything
-from tests.faults.sample import wishes
+from tests.bank.requests import arriving, of_anything
+from tests.faults.sample import requests
 
 outcomes = st.lists(
     st.builds(
@@ -52,7 +52,7 @@ outcomes = st.lists(
     )
     | st.just(
         Refusal(
-            reason=Reason.RUN_RESOLVED,
+            reason=Reason.RUN_CLOSED,
             resolution=Resolution(state=RunState.CHARGED, outcome="COMPLETED"),
         )
     ),
@@ -61,22 +61,24 @@ outcomes = st.lists(
 
 
 @given(st.lists(arriving(of_anything), max_size=3))
-def test_wishes_arrive_as_they_were_and_count_as_the_same(batch: list[Asked]) -> None:
+def test_requests_arrive_as_they_were_and_count_as_the_same(batch: list[SubmittedRequest]) -> None:
     (arrived,) = decode_batches(encode([RequestBatch(7, 1.5, batch)]))
     assert arrived == RequestBatch(7, 1.5, batch)
     assert list(map(digest, arrived.batch)) == list(map(digest, batch))
 
 
-@pytest.mark.parametrize("wish", wishes(), ids=lambda wish: type(wish).__name__)
-def test_so_does_one_of_each_kind_with_all_its_particulars(wish: Request) -> None:
-    asked = Asked(wish, Instant(5), 7, acting_as=8, said=b"\0\xff", latest=9)
+@pytest.mark.parametrize(
+    "bank_request", requests(), ids=lambda bank_request: type(bank_request).__name__
+)
+def test_so_does_one_of_each_kind_with_all_its_particulars(bank_request: Request) -> None:
+    asked = SubmittedRequest(bank_request, Instant(5), 7, acting_as=8, said=b"\0\xff", latest=9)
     (arrived,) = decode_batches(encode([RequestBatch(0, 0.0, [asked])]))
     assert arrived.batch == [asked]
     assert digest(arrived.batch[0]) == digest(asked)
 
 
 def test_the_sample_has_nearly_every_kind() -> None:
-    kinds = {type(each) for each in wishes()}
+    kinds = {type(each) for each in requests()}
     assert len(kinds) >= len(EveryKind.__args__) - 5
 
 
@@ -91,13 +93,13 @@ def test_outcomes_arrive_in_their_order(came: list[Outcome]) -> None:
     "error",
     [
         Busy("many wait", retry_after_seconds=7),
-        Unreachable("nobody is there", remedy="look"),
+        Unavailable("nobody is there", remedy="look"),
         Corrupt("damaged", field="x"),
-        Trouble("this wish breaks the bank"),
+        FairbankError("this request breaks the bank"),
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_troubles_arrive_as_what_they_were(error: Trouble) -> None:
+def test_troubles_arrive_as_what_they_were(error: FairbankError) -> None:
     (answer,) = decode_replies(encode([encode_result(3, error)]))
     arrived = decode_result(answer)
     assert type(arrived) is type(error)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.units import AMOUNT_MAX
 from fairbank.simulator.traces.fast_reader import BLOCK, ROUNDED, Skimmed, needed, read_fast
@@ -61,7 +61,7 @@ def gone_through(jobs: Iterator[Skimmed]) -> tuple[list[Skimmed], str | None]:
     found: list[Skimmed] = []
     try:
         found.extend(jobs)
-    except Malformed as bad:
+    except InvalidInput as bad:
         return found, f"{bad.field}: {bad}; {bad.remedy}"
     return found, None
 
@@ -175,9 +175,9 @@ def test_what_is_not_plain_is_read_as_ever(lines: str) -> None:
     ],
 )
 def test_what_reading_refuses_is_refused_in_the_same_words(lines: str) -> None:
-    with pytest.raises(Malformed) as reading:
+    with pytest.raises(InvalidInput) as reading:
         list(read(BytesIO(lines.encode())).jobs)
-    with pytest.raises(Malformed) as skimming:
+    with pytest.raises(InvalidInput) as skimming:
         skimmed(lines)
     assert str(skimming.value) == str(reading.value)
 
@@ -217,7 +217,7 @@ def test_submissions_that_fall_are_refused_wherever_a_block_begins() -> None:
     lines = lines_of(500)
     for at in range(2, 500):
         changed = PLAIN.replace("1 0 ", f"{at} {at - 2} ", 1)
-        with pytest.raises(Malformed, match=f"^line {at + 1}: "):
+        with pytest.raises(InvalidInput, match=f"^line {at + 1}: "):
             skimmed("\n".join([*lines[:at], changed, *lines[at + 1 :]]))
 
 

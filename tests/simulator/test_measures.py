@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.engine.clock import JobStarts, SimulationClock
 from fairbank.simulator.engine.policies import policy_named
 from fairbank.simulator.results.delivered_shares import (
@@ -177,5 +177,5 @@ def test_a_file_of_shares_has_names_or_numbers() -> None:
     ],
 )
 def test_shares_that_cannot_be_are_reported(lines: list[str], told: str) -> None:
-    with pytest.raises(Malformed, match=told):
+    with pytest.raises(InvalidInput, match=told):
         read_holdings(lines)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import asdict
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.settings import Algorithm
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.policies import POLICIES
@@ -65,9 +65,9 @@ def test_all_that_the_file_says_counts() -> None:
     ("text", "field", "told", "remedy"),
     [
         ("", "base", "base is missing", "add it"),
-        ("base = 1", "base", "expected a text", "lists all"),
+        ("base = 1", "base", "expected text, got a whole number", "lists all"),
         ('base = "ezzy"', "base", "'ezzy'", "easy, fcfs"),
-        ("base =", "policy", "not TOML", "mend the line"),
+        ("base =", "policy", "not TOML", "fix the line"),
         ('bass = "easy"', "bass", "bass is no setting", "there are: base, scheduler, priority"),
         (
             'base = "easy"\n[scheduler]',
@@ -158,7 +158,7 @@ def test_all_that_the_file_says_counts() -> None:
 def test_what_cannot_be_is_refused_with_its_key(
     text: str, field: str, told: str, remedy: str
 ) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         policy_of("own", text.encode())
     assert no.value.field == field
     assert told in no.value.message

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.settings import Algorithm
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.clock import SimulationClock
@@ -100,6 +100,6 @@ def test_equal_shares_equal_no_shares(drawn: list[tuple[int, int, int, int]]) ->
 def test_shares_that_no_slurm_takes_are_refused_before_anything_runs(
     shares: dict[int, int], by_group: bool
 ) -> None:
-    with pytest.raises(Malformed, match="Slurm takes no such shares") as told:
+    with pytest.raises(InvalidInput, match="Slurm takes no such shares") as told:
         ShareAccounts(shares, by_group).check()
     assert (told.value.field, told.value.remedy) == ("shares", "divide all of them by the same")

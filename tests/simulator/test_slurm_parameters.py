@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.policy_settings import policy_of
 from fairbank.simulator.traces.workload import TraceJob
@@ -151,7 +151,7 @@ def test_a_file_is_refused_or_told_where_it_says_another_one(name: str) -> None:
     text = f'base = "slurm"\n[scheduler]\n{name} = {other}'.encode()
     try:
         remarks = policy_of("own", text).remarks
-    except Malformed as no:
+    except InvalidInput as no:
         assert no.message == f"{name} is not simulated"
     else:
         assert remarks == [f"changes nothing here: {name}"]

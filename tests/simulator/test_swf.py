@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.simulator.traces.header import LABEL_LIMIT, NAMES, NUMBERS, TEXTS, Header
 from fairbank.simulator.traces.job_line import LARGEST, Status, SwfJob
@@ -124,7 +124,7 @@ def test_nothing_at_all_is_a_trace_of_no_jobs() -> None:
 def test_jobs_are_read_when_they_are_asked_for() -> None:
     jobs = read(BytesIO(line() + line(number=2) + b"nonsense\n")).jobs
     assert [next(jobs).number, next(jobs).number] == [1, 2]
-    with pytest.raises(Malformed, match="line 3"):
+    with pytest.raises(InvalidInput, match="line 3"):
         next(jobs)
 
 
@@ -136,7 +136,9 @@ def test_a_compressed_trace_reads_the_same() -> None:
 
 @pytest.mark.parametrize("text", ["", " padded", "two\nlines", "bell\a", "x" * (LABEL_LIMIT + 1)])
 def test_text_that_would_break_a_header_is_not_written(text: str) -> None:
-    with pytest.raises(Malformed, match=r"Computer: .* cannot stand in a header comment") as said:
+    with pytest.raises(
+        InvalidInput, match=r"Computer: .* cannot stand in a header comment"
+    ) as said:
         list(write(Header(computer=text), []))
     assert re.fullmatch(
         r"write one line of printable characters, at most 1000, with no blanks around it",
@@ -146,9 +148,9 @@ def test_text_that_would_break_a_header_is_not_written(text: str) -> None:
 
 def test_nothing_is_written_that_could_not_be_read() -> None:
     late = only(line(submit_time=9))
-    with pytest.raises(Malformed, match="line 3: submit time 0 comes after submit time 9"):
+    with pytest.raises(InvalidInput, match="line 3: submit time 0 comes after submit time 9"):
         list(write(Header(max_procs=4), [late, late._replace(number=2, submit_time=0)]))
-    with pytest.raises(Malformed, match="line 1: run time is -2"):
+    with pytest.raises(InvalidInput, match="line 1: run time is -2"):
         list(write(Header(), [late._replace(run_time=-2)]))
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.swf import LINE_LIMIT, REMARK_LIMIT, ByteStream, NumberedLines, read
 
 GOOD = b"1 50 0 60 4 -1 -1 4 600 -1 1 1 1 -1 1 1 -1 -1\n"
@@ -115,7 +115,7 @@ def test_a_bad_line_is_named(
 ) -> None:
     jobs = read(BytesIO(GOOD + second_line)).jobs
     assert next(jobs).number == 1
-    with pytest.raises(Malformed) as said:
+    with pytest.raises(InvalidInput) as said:
         next(jobs)
     assert said.value.message.startswith(f"line 2: {message}")
     assert said.value.field == field
@@ -144,7 +144,7 @@ def test_a_bad_line_is_named(
     ],
 )
 def test_a_bad_number_in_the_header_is_named(comment: bytes, message: str) -> None:
-    with pytest.raises(Malformed) as said:
+    with pytest.raises(InvalidInput) as said:
         read(BytesIO(b"; Version: 2\n" + comment + b"\n" + GOOD))
     assert said.value.message.startswith(message)
     assert said.value.remedy == "correct the header comment, or remove the line"
@@ -154,7 +154,7 @@ def test_a_bad_number_in_the_header_is_named(comment: bytes, message: str) -> No
 def test_a_header_that_contradicts_itself_is_refused(label: str) -> None:
     comments = f"; {label}: 16\n; {label}: 16\n; {label}: UNKNOWN\n"
     assert 16 in read(BytesIO(comments.encode() + GOOD)).header
-    with pytest.raises(Malformed) as said:
+    with pytest.raises(InvalidInput) as said:
         read(BytesIO(comments.encode() + f"; {label}: 4\n".encode() + GOOD))
     assert (said.value.message, said.value.field) == (
         f"line 4: {label} is 4, and 16 further up",
@@ -190,7 +190,7 @@ def test_a_truncated_gzip_file_names_the_line_it_reached(cut: float) -> None:
     reached: list[int] = []
     with (
         gzip.open(BytesIO(whole[: int(len(whole) * cut)])) as stream,
-        pytest.raises(Malformed) as said,
+        pytest.raises(InvalidInput) as said,
     ):
         reached.extend(job.number for job in read(stream).jobs)
     assert reached == list(range(len(reached)))
@@ -203,11 +203,11 @@ def test_a_truncated_gzip_file_names_the_line_it_reached(cut: float) -> None:
 def test_damaged_compression_is_malformed() -> None:
     packed = bytearray(gzip.compress(GOOD * 1_000))
     packed[30:40] = b"\xff" * 10
-    with gzip.open(BytesIO(packed)) as stream, pytest.raises(Malformed, match=r"line \d+: "):
+    with gzip.open(BytesIO(packed)) as stream, pytest.raises(InvalidInput, match=r"line \d+: "):
         drain(stream)
     with (
         gzip.open(BytesIO(GOOD)) as stream,
-        pytest.raises(Malformed, match=r"line 1: the compressed data"),
+        pytest.raises(InvalidInput, match=r"line 1: the compressed data"),
     ):
         drain(stream)
 
@@ -256,14 +256,14 @@ def test_a_gzip_bomb_is_refused_in_little_memory(name: str) -> None:
     with (
         gzip.open(BytesIO(packed)) as stream,
         peak_below(8 * 2**20),
-        pytest.raises(Malformed) as said,
+        pytest.raises(InvalidInput) as said,
     ):
         drain(stream)
     assert message in said.value.message
 
 
 def test_comments_among_the_jobs_are_bounded_too() -> None:
-    with pytest.raises(Malformed, match="bytes of comments and blank lines"):
+    with pytest.raises(InvalidInput, match="bytes of comments and blank lines"):
         drain(BytesIO(GOOD + b";\n" * REMARK_LIMIT))
 
 
@@ -300,7 +300,8 @@ class peak_below:  # noqa: N801 - reads as a phrase
 )
 def test_a_job_that_costs_more_than_the_bank_counts(line: bytes, field: str) -> None:
     with pytest.raises(
-        Malformed, match="line 2: .* processors for .* at most 1000000000000000 processor-minutes"
+        InvalidInput,
+        match="line 2: .* processors for .* at most 1000000000000000 processor-minutes",
     ) as bad:
         drain(BytesIO(GOOD + line))
     assert bad.value.field == field
@@ -312,7 +313,7 @@ def test_the_dearest_job_that_the_bank_counts() -> None:
 
 def test_lines_are_as_long_as_the_caller_allows() -> None:
     assert list(NumberedLines(BytesIO(b"ab\nc"), limit=3)) == [(1, b"ab\n"), (2, b"c")]
-    with pytest.raises(Malformed, match="line 1: longer than 2 bytes"):
+    with pytest.raises(InvalidInput, match="line 1: longer than 2 bytes"):
         list(NumberedLines(BytesIO(b"ab\nc"), limit=2))
 
 
@@ -354,10 +355,10 @@ def readable(stream: ByteStream) -> None:
     """Read to the end; whatever is wrong is said in one printable sentence with its line, and what
     to do.
     """
-    wrong: Malformed | None = None
+    wrong: InvalidInput | None = None
     try:
         drain(stream)
-    except Malformed as bad:
+    except InvalidInput as bad:
         wrong = bad
     assert wrong is None or (
         wrong.message.startswith("line ") and wrong.message.isprintable() and wrong.remedy

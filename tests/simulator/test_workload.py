@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.job_line import Status, SwfJob
 from fairbank.simulator.traces.swf import read, write
 from fairbank.simulator.traces.synthetic import HOUR, LIMITS, month
@@ -200,7 +200,7 @@ def test_the_shapes_are_those_of_the_literature() -> None:
     ],
 )
 def test_a_centre_that_cannot_be_is_refused(wrong: dict[str, object], field: str) -> None:
-    with pytest.raises(Malformed) as said:
+    with pytest.raises(InvalidInput) as said:
         SyntheticSite(**wrong)  # type: ignore[arg-type]
     assert said.value.field == field
     assert re.fullmatch(

@@ -19,9 +19,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 TABLES = f'{TERMS}\n[partitions.cpu]\nrefusal = "cancel"\n'
 USER, TEAM, ASKED = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
-WORDS = (
-    f"Fairbank: {TEAM}: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try "
-)
+WORDS = f"Fairbank: {TEAM}: not enough credit: requested 4 SU, available 1 SU, short by 3 SU. Try "
 
 
 @pytest.fixture
@@ -49,7 +47,9 @@ def test_what_is_refused_there_is_ended_in_words_and_leaves_nothing_in_the_queue
     assert office.sums(allocation) == (0, 0)
     assert office.rows("/job", cluster="lab") == []
     kept = office.rows("/failure", cluster="lab")
-    assert [(each["account"], each["reason"]) for each in kept] == [(TEAM, "OVERDRAWN")] * 3
+    assert [(each["account"], each["reason"]) for each in kept] == [
+        (TEAM, "INSUFFICIENT_CREDIT")
+    ] * 3
     assert [each["job_id"] for each in kept].count(job) == 1
 
 

@@ -70,7 +70,7 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(
     assert {int(each) for each in held} <= set(poor)
     assert held, "a project of 30 SU cannot start all of its jobs of 20 SU at once"
     for job in held:
-        assert "AdminComment=Fairbank: wg_chem: there is too little left: " in slurm.root(
+        assert "AdminComment=Fairbank: wg_chem: not enough credit: " in slurm.root(
             "scontrol", "show", "job", job
         )
     slurm.root("scancel", *held)

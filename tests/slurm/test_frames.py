@@ -39,7 +39,7 @@ from fairbank.agent.protocol.messages import (
     Welcome,
 )
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 counts = st.integers(0, 2**53 - 1)
 texts = st.text(st.characters(codec="utf-8"), max_size=40)
@@ -134,7 +134,7 @@ def test_noise_is_refused_in_words(noise: bytes) -> None:
     for read in (decode_plugin_message, decode_agent_message):
         try:
             read(noise)
-        except Malformed as why:
+        except InvalidInput as why:
             assert why.remedy in {
                 "UTF-8",
                 "end each line",
@@ -151,7 +151,7 @@ def test_a_changed_byte_is_refused_or_reads_as_another_value(
     changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
     try:
         decode_plugin_message(bytes(changed))
-    except Malformed as why:
+    except InvalidInput as why:
         assert re.fullmatch(r"[ -~\u00a0-\U0010ffff]{10,300}", why.message)
 
 
@@ -179,12 +179,12 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 def test_what_is_no_answer_is_refused(wrong: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(InvalidInput):
         decode_agent_message(wrong)
 
 
 def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
-    with pytest.raises(Malformed, match="4294967295 bytes"):
+    with pytest.raises(InvalidInput, match="4294967295 bytes"):
         split_frames(b"\xff\xff\xff\xff")
 
 

@@ -126,8 +126,7 @@ def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: T
     poor = slurm.submit("dave", "-c4", "--time=60")
     wait_until(lambda: are_held(slurm, poor), "the job to be held", seconds=PATIENCE)
     assert comment(slurm, poor).startswith(
-        "Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU."
-        " Try "
+        "Fairbank: wg_chem: not enough credit: requested 4 SU, available 1 SU, short by 3 SU. Try "
     )
     assert bank.runs(poor) == []
 
@@ -136,12 +135,12 @@ def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: T
 
     once = slurm.submit("dave", "-c4", "--time=60", "--no-requeue")
     slurm.wait_for(once, "CANCELLED", seconds=PATIENCE)
-    assert comment(slurm, once).startswith("Fairbank: wg_chem: there is too little left")
+    assert comment(slurm, once).startswith("Fairbank: wg_chem: not enough credit")
 
     for command in ("srun", "salloc"):
         ran = slurm.run("dave", command, "-c4", "--time=60", "true")
         assert ran.code == 1
-        assert f"{command}: Fairbank: wg_chem: there is too little left" in ran.err
+        assert f"{command}: Fairbank: wg_chem: not enough credit" in ran.err
         tell(
             f"$ {command} -c4 --time=60 true   (no plug-in)\n"
             + "".join(f"      {line}\n" for line in ran.err.splitlines())

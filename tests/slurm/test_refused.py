@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 UID = next(person.uid for person in PEOPLE if person.name == "dave")
 USER, TEAM, ASKED = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
-SHORT = "asked 4 SU, available 1 SU, short by 3 SU"
+SHORT = "requested 4 SU, available 1 SU, short by 3 SU"
 
 
 class Terminal:
@@ -126,11 +126,11 @@ def test_at_the_start_by_the_bank(office: Office, tell: Tell) -> None:
     )
     assert "(Allocation_exhausted)" in terminal.type("squeue", "--me")[1]
     shown = office.slurm.run(USER, "scontrol", "show", "job", job).out
-    assert f"AdminComment=Fairbank: {TEAM}: there is too little left: {SHORT}. Try " in shown
+    assert f"AdminComment=Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in shown
     for command in ("srun", "salloc"):
         code, said = terminal.type(command, *ASKED, "true")
         assert code == 1
-        assert f"{command}: Fairbank: {TEAM}: there is too little left: {SHORT}. Try " in said
+        assert f"{command}: Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in said
     code, said = terminal.sproject("allocations")
     assert (code, rows_of(said, "PROJECT", "RESOURCE")) == (0, [(TEAM, "cpu"), (TEAM, "gpu")]), said
     code, said = terminal.fairbank("balance")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.slurm.site_factor import SIZE_MAX, SiteFactorTable, decode, encode
 from tests.slurm.compare.jobs import NOW
@@ -83,7 +83,7 @@ def test_the_form_is_the_one_that_is_written_down() -> None:
     ],
 )
 def test_what_cannot_stand_in_it_is_refused(table: SiteFactorTable) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(InvalidInput):
         encode(table)
 
 
@@ -165,7 +165,7 @@ def test_the_plug_in_refuses_what_we_refuse(
     try:
         decode(bytes(changed))
         expected = []
-    except Malformed as bad:
+    except InvalidInput as bad:
         expected = [bad.message]
     said = said_of(check, file, bytes(changed), 0)
     assert [each.replace("is not known to this plug-in", "") for each in said] == [
@@ -231,7 +231,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_no_table_is_refused(name: str) -> None:
-    with pytest.raises(Malformed, match=WRONG[name][1]):
+    with pytest.raises(InvalidInput, match=WRONG[name][1]):
         decode(WRONG[name][0])
 
 

@@ -103,7 +103,7 @@ def test_a_poor_project_is_refused_in_words_at_every_command(at_rest: Office, te
     wait_until(lambda: slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held")
     shown = slurm.root("scontrol", "show", "job", str(job))
     assert (
-        "AdminComment=Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU,"
+        "AdminComment=Fairbank: wg_chem: not enough credit: requested 4 SU, available 1 SU,"
         " short by 3 SU" in shown
     )
     assert "denied" in slurm.run("dave", "scontrol", "release", str(job)).err
@@ -111,7 +111,7 @@ def test_a_poor_project_is_refused_in_words_at_every_command(at_rest: Office, te
         ran = slurm.run("dave", command, "-c4", "--time=60", "true")
         assert ran.code == 1
         assert (
-            f"{command}: Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU,"
+            f"{command}: Fairbank: wg_chem: not enough credit: requested 4 SU, available 1 SU,"
             " short by 3 SU. Try " in ran.err
         )
         tell(
@@ -170,7 +170,7 @@ def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: O
 def test_an_account_that_the_bank_does_not_know_is_refused_with_the_remedy(at_rest: Office) -> None:
     ran = at_rest.slurm.run("root", "srun", "--account=root", "true")
     assert (
-        "srun: Fairbank: root: there is no such project: none has the account 'root'. Try "
+        "srun: Fairbank: root: there is no such project: no project has the account 'root'. Try "
         in ran.err
     )
 

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from fairbank.bank.ledger import Done, judge
-from fairbank.bank.needs import Needs, needs_of
+from fairbank.bank.lock_set import LockSet, lock_set_of
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, Deposit
+from fairbank.bank.requests import Deposit, SubmittedRequest
+from fairbank.bank.rules import Done, apply
 from fairbank.core.errors import Corrupt
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
@@ -139,7 +139,7 @@ def test_nor_truncated(postgres_place: Place, table: str) -> None:
         ("UPDATE run SET refunded = charged + 1", "run_sums"),
         ("UPDATE run SET ended_at = NULL WHERE state = 'charged'", "run_resolved_once"),
         ("UPDATE run SET state = 'held' WHERE state = 'charged'", "run_resolved_once"),
-        ("UPDATE office SET id = 1", "office_is_one"),
+        ("UPDATE registry SET id = 1", "office_is_one"),
     ],
 )
 def test_figures_that_cannot_be(filled: Place, statement: str, rule: str) -> None:
@@ -165,35 +165,37 @@ def test_figures_that_break_a_rule_are_reported_as_a_bug(filled: Place) -> None:
     """Should the ledger ever write such, nothing is written, and the rule is named."""
     store = filled.open()
     before = contents(store)
-    asked = Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)
+    asked = SubmittedRequest(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)
     with (
         pytest.raises(Corrupt, match="allocation_not_overdrawn"),
         store.transaction() as transaction,
     ):
-        work = transaction.load(needs_of([asked]))
-        judge(work, asked, Policy())
+        work = transaction.load(lock_set_of([asked]))
+        apply(work, asked, Policy())
         work.allocations[1] = msgspec.structs.replace(work.allocations[1], held=SuMinutes(10**6))
         transaction.write(work)
     assert contents(store) == before
-    granted(store, asked.wish)
+    granted(store, asked.request)
 
 
 def test_rows_that_another_server_wrote_meanwhile_are_contention(filled: Place) -> None:
     store = filled.open()
     known, *_ = contents(store)[4]
     with pytest.raises(Contention), store.transaction() as transaction:
-        work = transaction.load(Needs(allocations={1}, entries=1))
-        judge(work, Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0), Policy())
+        work = transaction.load(LockSet(allocations={1}, entries=1))
+        apply(
+            work, SubmittedRequest(Deposit(allocation=1, amount=SuMinutes(5)), START, 0), Policy()
+        )
         work.put_run(msgspec.structs.replace(known, id=10**9))
         transaction.write(work)
 
 
 def test_an_overlap_that_another_server_opened_meanwhile_is_contention(filled: Place) -> None:
     store = filled.open()
-    asked = Asked(allocation(1, 5), START, 0)
+    asked = SubmittedRequest(allocation(1, 5), START, 0)
     with pytest.raises(Contention), store.transaction() as transaction:
-        needs = needs_of([asked])
+        needs = lock_set_of([asked])
         needs.funds.clear()
         work = transaction.load(needs)
-        assert isinstance(judge(work, asked, Policy()), Done)
+        assert isinstance(apply(work, asked, Policy()), Done)
         transaction.write(work)

@@ -16,7 +16,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, event, inspect
 
-from fairbank.core.errors import Conflict, Unknown, Unreachable
+from fairbank.core.errors import Conflict, NotFound, Unavailable
 from fairbank.service.ops.audit import Audit
 from fairbank.store import migration
 from fairbank.store.factory import open_store
@@ -163,7 +163,7 @@ def test_a_migration_that_is_stopped_midway_has_changed_nothing(
     """The next try makes all of it."""
     with _stopped_after(statement), pytest.raises(KeyboardInterrupt):
         migrate(bare_url)
-    with pytest.raises(Unknown, match="no books"):
+    with pytest.raises(NotFound, match="no books"):
         open_store(bare_url)
     assert migrate(bare_url)
     open_store(bare_url).close()
@@ -204,7 +204,7 @@ def test_database_of_unknown_schema_is_left_alone(sql_place: Place, revision: st
 
 def test_a_database_that_does_not_exist_is_unreachable(postgres18: PostgresServer) -> None:
     for attempt in (migrate, open_store):
-        with pytest.raises(Unreachable, match="does not exist"):
+        with pytest.raises(Unavailable, match="does not exist"):
             attempt(postgres18.url("nowhere"))
 
 
@@ -225,7 +225,7 @@ def test_a_database_that_is_not_utf_8_is_refused_before_anything_is_written(
 
 def test_a_server_that_does_not_exist_is_unreachable(tmp_path: Path) -> None:
     for attempt in (migrate, open_store):
-        with pytest.raises(Unreachable):
+        with pytest.raises(Unavailable):
             attempt(f"postgresql://bank@/books?host={tmp_path}")
 
 

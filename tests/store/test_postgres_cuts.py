@@ -13,12 +13,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from fairbank.bank.ledger import Done, judge
-from fairbank.bank.needs import needs_of
+from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, Deposit
+from fairbank.bank.requests import Deposit, SubmittedRequest
+from fairbank.bank.rules import Done, apply
 from fairbank.cluster.share_record import ShareRecord
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
@@ -107,13 +107,13 @@ def test_connection_cut_before_commit_applies_nothing(
     store: Store, postgres_server: PostgresServer, cut: Cut
 ) -> None:
     before = contents(store)
-    batch = [Asked(gift(0), START, CLERK)]
+    batch = [SubmittedRequest(gift(0), START, CLERK)]
     with (
-        pytest.raises(Unreachable, match=NOT_CARRIED_OUT) as told,
+        pytest.raises(Unavailable, match=NOT_CARRIED_OUT) as told,
         store.transaction() as transaction,
     ):
-        work = transaction.load(needs_of(batch))
-        assert isinstance(judge(work, batch[0], Policy()), Done)
+        work = transaction.load(lock_set_of(batch))
+        assert isinstance(apply(work, batch[0], Policy()), Done)
         transaction.write(work)
         cut(postgres_server)
     assert told.value.remedy == "try again"
@@ -130,7 +130,7 @@ def test_connection_cut_after_commit_is_uncertain_and_key_counts_once(
         asking = pool.submit(one_by_one, lambda number: ask(store, gift(number)), told)
         wait_for_one()
         cut(postgres_server)
-        with pytest.raises(Unreachable, match=NOT_KNOWN) as untold:
+        with pytest.raises(Unavailable, match=NOT_KNOWN) as untold:
             asking.result()
     assert (
         untold.value.remedy
@@ -147,13 +147,13 @@ def test_single_request_gets_the_same_report(
 ) -> None:
     assert isinstance(store, SqlStore)
     told = list[int]()
-    with pytest.raises(Unreachable, match=NOT_CARRIED_OUT), store._write_transaction():
+    with pytest.raises(Unavailable, match=NOT_CARRIED_OUT), store._write_transaction():
         cut(postgres_server)
     postgres_server.start()
     with commits_wait(postgres_server) as wait_for_one, ThreadPoolExecutor(1) as pool:
         keeping = pool.submit(one_by_one, lambda day: store.add_share_records([figure(day)]), told)
         wait_for_one()
         cut(postgres_server)
-        with pytest.raises(Unreachable, match=NOT_KNOWN):
+        with pytest.raises(Unavailable, match=NOT_KNOWN):
             keeping.result()
     assert not store.add_share_records([figure(len(told))]), "they are there"

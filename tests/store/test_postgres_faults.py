@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import make_url
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.needs import Needs
-from fairbank.bank.wish import Deposit, Request
-from fairbank.core.errors import Busy, Trouble, Unreachable
+from fairbank.bank.lock_set import LockSet
+from fairbank.bank.requests import Deposit, Request
+from fairbank.core.errors import Busy, FairbankError, Unavailable
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
@@ -80,7 +80,7 @@ def test_while_the_server_is_dead_everything_is_unreachable(
         lambda: contents(store),
         lambda: store.use_nonce(b"n", 1, START, LATER),
     ):
-        with pytest.raises(Unreachable):
+        with pytest.raises(Unavailable):
             attempt()
     server.start()
     granted(store, hold(1, 5))
@@ -93,11 +93,11 @@ def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(
     store = place.open()
     fill(store)
     before = contents(store)
-    with pytest.raises(Unreachable), store.transaction() as transaction:
-        work = transaction.load(Needs(allocations={1}, entries=2))
+    with pytest.raises(Unavailable), store.transaction() as transaction:
+        work = transaction.load(LockSet(allocations={1}, entries=2))
         server.kill()
         transaction.write(work)
-        transaction.load(Needs(allocations={1}, office=True))
+        transaction.load(LockSet(allocations={1}, registry=True))
     server.start()
     assert contents(store) == before
     granted(store, hold(1, 5))
@@ -119,13 +119,15 @@ def test_a_server_killed_under_load_keeps_what_it_acknowledged(
         )
         server.start()
         keys = {entry.key for entry in contents(store)[5]}
-        assert {wish.key for wish in kept} <= keys
+        assert {request.key for request in kept} <= keys
     assert Audit(store).verify().findings == ()
     entries = contents(store)[5]
     assert len({entry.id for entry in entries}) == len(entries)
 
 
-def _ask_until_killed(server: PostgresServer, store: Store, wishes: list[Request]) -> list[Request]:
+def _ask_until_killed(
+    server: PostgresServer, store: Store, requests: list[Request]
+) -> list[Request]:
     """Return the requests that were granted before the server was killed."""
     kept: list[Request] = []
 
@@ -136,11 +138,11 @@ def _ask_until_killed(server: PostgresServer, store: Store, wishes: list[Request
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        for wish in wishes:
-            granted(store, wish)
-            kept.append(wish)
-    except Trouble as gone:
-        assert isinstance(gone, Unreachable)
+        for request in requests:
+            granted(store, request)
+            kept.append(request)
+    except FairbankError as gone:
+        assert isinstance(gone, Unavailable)
     killer.join()
     return kept
 
@@ -164,9 +166,9 @@ def test_a_row_locked_too_long_is_contention(place: Place, impatient: PostgresSt
     other = place.open()
     fill(other)
     with other.transaction() as transaction:
-        transaction.load(Needs(allocations={1}))
+        transaction.load(LockSet(allocations={1}))
         with pytest.raises(Contention, match="lock timeout"), impatient.transaction() as blocked:
-            blocked.load(Needs(allocations={1}))
+            blocked.load(LockSet(allocations={1}))
     granted(impatient, hold(1, 5))
 
 
@@ -179,9 +181,9 @@ def test_a_deadlock_is_contention(place: Place) -> None:
         host=str(url.query["host"]), port=5432, user=url.username, dbname=url.database
     ) as administrator:
         administrator.execute("SET deadlock_timeout = '1h'")
-        administrator.execute("SELECT 1 FROM office FOR UPDATE")
+        administrator.execute("SELECT 1 FROM registry FOR UPDATE")
         with pytest.raises(Contention, match="deadlock"), store.transaction() as transaction:
-            transaction.load(Needs(allocations={1}))
+            transaction.load(LockSet(allocations={1}))
             crossing = threading.Thread(
                 target=administrator.execute,
                 args=["SELECT 1 FROM allocation WHERE id = 1 FOR UPDATE"],
@@ -191,18 +193,18 @@ def test_a_deadlock_is_contention(place: Place) -> None:
                 lambda: place.run("SELECT 1 FROM pg_locks WHERE NOT granted"),
                 "the administrator to wait",
             )
-            transaction.load(Needs(allocations={1}, office=True))
+            transaction.load(LockSet(allocations={1}, registry=True))
         crossing.join()
     granted(store, hold(1, 5))
 
 
 def test_a_statement_that_takes_too_long_is_unreachable(impatient: PostgresStore) -> None:
-    with pytest.raises(Unreachable, match="timeout"), impatient._write_transaction() as connection:
+    with pytest.raises(Unavailable, match="timeout"), impatient._write_transaction() as connection:
         connection.exec_driver_sql("SELECT pg_sleep(30)")
 
 
 def test_a_question_that_takes_too_long_is_unreachable(impatient: PostgresStore) -> None:
-    with pytest.raises(Unreachable, match="timeout"), impatient.reading() as reader:
+    with pytest.raises(Unavailable, match="timeout"), impatient.reading() as reader:
         reader._connection.exec_driver_sql("SELECT pg_sleep(30)")  # type: ignore[attr-defined]
 
 
@@ -245,7 +247,7 @@ def test_database_opens_while_another_session_writes(place: Place) -> None:
     store = place.open()
     fill(store)
     with store.transaction() as transaction:
-        transaction.load(Needs(allocations={1}))
+        transaction.load(LockSet(allocations={1}))
         assert [each.id for each in contents(place.open())[2]][:1] == [1]
 
 
@@ -254,10 +256,10 @@ def test_a_transaction_that_idles_too_long_is_cut_off(
 ) -> None:
     """A server of ours that stops in the middle must not keep the others waiting."""
     fill(place.open())
-    with pytest.raises(Unreachable), impatient.transaction() as transaction:
-        transaction.load(Needs(allocations={1}))
+    with pytest.raises(Unavailable), impatient.transaction() as transaction:
+        transaction.load(LockSet(allocations={1}))
         wait_until(lambda: not place.run(_IDLE), "the server to lose patience")
-        transaction.load(Needs(allocations={1}, office=True))
+        transaction.load(LockSet(allocations={1}, registry=True))
     granted(impatient, hold(1, 5))
 
 
@@ -275,7 +277,7 @@ def test_a_database_that_only_reads_is_unreachable(place: Place) -> None:
         " current_database()); END $$"
     )
     store.close()
-    with pytest.raises(Unreachable, match="read-only"):
+    with pytest.raises(Unavailable, match="read-only"):
         ask(store, hold(1, 5))
     assert contents(store)[2][0].held == 0
 
@@ -292,6 +294,6 @@ def test_commits_are_durable_with_any_database_setting(place: Place) -> None:
 
 
 def test_a_password_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable) as told:
+    with pytest.raises(Unavailable) as told:
         open_store(f"postgresql://bank:secret@/books?host={tmp_path}")
     assert "secret" not in str(told.value)

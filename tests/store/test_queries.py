@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Select, make_url
 
 from fairbank.bank.entry import LOOKED_THROUGH
-from fairbank.bank.query import Page, RefusalQuery, Sight
+from fairbank.bank.query import Page, RefusalQuery, Visibility
 from fairbank.core.time import Instant
 from fairbank.store import schema
 from fairbank.store.postgres.store import PostgresStore
@@ -26,7 +26,7 @@ LOOK_UPS = ["lock", "runs", "known", "told", "undoing", "words", "users", "membe
 def test_statements_have_names_and_no_comments() -> None:
     assert set(POSTGRES) == {
         *LOOK_UPS,
-        "office",
+        "registry",
         "entry_ids",
         "next_ids",
         "allocation_id",
@@ -145,19 +145,19 @@ def plan_of(store: SqliteStore, asked: Select[Any], **values: int) -> list[str]:
         ]
 
 
-EVERYTHING, MINE = Sight(everything=True), Sight(uid=1001)
+EVERYTHING, MINE = Visibility(everything=True), Visibility(uid=1001)
 
 
 @pytest.mark.parametrize(
     ("asked", "index"),
     [
-        (RefusalQuery(sight=EVERYTHING), "journal_refused"),
+        (RefusalQuery(visibility=EVERYTHING), "journal_refused"),
         (
-            RefusalQuery(sight=EVERYTHING, cluster="darwin", job_id=5, since=Instant(5)),
+            RefusalQuery(visibility=EVERYTHING, cluster="darwin", job_id=5, since=Instant(5)),
             "journal_refused",
         ),
-        (RefusalQuery(sight=EVERYTHING, owner=1001), "journal_refusal"),
-        (RefusalQuery(sight=MINE), "journal_refusal"),
+        (RefusalQuery(visibility=EVERYTHING, owner=1001), "journal_refusal"),
+        (RefusalQuery(visibility=MINE), "journal_refusal"),
     ],
 )
 @pytest.mark.parametrize("newest_first", [True, False])

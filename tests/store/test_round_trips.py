@@ -12,7 +12,7 @@ import pytest
 from psycopg import pq
 from sqlalchemy import event
 
-from fairbank.bank.wish import Request
+from fairbank.bank.requests import Request
 from fairbank.store.postgres.store import PostgresStore
 from tests.contracts.places import Place
 from tests.contracts.site import charge, deposits, fill, granted, hold
@@ -34,7 +34,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
         yield store
 
 
-def round_trips(store: PostgresStore, *wishes: Request) -> int:
+def round_trips(store: PostgresStore, *requests: Request) -> int:
     """Return the number of round trips of a batch, once its statements are prepared."""
     with tempfile.TemporaryFile("w+") as messages:
 
@@ -47,7 +47,7 @@ def round_trips(store: PostgresStore, *wishes: Request) -> int:
 
         event.listen(store._writer, "checkout", trace)
         event.listen(store._writer, "checkin", untrace)
-        granted(store, *wishes)
+        granted(store, *requests)
         event.remove(store._writer, "checkout", trace)
         event.remove(store._writer, "checkin", untrace)
         messages.seek(0)

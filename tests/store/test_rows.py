@@ -7,7 +7,7 @@ from base64 import b64encode
 import pytest
 
 from fairbank.bank.project import Role
-from fairbank.bank.wish import SetMember
+from fairbank.bank.requests import SetMember
 from fairbank.core.errors import Corrupt
 from fairbank.store.sql.rows import entry_of, entry_row
 from tests.contracts.places import Place

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from fairbank.cli.framework.error_exit import exit_code
-from fairbank.core.errors import Busy, Corrupt, Forbidden, Malformed, Unknown, Unreachable
+from fairbank.core.errors import Busy, Corrupt, Forbidden, InvalidInput, NotFound, Unavailable
 from fairbank.store.contract import Contention
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
@@ -65,17 +65,17 @@ def test_odd_names_are_kept(tmp_path: Path) -> None:
 def test_the_folder_must_exist(tmp_path: Path) -> None:
     missing = tmp_path / "no" / "books.sqlite"
     for attempt in (migrate, open_store):
-        with pytest.raises(Unknown) as told:
+        with pytest.raises(NotFound) as told:
             attempt(url(missing))
         assert "mkdir -p" in str(told.value.remedy)
 
 
 def test_missing_database_names_init(tmp_path: Path) -> None:
-    with pytest.raises(Unknown) as told:
+    with pytest.raises(NotFound) as told:
         open_store(url(tmp_path / "books.sqlite"))
     assert told.value.remedy == "fairbank init"
     (tmp_path / "empty.sqlite").touch()
-    with pytest.raises(Unknown) as told:
+    with pytest.raises(NotFound) as told:
         open_store(url(tmp_path / "empty.sqlite"))
     assert told.value.remedy == "fairbank init"
     assert not (tmp_path / "books.sqlite").exists()
@@ -111,7 +111,7 @@ def test_a_library_with_the_bug_is_refused_a_write_ahead_log(
 ) -> None:
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
     for attempt in (migrate, open_store):
-        with pytest.raises(Malformed, match=r"3\.40\.1") as told:
+        with pytest.raises(InvalidInput, match=r"3\.40\.1") as told:
             attempt(url(file), journal="wal")
         assert told.value.field == "store.journal"
         assert "pysqlite3" in str(told.value.remedy)
@@ -142,7 +142,7 @@ def test_a_file_with_a_write_ahead_log_is_converted_when_it_is_ours_alone(file: 
     fill(store)
     before = contents(store)
     assert file.read_bytes()[18] == WAL
-    with pytest.raises(Malformed, match="cannot be given the journal"):
+    with pytest.raises(InvalidInput, match="cannot be given the journal"):
         SqliteStore(file, journal="truncate", patience_seconds=0.1).check(lambda connection: None)
     store.close()
     converted = open_store(url(file), journal="truncate")
@@ -162,7 +162,7 @@ def test_migration_waits_for_another_writer_of_the_file(tmp_path: Path) -> None:
     path.touch()
     other = driver.connect(str(path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(Malformed, match="cannot be given the journal 'wal': database is locked"):
+    with pytest.raises(InvalidInput, match="cannot be given the journal 'wal': database is locked"):
         SqliteStore(path, patience_seconds=0.1).check(lambda connection: None)
     with ThreadPoolExecutor(1) as pool:
         made = pool.submit(migrate, url(path))
@@ -184,7 +184,7 @@ def test_in_a_rollback_journal_two_processes_may_share_the_file(file: Path) -> N
 
 
 def test_an_unknown_journal_is_reported(file: Path) -> None:
-    with pytest.raises(Malformed, match="'off' is not a journal") as told:
+    with pytest.raises(InvalidInput, match="'off' is not a journal") as told:
         open_store(url(file), journal="off")
     assert told.value.remedy == "one of wal, truncate"
 
@@ -221,7 +221,7 @@ def test_all_readers_in_use_is_busy(file: Path) -> None:
 
 def test_a_reader_cannot_write(file: Path) -> None:
     store = SqliteStore(file)
-    with pytest.raises(Unreachable, match="readonly"), store.reading() as reader:
+    with pytest.raises(Unavailable, match="readonly"), store.reading() as reader:
         reader._connection.exec_driver_sql("DELETE FROM nonce")  # type: ignore[attr-defined]
     store.close()
 
@@ -262,7 +262,7 @@ def test_a_file_that_is_not_ours_is_reported_as_such(closed: str) -> None:
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(Malformed, match="is no file"):
+    with pytest.raises(InvalidInput, match="is no file"):
         open_store(url(tmp_path))
 
 

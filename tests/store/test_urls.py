@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.urls import MEMORY, POSTGRESQL, SQLITE, parse_url, path_of, redacted_url
@@ -48,7 +48,7 @@ WRONG = [
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_not_understood(text: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         parse_url(text)
     assert told.value.field == "store.url"
     assert "postgresql://" in str(told.value.remedy)
@@ -59,7 +59,7 @@ def test_what_is_not_understood(text: str) -> None:
     ["mysql://bank:secret@db.example.org/books", "mysql://db.example.org/books?password=secret"],
 )
 def test_a_password_is_not_repeated(text: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         parse_url(text)
     assert "secret" not in str(told.value)
 

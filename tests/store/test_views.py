@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pytest
 
-from fairbank.bank.wish import Lapse, Refund, Release, Transfer, Withdraw
+from fairbank.bank.requests import Lapse, Refund, Release, Transfer, Withdraw
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
 from tests.contracts.conftest import IN_SQL, places
@@ -167,7 +167,7 @@ def test_failures_are_refused_jobs(filled: Place) -> None:
         " activity_id"
     )
     assert found == [
-        (1, 5_000, "there is too little left", 7, ALICE),
+        (1, 5_000, "not enough credit", 7, ALICE),
         (None, 1, "the project has no allocation of this resource at this time", 8, ALICE),
         (1, 7_000, "please", 9, ALICE),
     ]

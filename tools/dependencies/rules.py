@@ -16,10 +16,10 @@ PURE: Mapping[str, str] = {
     "priority": "core cluster",
     "scheduling": "core cluster",
     "simulator": "core cluster bank priority scheduling",
-    "report": "core",
+    "report": "core bank",
     "report.plots.simulations": "core simulator report",
     "report.plots.site_factor": "core priority report",
-    "slurm.parsers": "core cluster priority simulator",
+    "slurm.parsers": "core cluster priority simulator report",
     "slurm.compare": "core cluster bank slurm.parsers",
     "slurm.fairshare_view": "core priority report slurm.parsers",
     "slurm.queue_snapshot": "core cluster priority scheduling slurm.parsers",
@@ -27,10 +27,8 @@ PURE: Mapping[str, str] = {
 SHELLS: Mapping[str, str] = {
     "store": "core cluster bank",
     "service": "core cluster bank priority simulator store",
-    "rest": "core cluster bank service rest.schemas rest.statuses rest.auth "
-    "rest.auth.authenticator",
+    "rest": "core cluster bank service rest.schemas rest.auth rest.auth.authenticator",
     "rest.schemas": "core cluster bank",
-    "rest.statuses": "core",
     "rest.client": "core rest.auth",
     "rest.auth": "core",
     "rest.auth.authenticator": "core bank service rest rest.auth",
@@ -39,7 +37,7 @@ SHELLS: Mapping[str, str] = {
     "agent": "core cluster priority rest.schemas rest.client rest.auth rest.server.unix_socket",
     "slurm": "core cluster priority agent scheduling report rest.schemas rest.client slurm.parsers "
     "slurm.compare slurm.fairshare_view slurm.queue_snapshot",
-    "cli": "core report rest.client rest.statuses",
+    "cli": "core bank report rest.client",
     "setup": "*",  # any package
 }
 PACKAGES = {**PURE, **SHELLS}

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 
 from fairbank import __version__
-from fairbank.bank.explaining import explained
+from fairbank.bank.refusals import Reason
 from fairbank.cli import main as program
 from fairbank.cli.commands.bank.sproject import COMMAND as SPROJECT
 from fairbank.cli.framework import client_settings as client
 from fairbank.cli.framework.command import Command, Noun
-from fairbank.cli.framework.exit_codes import EXIT_CODES, REFUSED
+from fairbank.cli.framework.exit_codes import EXIT_CODES
 from fairbank.cli.framework.parser import Parser
-from fairbank.rest.statuses import STATUS
 
 SHARED = ("How to show it", "Care", "Which bank, and as whom", "Common options")
 """Groups of options that many verbs have; each page prints them once."""
@@ -203,16 +202,17 @@ def _reasons_page() -> str:
         ".SH DESCRIPTION",
         "Words in capitals in a remedy are placeholders; the refusal itself names the figures.",
     ]
-    for no in explained():
+    for each in Reason:
+        info = each.info
         lines += [
-            f".SH {escape(no.name)}",
-            f"{escape(no.meaning)}.",
+            f".SH {escape(each.name)}",
+            f"{escape(info.message)}.",
             ".PP",
-            escape(no.why),
+            escape(info.explanation),
             ".PP",
-            f"What to do: {escape(no.remedy)}",
+            f"What to do: {escape(info.general_remedy)}",
         ]
-        lines += [".PP", f"Exit code {REFUSED[no.kind]}, HTTP status {STATUS[no.kind]}."]
+        lines += [".PP", f"Exit code {each.kind.exit_code}, HTTP status {each.kind.status}."]
     return (
         "\n".join([*lines, ".SH SEE ALSO", "\\fBfairbank\\-jobs\\fR(1), \\fBfairbank\\fR(1)"])
         + "\n"

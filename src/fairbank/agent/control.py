@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairbank.agent.settings import read_agent_settings, settings_file
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.rest.client import Client, parse_address
 
 HEADER_MAX = 8_192
@@ -21,13 +21,13 @@ Page = Callable[[], tuple[str, bytes]]
 def agent_status(config: str | None) -> dict[str, Any]:
     """Return the status of the running agent with these settings (None: the default file).
 
-    Raises Unreachable if no agent answers.
+    Raises Unavailable if no agent answers.
     """
     path = read_agent_settings(settings_file(config)).control.socket
     try:
         return Client(parse_address(f"unix:{path}")).get("/status")
-    except Unreachable as error:
-        raise Unreachable(
+    except Unavailable as error:
+        raise Unavailable(
             f"no agent answers at {path}",
             field="control.socket",
             remedy="start it with: fairbank agent; or name its settings: --config",
@@ -73,12 +73,12 @@ def _response(header: bytes, pages: Mapping[str, Page]) -> bytes:
     if method not in (b"GET", b"HEAD"):
         status, (content_type, body) = (
             "405 Method Not Allowed",
-            as_json({"title": "malformed", "detail": "only GET is allowed here"}),
+            as_json({"title": "invalid input", "detail": "only GET is allowed here"}),
         )
     elif path not in pages:
         status, (content_type, body) = (
             "404 Not Found",
-            as_json({"title": "unknown", "detail": f"the pages are {', '.join(pages)}"}),
+            as_json({"title": "not found", "detail": f"the pages are {', '.join(pages)}"}),
         )
     else:
         status, (content_type, body) = "200 OK", pages[path]()

@@ -27,7 +27,7 @@ from fairbank.agent.reports.bank_probe import BankProbe
 from fairbank.agent.reports.report import PendingReport
 from fairbank.agent.reports.results import send_reports
 from fairbank.agent.settings import AgentSettings
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.server.unix_socket import bind_unix
 
@@ -66,7 +66,7 @@ class Agent:
             jobs: periodic jobs of the scheduler by their names in the status.
 
         Raises:
-            Trouble: the outbox or the credentials for the bank cannot be used.
+            FairbankError: the outbox or the credentials for the bank cannot be used.
         """
         self._settings, self._jobs = settings, jobs or {}
         self._clock_offset = time.time() - time.monotonic()
@@ -159,7 +159,7 @@ class Agent:
             try:
                 tcp = await asyncio.start_server(pages, "127.0.0.1", port, limit=HEADER_MAX)
             except OSError as error:
-                raise Trouble(
+                raise FairbankError(
                     f"cannot listen on port {port}: {error.strerror}",
                     field="control.port",
                     remedy="choose another port",
@@ -286,7 +286,7 @@ class Agent:
         bodies = [report.body for report in batch]
         results = await loop.run_in_executor(self._senders, send_reports, self._client, bodies)
         now = time.monotonic()
-        if isinstance(results, Trouble):
+        if isinstance(results, FairbankError):
             self.engine.handle_failure(batch, results, now)
         else:
             self.engine.handle_results(batch, results, now)

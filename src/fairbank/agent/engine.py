@@ -50,7 +50,7 @@ from fairbank.agent.run_events import (
 )
 from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
-from fairbank.core.errors import Forbidden, Trouble
+from fairbank.core.errors import FairbankError, Forbidden
 
 _log = logging.getLogger(__name__)
 S = AgentRunState
@@ -147,7 +147,9 @@ class Engine:
             trouble = Forbidden(forbidden[0][1].text, field="cluster")
             self._retry([report for report, _ in forbidden], trouble, now)
 
-    def handle_failure(self, batch: list[PendingReport], trouble: Trouble, now: float) -> None:
+    def handle_failure(
+        self, batch: list[PendingReport], trouble: FairbankError, now: float
+    ) -> None:
         """Handle a request that failed as a whole.
 
         Args:
@@ -174,7 +176,7 @@ class Engine:
                 result = ReportResult(ResultKind.UNBILLABLE, reason, trouble.message)
                 self._handle_result(first, result, now)
 
-    def _retry(self, reports: list[PendingReport], trouble: Trouble, now: float) -> None:
+    def _retry(self, reports: list[PendingReport], trouble: FairbankError, now: float) -> None:
         if self.flow.bank.record_failure(trouble, now):
             _log.warning("%s; %s", trouble.message, trouble.remedy or "the agent retries by itself")
         self.counts["failures", trouble.title] += 1

@@ -22,7 +22,7 @@ from fairbank.agent.refusal_messages import PrologRefusal
 from fairbank.agent.reports.report import PendingReport, ReportKind
 from fairbank.agent.run_memory import KnownRun, OutboxChanges
 from fairbank.agent.run_states import AgentRunState
-from fairbank.core.errors import Conflict, Corrupt, Forbidden, Trouble
+from fairbank.core.errors import Conflict, Corrupt, FairbankError, Forbidden
 
 T = TypeVar("T")
 
@@ -315,7 +315,7 @@ def _run_row(known: KnownRun) -> tuple[object, ...]:
     return (known.state.value, known.limit, *parts)
 
 
-def _cannot_open(path: Path, error: Exception) -> Trouble:
+def _cannot_open(path: Path, error: Exception) -> FairbankError:
     text = str(error)
     if isinstance(error, sqlite3.OperationalError) and "locked" in text:
         return Conflict(

@@ -17,7 +17,7 @@ from fairbank.agent.protocol import (
     split_frames,
 )
 from fairbank.agent.protocol.messages import VERSION, FromAgent, Greeting, PluginMessage, Welcome
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.auth.peers import Peer, peer_at
 
 _log = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ class PluginConnection(asyncio.Protocol):
         try:
             bodies, self._rest = split_frames(self._rest + data if self._rest else data)
             frames = [frame for frame in map(self._decode, bodies) if frame is not None]
-        except Malformed as error:
+        except InvalidInput as error:
             self._rest = b""
             why = f"this is not the plug-in's protocol: {error.message} ({error.field})"
             self._close(why, f"expected: {error.remedy}")
@@ -162,16 +162,16 @@ class PluginConnection(asyncio.Protocol):
     def _decode(self, body: bytes) -> PluginMessage | UnreadableFrame | None:
         try:
             message = decode_plugin_message(body)
-        except Malformed as error:
+        except InvalidInput as error:
             if self.greeting is not None and (frame := salvage(body, error)) is not None:
                 return frame
             raise
         if isinstance(message, PluginMessage):
             if self.greeting is None:
-                raise Malformed("no hello", field="kind", remedy="a hello first")
+                raise InvalidInput("no hello", field="kind", remedy="a hello first")
             return message
         if self.greeting is not None or message.version != VERSION:
-            raise Malformed(
+            raise InvalidInput(
                 f"a hello of version {message.version}",
                 field="version",
                 remedy=f"one hello, of version {VERSION}",

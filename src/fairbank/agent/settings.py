@@ -11,12 +11,12 @@ import msgspec
 
 from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.reports.bank_status import SenderSettings
-from fairbank.core.errors import Forbidden, Malformed, Trouble, Unknown
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.ids import UID_MAX
 from fairbank.core.validation import describe_invalid_setting, parse_toml
 from fairbank.priority.site_factor import Bend, RuleName, idle_keys
 from fairbank.rest.client import MungeSigner, Signer, TokenSigner, parse_address
-from fairbank.rest.client.token_file import read_token
+from fairbank.rest.client.signers import read_token
 
 Absolute = Annotated[str, msgspec.Meta(pattern="^/", max_length=200)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
@@ -34,13 +34,13 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slurm_user: str | Uid = "slurm"
 
     def uids(self) -> frozenset[int]:
-        """Return the uids that may connect. Raises Unknown for an unknown user."""
+        """Return the uids that may connect. Raises NotFound for an unknown user."""
         if isinstance(self.slurm_user, int):
             return frozenset({0, self.slurm_user})
         try:
             return frozenset({0, pwd.getpwnam(self.slurm_user).pw_uid})
         except KeyError:
-            raise Unknown(
+            raise NotFound(
                 f"there is no user {self.slurm_user!r}",
                 field="plugin.slurm_user",
                 remedy="name slurm.conf's SlurmUser, or its number",
@@ -63,7 +63,7 @@ class BankConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=
     libmunge: str | None = None
 
     def signer(self) -> Signer:
-        """Return the signer. Raises Unknown, Forbidden, Malformed if the token cannot be read."""
+        """Return the signer. Raises NotFound, Forbidden, InvalidInput if the token cannot be read."""
         if parse_address(self.server, field="bank.server").scheme == "unix":
             return Signer()
         if self.token_file:
@@ -110,7 +110,7 @@ class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     token_file: Absolute | None = None
 
     def signer(self, bank: BankConnectionSettings) -> Signer:
-        """Return the signer. Raises Unknown, Forbidden, Malformed if the token cannot be read."""
+        """Return the signer. Raises NotFound, Forbidden, InvalidInput if the token cannot be read."""
         return TokenSigner(read_token(self.token_file)) if self.token_file else bank.signer()
 
 
@@ -129,7 +129,7 @@ class ReleaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token_file: Absolute | None = None
 
     def signer(self, bank: BankConnectionSettings) -> Signer:
-        """Return the signer. Raises Unknown, Forbidden, Malformed if the token cannot be read."""
+        """Return the signer. Raises NotFound, Forbidden, InvalidInput if the token cannot be read."""
         return TokenSigner(read_token(self.token_file)) if self.token_file else bank.signer()
 
 
@@ -167,9 +167,9 @@ def read_agent_settings(path: Path) -> AgentSettings:
     """Read the file at `path`.
 
     Raises:
-        Unknown: it does not exist.
+        NotFound: it does not exist.
         Forbidden: it may not be read.
-        Malformed: a key is wrong; the error names it.
+        InvalidInput: a key is wrong; the error names it.
     """
     try:
         text = path.read_bytes()
@@ -180,19 +180,19 @@ def read_agent_settings(path: Path) -> AgentSettings:
             remedy="run the command as the agent's user",
         ) from error
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read the settings {path}: {error.strerror}",
             field="config",
             remedy="name the file with --config; an empty one is enough if the defaults fit",
         ) from error
     try:
         return agent_settings(text)
-    except Trouble as bad:
+    except FairbankError as bad:
         raise type(bad)(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
 
 
 def agent_settings(text: bytes) -> AgentSettings:
-    """Return the settings in a TOML text. Raises Malformed with the key."""
+    """Return the settings in a TOML text. Raises InvalidInput with the key."""
     table = parse_toml(text, "this", field="config")
     try:
         settings = msgspec.convert(_with_default_terms(table), AgentSettings)
@@ -200,13 +200,13 @@ def agent_settings(text: bytes) -> AgentSettings:
         raise describe_invalid_setting(bad, AgentSettings, "docs/reference/agent.md") from bad
     parse_address(settings.bank.server, field="bank.server")
     if settings.senders.minimum > settings.senders.maximum:
-        raise Malformed(
+        raise InvalidInput(
             "senders.minimum is more than senders.maximum",
             field="senders.minimum",
             remedy="at most senders.maximum",
         )
     if settings.site_factor.stale <= settings.site_factor.refresh:
-        raise Malformed(
+        raise InvalidInput(
             "site_factor.stale is not longer than site_factor.refresh",
             field="site_factor.stale",
             remedy="more than site_factor.refresh",
@@ -217,7 +217,7 @@ def agent_settings(text: bytes) -> AgentSettings:
     ):
         for name, rule in idle_keys(settings.site_factor.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
-            raise Malformed(
+            raise InvalidInput(
                 f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out"
             )
     return settings

@@ -24,7 +24,7 @@ class Efficiency(NamedTuple):
 
 def efficiency(run: RunRecord) -> Efficiency:
     """Of one run. No more counts as used than was given. The busy part is taken to the nearest thousandth: databases count the same."""
-    told = run.particulars
+    told = run.job_details
     if told is None or told.cpu_seconds is None:
         return Efficiency()
     given = (told.cpus or 0) * (run.elapsed_seconds or 0)
@@ -44,7 +44,7 @@ def counted_of_more(run: RunRecord) -> int | None:
     A second beside is rounding. Beyond it something is other than it is told (a core of several hardware threads counts as one processor,
     a job uses more than it was given, or milliseconds were sent): nobody loses an end over that, but whoever told it is told so.
     """
-    told = run.particulars
+    told = run.job_details
     if told is None or told.cpu_seconds is None or not told.cpus:
         return None
     elapsed = run.elapsed_seconds or 0

@@ -1,6 +1,6 @@
 """The journal: entries that are only ever added, each chained to the one before it in its book.
 
-A book is an allocation's, or the office's (book 0), where everything is kept that belongs to no allocation: projects,
+A book is an allocation's, or the registry's (book 0), where everything is kept that belongs to no allocation: projects,
 members, tokens, acting as another user, refusals that met no allocation.
 """
 
@@ -16,7 +16,7 @@ from fairbank.bank.allocation import NO_LINK
 from fairbank.core.time import Instant
 from fairbank.core.types import IdentityEnum
 
-OFFICE = 0
+REGISTRY = 0
 
 
 class Kind(IdentityEnum):
@@ -86,7 +86,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line of a book. `amount` is in SU-minutes; the five sums are those after the entry.
 
     `actor` did it, perhaps acting as `acting_as`; `owner` is the user a run belongs to; `run` the id of its record.
-    `key` is the wish's idempotency key, its actor's own; `digest` the fingerprint of what was asked, where there was a key
+    `key` is the request's idempotency key, its actor's own; `digest` the fingerprint of what was asked, where there was a key
     or a report. `details` is a JSON object: the facts behind the entry. `link` is `link_of(entry, previous link)`.
     """
 

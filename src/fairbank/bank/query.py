@@ -59,7 +59,7 @@ def bounded(limit: int) -> int:
     return max(0, min(limit, PAGE_MAX + 1))
 
 
-class Sight(msgspec.Struct, frozen=True):
+class Visibility(msgspec.Struct, frozen=True):
     """What the asker may see: everything, or the rows of `projects` and those owned by `uid`.
 
     A run is of the project that it ran for and of the one whose allocation carries it: the members of both see it.
@@ -73,11 +73,11 @@ class Sight(msgspec.Struct, frozen=True):
         return self.everything or project in self.projects
 
 
-ALL = Sight(everything=True)
+ALL = Visibility(everything=True)
 
 
 class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True):
-    sight: Sight = ALL
+    visibility: Visibility = ALL
     ids: frozenset[int] | None = None
     gname: str | None = None
     gid: int | None = None
@@ -92,7 +92,7 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     What the projects `lenders` share is found beside what `sight` sees of `projects`: their children draw on it.
     """
 
-    sight: Sight = ALL
+    visibility: Visibility = ALL
     ids: frozenset[int] | None = None
     projects: frozenset[int] | None = None
     resource: str | None = None
@@ -107,7 +107,7 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     `resource`, `category` and `active_at` are about it. `failed`: those whose end was told, and was otherwise than COMPLETED, or was that.
     """
 
-    sight: Sight = ALL
+    visibility: Visibility = ALL
     ids: frozenset[int] | None = None
     projects: frozenset[int] | None = None
     resource: str | None = None
@@ -126,10 +126,10 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """`since` <= at < `until`; `projects` are, of entries about runs, those that these ran for, of others those of the books'
-    allocations. Only an all-seeing sight sees the office's book, but an owner sees entries that name them (their refusals)
+    allocations. Only an all-seeing sight sees the registry, but an owner sees entries that name them (their refusals)
     wherever these are."""
 
-    sight: Sight = ALL
+    visibility: Visibility = ALL
     ids: frozenset[int] | None = None
     book: int | None = None
     projects: frozenset[int] | None = None
@@ -146,7 +146,7 @@ class RefusalQuery(msgspec.Struct, frozen=True, kw_only=True):
     refusals of jobs that asked for the credit of its projects: a project without an allocation has its refusals too.
     """
 
-    sight: Sight = ALL
+    visibility: Visibility = ALL
     ids: frozenset[int] | None = None
     allocation: int | None = None
     projects: frozenset[int] | None = None
@@ -174,7 +174,7 @@ class UsageBy(Enum):
 class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Runs, charged or released, whose end lies in `since` <= ended < `until`; `projects` and `allocation` as in RunQuery."""
 
-    sight: Sight = ALL
+    visibility: Visibility = ALL
     projects: frozenset[int] | None = None
     allocation: int | None = None
     resource: str | None = None
@@ -234,7 +234,7 @@ class UserRow(msgspec.Struct, frozen=True):
 class DebitQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Allocations of `projects` that `sight` sees, and whose charges in them."""
 
-    sight: Sight = ALL
+    visibility: Visibility = ALL
     projects: frozenset[int] | None = None
     allocation: int | None = None
     owner: int | None = None

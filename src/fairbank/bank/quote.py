@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.charge import Bill, longest_paid
 from fairbank.bank.policy import Policy
+from fairbank.bank.pricing import Bill, longest_paid
 from fairbank.bank.run import UserSums
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
@@ -55,7 +55,7 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
     """What the asker may think is in the price, and is not: a QOS and TRES that the settings do not price.
 
     They are no error, since the job is charged by the same rules: what costs nothing here costs nothing there.
-    Raises Unknown when the partition is.
+    Raises NotFound when the partition is.
     """
     notes = []
     if request.qos is not None and request.qos not in cluster.qos_factors:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.time import Instant
 from fairbank.core.types import IdentityEnum
 from fairbank.core.units import SuMinutes
@@ -52,7 +52,7 @@ class RunRecord(msgspec.Struct, frozen=True, gc=False):
     project shares. `set_by` is the entry that set its hold as it is, or closed it: what is reported again is answered from there.
     `until` is when an open hold lapses; `ended` when the run was resolved, by the scheduler's clock; `outcome` its final
     job state; `elapsed_seconds` as the scheduler reported it. `charged` minus `refunded` is what its owner pays;
-    `written_off` what nobody pays because nothing was left. `particulars` move no units.
+    `written_off` what nobody pays because nothing was left. `job details` move no units.
     """
 
     id: int
@@ -72,7 +72,7 @@ class RunRecord(msgspec.Struct, frozen=True, gc=False):
     ended: Instant | None = None
     outcome: str | None = None
     elapsed_seconds: int | None = None
-    particulars: Particulars | None = None
+    job_details: JobDetails | None = None
 
 
 class UserSums(msgspec.Struct, frozen=True, gc=False):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.entry import Entry
+from fairbank.bank.requests import Charge, Release
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Charge, Release
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
@@ -21,18 +21,18 @@ class Opening(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     partition: str
     start: Instant
     until: Instant
-    particulars: Particulars | None = None
+    job_details: JobDetails | None = None
 
 
 class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What an entry says that changes a hold; of the particulars only those that are new."""
+    """What an entry says that changes a hold; of the job details only those that are new."""
 
     until: Instant
-    particulars: Particulars | None = None
+    job_details: JobDetails | None = None
 
 
 class Resolution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What the entry says with which a run ends; of the particulars only those that are new, and where more processor time was told than
+    """What the entry says with which a run ends; of the job details only those that are new, and where more processor time was told than
     there was, what of it counts."""
 
     outcome: str
@@ -40,7 +40,7 @@ class Resolution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     ended: Instant
     written_off: SuMinutes
     cpu_counted: int | None = None
-    particulars: Particulars | None = None
+    job_details: JobDetails | None = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -62,14 +62,19 @@ def written_at_once(opening: Opening, end: Resolution) -> str:
 def opening_of(record: RunRecord) -> Opening:
     """What is said of a run that begins."""
     r = record
-    return Opening(r.run, r.project, r.partition, r.start, r.until, r.particulars)
+    return Opening(r.run, r.project, r.partition, r.start, r.until, r.job_details)
 
 
 def resolution_of(
-    wish: Charge | Release, written_off: SuMinutes, cpu_counted: int | None, new: Particulars | None
+    request: Charge | Release,
+    written_off: SuMinutes,
+    cpu_counted: int | None,
+    new: JobDetails | None,
 ) -> Resolution:
     """What is said of a run that ends."""
-    return Resolution(wish.outcome, wish.elapsed_seconds, wish.ended, written_off, cpu_counted, new)
+    return Resolution(
+        request.outcome, request.elapsed_seconds, request.ended, written_off, cpu_counted, new
+    )
 
 
 def read_opening(entry: Entry) -> Opening:

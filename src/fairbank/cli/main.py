@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from fairbank import __version__
 from fairbank.cli.framework.error_exit import run_to_exit
 from fairbank.cli.framework.shown import Shown, did_you_mean
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ COMMANDS = (
     Entry("agent", "commands.slurm.agent", "run the agent beside slurmctld; its status", _SLURM),
 )
 
-_OVERVIEW = "commands.bank.overview"
+OVERVIEW = "commands.bank.overview"
 
 SHORT_NAMES = {
     "sbalance": ("balance",),
@@ -118,14 +118,25 @@ SHORT_NAMES = {
 def main() -> int:
     """Run `fairbank` with the arguments of the process, also under one of its short names."""
     name = os.path.basename(sys.argv[0])
+    if "_ARGCOMPLETE" in os.environ:
+        _complete(name)
     return run([*SHORT_NAMES.get(name, ()), *sys.argv[1:]])
 
 
 def sproject() -> int:
     """Run `sproject`, HADM's command for the same bank, with the arguments of the process."""
+    if "_ARGCOMPLETE" in os.environ:
+        _complete("sproject")
     from fairbank.cli.commands.bank import sproject as command
 
     return command.run(sys.argv[1:])
+
+
+def _complete(program: str) -> NoReturn:
+    """Answer the shell, which has set _ARGCOMPLETE, and exit."""
+    from fairbank.cli.completion import complete
+
+    complete(program)
 
 
 def run(argv: Sequence[str]) -> int:
@@ -136,14 +147,14 @@ def run(argv: Sequence[str]) -> int:
 def _execute(words: list[str]) -> int:
     words = _move_options_behind_command(words)
     if not words:
-        return _command(_OVERVIEW).execute("fairbank", [])
+        return _command(OVERVIEW).execute("fairbank", [])
     word, *rest = words
     if word in ("-V", "--version"):
         raise Shown(f"fairbank {__version__}\n")
     if word in ("-h", "--help", "help"):
         return _help(rest)
     if word.startswith("-"):
-        return _command(_OVERVIEW).execute("fairbank", words)
+        return _command(OVERVIEW).execute("fairbank", words)
     entry = find(word)
     return _command(entry.module).execute(f"fairbank {entry.name}", rest)
 
@@ -165,12 +176,12 @@ def _command(module: str) -> Command | Noun:
 
 
 def find(word: str) -> Entry:
-    """Return the command of this name. Raises Malformed with the nearest names."""
+    """Return the command of this name. Raises InvalidInput with the nearest names."""
     for entry in COMMANDS:
         if entry.name == word:
             return entry
     meant = did_you_mean(word, [entry.name for entry in COMMANDS])
-    raise Malformed(f"there is no command {plain(word[:40])!r}{meant}", remedy="fairbank --help")
+    raise InvalidInput(f"there is no command {plain(word[:40])!r}{meant}", remedy="fairbank --help")
 
 
 _WITH_VALUE = frozenset({"--server", "--as", "--units", "--color", "-o", "--format", "--delimiter"})
@@ -194,13 +205,19 @@ _ALONE = frozenset(
 
 def _move_options_behind_command(words: list[str]) -> list[str]:
     """Read `fairbank --json balance` as `fairbank balance --json`."""
+    early = count_early_options(words)
+    late = words[early:]
+    return late + words[:early] if not late or not late[0].startswith("-") else words
+
+
+def count_early_options(words: Sequence[str]) -> int:
+    """Return the number of words before the command: options that every command has."""
     early = 0
     while early < len(words) and (
         words[early] in _ALONE | _WITH_VALUE or words[early].partition("=")[0] in _WITH_VALUE
     ):
         early += 2 if words[early] in _WITH_VALUE else 1
-    late = words[early:]
-    return late + words[:early] if not late or not late[0].startswith("-") else words
+    return early
 
 
 def overview() -> str:

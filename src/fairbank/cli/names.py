@@ -1,38 +1,36 @@
-"""Names that the bank knows, for completion: at once or not at all, and never a word of what went wrong.
+"""Names that the bank knows, for completion.
 
-What a bank answered is kept for some minutes. Who waits for a shell waits no longer than the cap: then what came so far is shown, or
-what was known before.
+Answers of the bank are cached for some minutes. A shell waits at most TIMEOUT_SECONDS: then it gets
+the names that have arrived, or those of the cache. Errors give no names: a completion is no place
+to report them.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.cli.framework.host import user_name
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.report.cells import plain
 from fairbank.rest.client import Client
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Iterator, Mapping
 
-    from fairbank.cli.framework.context import Context
-    from fairbank.cli.framework.parser import Parser
+    from fairbank.cli.framework.client_settings import Settings
 
-CAP_SECONDS = 0.75
-"""How long the bank may take. With what Python takes to start it stays under a second."""
-FRESH_SECONDS = 300
-AGAIN_SECONDS = 30
-"""How long a bank that did not answer is left alone."""
+TIMEOUT_SECONDS = 0.75
+"""Limit of the bank's answer. With the start of Python a completion stays near a second."""
+CACHE_SECONDS = 300
+RETRY_SECONDS = 30
+"""Time in which a bank that did not answer is not asked again."""
 PAGE = 1_000
 
 
 class Name(NamedTuple):
-    """A word that may be completed, and a few words about it."""
+    """Name with a short description."""
 
     word: str
     about: str = ""
@@ -51,8 +49,8 @@ def _users(bank: Client) -> Iterator[Name]:
 
 def _partitions(bank: Client) -> Iterator[Name]:
     for cluster in _rows(bank, "/cluster"):
-        for each in cluster["partitions"]:
-            yield Name(each["name"], f"{cluster['name']}, bills {each['resource']}")
+        for partition in cluster["partitions"]:
+            yield Name(partition["name"], f"{cluster['name']}, bills {partition['resource']}")
 
 
 def _clusters(bank: Client) -> Iterator[Name]:
@@ -62,8 +60,8 @@ def _clusters(bank: Client) -> Iterator[Name]:
 
 def _resources(bank: Client) -> Iterator[Name]:
     for cluster in _rows(bank, "/cluster"):
-        for each in cluster["partitions"]:
-            yield Name(each["resource"])
+        for partition in cluster["partitions"]:
+            yield Name(partition["resource"])
     for row in _rows(bank, "/balance"):
         yield Name(row["resource"])
 
@@ -93,120 +91,98 @@ def _rows(bank: Client, path: str) -> Iterator[dict[str, Any]]:
             return
 
 
-def add(parser: Parser) -> None:
-    parser.add_argument("kind", metavar="KIND", choices=tuple(KINDS), help=", ".join(KINDS))
-    parser.add_argument(
-        "--about", action="store_true", help="with a few words about each, after a tab"
-    )
+def find_names(kind: str, settings: Settings, acting_as: str | None) -> list[Name]:
+    """Return the names of a kind, from the cache if it is fresh."""
+    cache = NameCache(_cache_path(kind, settings, acting_as))
+    fresh = cache.fresh()
+    return _query(kind, settings, acting_as, cache) if fresh is None else fresh
 
 
-def run(context: Context, options: Namespace) -> int:
-    try:
-        kept = Kept(_place(context, options.kind))
-        fresh = kept.fresh()
-        _show(_asked(context, options, kept) if fresh is None else fresh, options)
-    except (Trouble, OSError):
-        pass  # a shell is no place to read of it: the next command will tell
-    return 0
+def _query(kind: str, settings: Settings, acting_as: str | None, cache: NameCache) -> list[Name]:
+    """Return the names that the bank sends in time; cached ones if there are none."""
+    from threading import Thread
+
+    names: dict[str, Name] = {}
+    complete = False
+
+    def ask() -> None:
+        nonlocal complete
+        try:
+            bank = Client(
+                settings.address,
+                signer=settings.signer(),
+                acting_as=acting_as,
+                timeout_seconds=TIMEOUT_SECONDS,
+            )
+            for name in KINDS[kind](bank):
+                if is_plain_word(name.word):
+                    names.setdefault(name.word, name)
+            complete = True
+        except (FairbankError, OSError, KeyError, TypeError):
+            pass
+
+    # A thread, because the timeout of the client covers only one read, and because the host's
+    # user database may hang too. The process exits without waiting for the thread.
+    thread = Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(TIMEOUT_SECONDS)
+    result = list(names.values()) if complete or names else cache.read()
+    cache.write(result, retry_soon=not complete and not names)
+    return result
 
 
-def _show(found: list[Name], options: Namespace) -> None:
-    for word, about in found:
-        print(f"{word}\t{plain(about)}" if options.about and about else word)
-    sys.stdout.flush()
-
-
-def _asked(context: Context, options: Namespace, kept: Kept) -> list[Name]:
-    """What the bank answers within the cap; what it did not is left to the watchdog, which ends this process."""
-    from threading import Lock, Timer
-
-    found: dict[str, Name] = {}
-    first = Lock()
-
-    def told(*, whole: bool) -> list[Name]:
-        names = list(found.values()) if whole or found else kept.known()
-        kept.keep(names, again_soon=not whole and not found)
-        return names
-
-    def give_up() -> None:
-        if first.acquire(blocking=False):
-            _show(told(whole=False), options)
-            os._exit(0)  # whatever we wait for: the bank, or the host's directory of users
-
-    watchdog = Timer(CAP_SECONDS, give_up)
-    watchdog.daemon = True
-    watchdog.start()
-    whole = True
-    try:
-        bank = Client(
-            context.settings.address,
-            signer=context.settings.signer(),
-            acting_as=options.acting_as,
-            timeout_seconds=CAP_SECONDS,
-        )
-        for each in KINDS[options.kind](bank):
-            if harmless(each.word):
-                found.setdefault(each.word, each)
-    except (Trouble, KeyError, TypeError):
-        whole = False
-    if not first.acquire(blocking=False):
-        watchdog.join()
-    watchdog.cancel()
-    return told(whole=whole)
-
-
-def harmless(word: str) -> bool:
-    """Whether a shell takes it for a plain word: they expand what completion offers them."""
+def is_plain_word(word: str) -> bool:
+    """Return True if no shell expands the word: shells expand what completion offers."""
     return (
         word.isascii()
         and not word.startswith("-")
         and bool(word)
-        and all(each.isalnum() or each in "_.@+-" for each in word)
+        and all(character.isalnum() or character in "_.@+-" for character in word)
     )
 
 
-def _place(context: Context, kind: str) -> str:
-    """A file for each bank, user and kind."""
+def _cache_path(kind: str, settings: Settings, acting_as: str | None) -> str:
+    """Return the file for this kind, bank and user."""
     from zlib import crc32
 
-    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    whose = f"{context.settings.address} {os.geteuid()} {context.options.acting_as} {context.settings.token_file}"
-    return os.path.join(folder, "fairbank", f"{kind}-{crc32(whose.encode()):08x}")
+    directory = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    user = f"{settings.address} {os.geteuid()} {acting_as} {settings.token_file}"
+    return os.path.join(directory, "fairbank", f"{kind}-{crc32(user.encode()):08x}")
 
 
-class Kept:
-    """What a bank answered before, in a file. One that cannot be written is done without."""
+class NameCache:
+    """Names in a file. A file that cannot be read or written is ignored."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def fresh(self) -> list[Name] | None:
-        """The names, unless they are too old."""
+        """Return the names; None if they are too old."""
         try:
             age = time.time() - os.stat(self._path).st_mtime
         except OSError:
             return None
-        return self.known() if 0 <= age < FRESH_SECONDS else None
+        return self.read() if 0 <= age < CACHE_SECONDS else None
 
-    def known(self) -> list[Name]:
-        """The names, however old."""
+    def read(self) -> list[Name]:
+        """Return the names of any age."""
         try:
             with open(self._path, encoding="utf-8", errors="replace") as file:
                 lines = [line.rstrip("\n").partition("\t") for line in file]
         except OSError:
             return []
-        return [Name(word, about) for word, _, about in lines if harmless(word)]
+        return [Name(word, about) for word, _, about in lines if is_plain_word(word)]
 
-    def keep(self, names: list[Name], *, again_soon: bool) -> None:
-        """Write them down; with `again_soon` so that the bank is asked again before long."""
+    def write(self, names: list[Name], *, retry_soon: bool) -> None:
+        """Store names; `retry_soon` sets their age so that they are fresh for RETRY_SECONDS."""
         try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            fresh = f"{self._path}.{os.getpid()}"
-            with open(fresh, "w", encoding="utf-8", errors="replace") as file:
+            temporary = f"{self._path}.{os.getpid()}"
+            with open(temporary, "w", encoding="utf-8", errors="replace") as file:
                 file.writelines(f"{word}\t{plain(about)}\n" for word, about in names)
-            if again_soon:
-                then = time.time() - FRESH_SECONDS + AGAIN_SECONDS
-                os.utime(fresh, (then, then))
-            os.replace(fresh, self._path)
+            if retry_soon:
+                then = time.time() - CACHE_SECONDS + RETRY_SECONDS
+                os.utime(temporary, (then, then))
+            os.replace(temporary, self._path)
         except OSError:
             pass

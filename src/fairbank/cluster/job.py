@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 COMPLETED = "COMPLETED"
 """Final state of a successful run. Every other final state counts as a failure."""
@@ -34,10 +34,10 @@ class Run(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Run:
-        """Parse what `str` returns. Raises Malformed."""
+        """Parse what `str` returns. Raises InvalidInput."""
         match = _RUN.fullmatch(text)
         if match is None:
-            raise Malformed(
+            raise InvalidInput(
                 f"{text[:64]!r} is not a run",
                 field="run",
                 remedy="cluster/job@submitted.restart, such as darwin/7@1795000000.0",
@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
 
 def checked_run(run: Run) -> Run:
-    """Check that every part of a run is in range. Raises Malformed, naming the part."""
+    """Check that every part of a run is in range. Raises InvalidInput, naming the part."""
     ids.name(run.cluster, field="cluster")
     for field, value, low, high in (
         ("job_id", run.job_id, 1, ids.JOB_ID_MAX),
@@ -54,7 +54,7 @@ def checked_run(run: Run) -> Run:
         ("restart", run.restart, 0, 65_535),
     ):
         if not low <= value <= high:
-            raise Malformed(
+            raise InvalidInput(
                 f"{value} is not a {field}",
                 field=field,
                 remedy=f"a whole number from {low} to {high}",

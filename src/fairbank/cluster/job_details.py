@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Particulars(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class JobDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Details of a run; None if unknown.
 
     `tres` is what the run holds, as Slurm writes it, and `cpus` the processors in it. `exit_status`
@@ -23,7 +23,7 @@ class Particulars(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     cpu_seconds: int | None = None
 
 
-NO_DETAILS = Particulars()
+NO_DETAILS = JobDetails()
 
 
 def split_status(status: int | None) -> tuple[int | None, int | None]:
@@ -31,7 +31,7 @@ def split_status(status: int | None) -> tuple[int | None, int | None]:
     return (None, None) if status is None else divmod(status, 256)
 
 
-def new_details(told: Particulars | None, known: Particulars | None) -> Particulars | None:
+def new_details(told: JobDetails | None, known: JobDetails | None) -> JobDetails | None:
     """Return the details that are not known yet, or None if all of them are."""
     if told is None or told == known:
         return None
@@ -43,10 +43,10 @@ def new_details(told: Particulars | None, known: Particulars | None) -> Particul
         for field, value in said.items()
         if value is not None and value != getattr(known, field)
     }
-    return Particulars(**new) if new else None
+    return JobDetails(**new) if new else None
 
 
-def merge_details(known: Particulars | None, new: Particulars | None) -> Particulars | None:
+def merge_details(known: JobDetails | None, new: JobDetails | None) -> JobDetails | None:
     """Return the known details, updated by the new ones."""
     if new is None or known is None:
         return known if new is None else new

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 WEIGHT_MAX = 2**32 - 1
 COUNT_MAX = 2**31 - 1
@@ -57,7 +57,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """Node of the cluster. `memory` and `tmp` are in MiB, `threads` is the number of CPUs per core.
 
     A job gets whole cores. Of the nodes that fit, those with the lowest `weight` are selected.
-    Raises Malformed, naming the field.
+    Raises InvalidInput, naming the field.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.name or any(sign in self.name for sign in " ,\t\n[]"):
-            raise Malformed(
+            raise InvalidInput(
                 f"{self.name[:64]!r} is not the name of a node",
                 field="name",
                 remedy="one host, without blanks, commas or brackets",
@@ -89,7 +89,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         for feature in self.features:
             if not feature or _SIGNS.intersection(feature) or any(map(str.isspace, feature)):
                 remedy = f"a word without blanks and without {' '.join(sorted(_SIGNS))}"
-                raise Malformed(
+                raise InvalidInput(
                     f"{feature[:64]!r} is not a feature",
                     field=f"{self.name}.features",
                     remedy=remedy,
@@ -102,10 +102,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_integer(value: int, low: int, high: int, *, field: str) -> int:
-    """Check an integer: `low` <= `value` <= `high`. Raises Malformed, naming `field`."""
+    """Check an integer: `low` <= `value` <= `high`. Raises InvalidInput, naming `field`."""
     if type(value) is int and low <= value <= high:
         return value
-    raise Malformed(
+    raise InvalidInput(
         f"{value!r} is not a {field.rpartition('.')[2]}",
         field=field,
         remedy=f"a whole number from {low} to {high}",
@@ -113,11 +113,14 @@ def check_integer(value: int, low: int, high: int, *, field: str) -> int:
 
 
 def check_gpus(gpus: Iterable[Gpus], *, field: str) -> None:
-    """Check that each type occurs once and has a valid number. Raises Malformed, naming `field`."""
+    """Check that each type occurs once and has a valid number.
+
+    Raises InvalidInput, naming `field`.
+    """
     seen: set[str] = set()
     for kind, number in gpus:
         if kind in seen:
-            raise Malformed(
+            raise InvalidInput(
                 f"the GPUs {kind or 'of any type'} are given twice",
                 field=field,
                 remedy="give each type once",

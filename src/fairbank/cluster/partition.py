@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.tres import BillingRule
 
 
@@ -30,11 +30,11 @@ class Cluster(msgspec.Struct, frozen=True):
     qos_factors: Mapping[str, Fraction] = {}
 
     def partition(self, name: str) -> Partition:
-        """Return a partition. Raises Unknown, listing the partitions that exist."""
+        """Return a partition. Raises NotFound, listing the partitions that exist."""
         found = self.partitions.get(name)
         if found is None:
             there = ", ".join(sorted(self.partitions)) or "none"
-            raise Unknown(
+            raise NotFound(
                 f"cluster {self.name} has no partition {name!r}",
                 field="partition",
                 remedy=f"there are: {there}",
@@ -76,10 +76,10 @@ def find_cluster(clusters: Mapping[str, Cluster], name: str, *, otherwise: str =
             otherwise: text to append to the remedy.
 
     Raises:
-            Unknown: the cluster does not exist; the remedy lists those that do.
+            NotFound: the cluster does not exist; the remedy lists those that do.
     """
     if (found := clusters.get(name)) is None:
-        raise Unknown(
+        raise NotFound(
             f"there is no cluster {name!r}",
             field="cluster",
             remedy=f"{cluster_names(clusters)}{otherwise}",

@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.cluster.node import COUNT_MAX, check_integer
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 
 class OverSubscribe(Enum):
@@ -43,7 +43,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         memory_per_node, _per_cpu   default for jobs that request no memory
         preempted                   PreemptMode; None: that of the cluster
 
-    Raises Malformed, naming the field.
+    Raises InvalidInput, naming the field.
     """
 
     name: str
@@ -61,7 +61,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise Malformed(
+            raise InvalidInput(
                 "a partition without a name", field="partition.name", remedy="give it one"
             )
         for field, low, high in (
@@ -77,14 +77,14 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
             if value is not None:
                 check_integer(value, low, high, field=f"{self.name}.{field}")
         if self.memory_per_node is not None and self.memory_per_cpu is not None:
-            raise Malformed(
+            raise InvalidInput(
                 "memory is given by node and by CPU",
                 field=f"{self.name}.memory_per_cpu",
                 remedy="say one of them",
             )
         if self.max_nodes is not None and self.max_nodes < self.min_nodes:
             what = f"at most {self.max_nodes} nodes are fewer than at least {self.min_nodes}"
-            raise Malformed(
+            raise InvalidInput(
                 what, field=f"{self.name}.max_nodes", remedy=f"{self.min_nodes} or more"
             )
 

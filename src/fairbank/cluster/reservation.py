@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 
 
@@ -17,7 +17,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
         flexible              FLEX: its jobs may also run before, after and outside its nodes
         any_nodes             ANY_NODES: its jobs may also use other nodes
 
-    Raises Malformed, naming the field.
+    Raises InvalidInput, naming the field.
     """
 
     name: str
@@ -32,14 +32,14 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise Malformed(
+            raise InvalidInput(
                 "a reservation without a name", field="reservation.name", remedy="give it one"
             )
         if self.end <= self.begin:
             what = f"reservation {self.name} ends at {self.end} but begins at {self.begin}"
-            raise Malformed(what, field="reservation.end", remedy="a later time")
+            raise InvalidInput(what, field="reservation.end", remedy="a later time")
         if not self.nodes:
-            raise Malformed(
+            raise InvalidInput(
                 f"reservation {self.name} has no nodes",
                 field="reservation.nodes",
                 remedy="name at least one",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.cluster.node import COUNT_MAX, Gpus, check_gpus, check_integer
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 ALL_MEMORY = 0
 """All memory of a node: `--mem=0`."""
@@ -25,7 +25,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
         exclusive, shared     whole nodes; nodes shared with other jobs if the partition allows it
         required, excluded    names of nodes
 
-    Raises Malformed, naming the field, for a request that contradicts itself.
+    Raises InvalidInput, naming the field, for a request that contradicts itself.
     """
 
     nodes: int = 1
@@ -53,7 +53,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
                 check_integer(value, low, COUNT_MAX, field=field)
         check_gpus(self.gpus, field="gpus")
         for field, what, remedy in self._contradictions():
-            raise Malformed(what, field=field, remedy=remedy)
+            raise InvalidInput(what, field=field, remedy=remedy)
 
     def _contradictions(self) -> list[tuple[str, str, str]]:
         most, found = self.max_nodes, []

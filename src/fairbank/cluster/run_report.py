@@ -9,7 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.time import Instant
 
 
@@ -19,7 +19,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
     `account` is the Slurm account that pays; `start` selects the allocation. The price comes from
     the first of `amount` (SU-minutes in total), `billing` (billing units as Slurm computed them)
     and `counts` (TRES). `resource` is needed only if the bank does not know the partition.
-    `particulars` do not affect the price.
+    `job details` do not affect the price.
     """
 
     run: Run
@@ -35,7 +35,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
     counts: Mapping[str, Fraction] | None = None
     key: str | None = None
     comment: str | None = None
-    particulars: Particulars | None = None
+    job_details: JobDetails | None = None
 
 
 class RunStarted(RunReport, frozen=True, kw_only=True, tag="start"):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 
 
 class HealthCheck(msgspec.Struct, frozen=True):
@@ -21,6 +21,6 @@ def run_check(what: str, look: Callable[[], object]) -> HealthCheck:
     """Return a check that is ok if `look` raises no error."""
     try:
         look()
-    except Trouble as trouble:
+    except FairbankError as trouble:
         return HealthCheck(f"{what}: {trouble.message}", False, trouble.remedy)
     return HealthCheck(what, True)

@@ -1,24 +1,30 @@
-"""Errors outside the rules of the bank."""
+"""Error classes, and the kinds of refusals, each with its HTTP status and its exit code."""
 
 from __future__ import annotations
 
+import re
+from enum import Enum
 
-class Trouble(Exception):
-    """Failure that is shown to a user in one sentence, with the field concerned and the remedy.
 
-    * Trouble
-      + Malformed         the input cannot be read
-      + Unauthenticated   the user is unknown
+class FairbankError(Exception):
+    """An error that is shown in one sentence, with the field concerned and the remedy.
+
+    * FairbankError
+      + InvalidInput      the input cannot be read, or contradicts itself
+      + Unauthenticated   the user is not known
       + Forbidden         the user may not do this
-      + Unknown           it does not exist, or the user may not see it
+      + NotFound          no such thing exists, or the user may not see it
       + Conflict          it exists with other content
-      + Busy              too many requests wait; retry
-      + Unreachable       no answer; retry
-      + Corrupt           a stored value fails its check
+      + Busy              too many requests are queued; retry later
+      + Unavailable       no answer; retry later
+      + Corrupt           stored data fails its own check
 
-    `rest.statuses` has the HTTP statuses, `cli.framework.exit_codes` the exit codes. A refusal is
-    no error but a value (`bank.refusal`).
+    A refusal of the bank is no error but a normal result, so it is a value (`bank.refusals`).
+    Subclasses elsewhere inherit the status and the exit code.
     """
+
+    status, exit_code = 500, 1
+    title = "error"
 
     def __init__(
         self, message: str, *, field: str | None = None, remedy: str | None = None
@@ -28,36 +34,67 @@ class Trouble(Exception):
         self.field = field
         self.remedy = remedy
 
-    @property
-    def title(self) -> str:
-        """Kind of error in lower-case words, for the title of a problem."""
-        return type(self).__name__.lower()
+    def __init_subclass__(cls) -> None:
+        """Make the title of a class that states its own status: `invalid input`."""
+        super().__init_subclass__()
+        if "status" in vars(cls):
+            cls.title = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 
 
-class Malformed(Trouble): ...
+class InvalidInput(FairbankError):
+    status, exit_code = 400, 2
 
 
-class Unauthenticated(Trouble): ...
+class Unauthenticated(FairbankError):
+    status, exit_code = 401, 4
 
 
-class Forbidden(Trouble): ...
+class Forbidden(FairbankError):
+    status, exit_code = 403, 4
 
 
-class Unknown(Trouble): ...
+class NotFound(FairbankError):
+    status, exit_code = 404, 3
 
 
-class Conflict(Trouble): ...
+class Conflict(FairbankError):
+    status, exit_code = 409, 7
 
 
-class Busy(Trouble):
+class Busy(FairbankError):
+    status, exit_code = 503, 6
+
     def __init__(self, message: str, *, retry_after_seconds: int = 1) -> None:
-        super().__init__(
-            message, remedy=f"try again in {retry_after_seconds} s; the request was not carried out"
-        )
+        remedy = f"try again in {retry_after_seconds} s; the request was not carried out"
+        super().__init__(message, remedy=remedy)
         self.retry_after_seconds = retry_after_seconds
 
 
-class Unreachable(Trouble): ...
+class Unavailable(FairbankError):
+    status, exit_code = 503, 6
 
 
-class Corrupt(Trouble): ...
+class Corrupt(FairbankError):
+    status, exit_code = 500, 8
+
+
+class RefusalKind(Enum):
+    """Kinds of refusals: HTTP status and exit code of each."""
+
+    PAYMENT_REQUIRED = (402, 5)
+    FORBIDDEN = (403, 4)
+    NOT_FOUND = (404, 3)
+    CONFLICT = (409, 7)
+
+    @property
+    def status(self) -> int:
+        return self.value[0]
+
+    @property
+    def exit_code(self) -> int:
+        return self.value[1]
+
+    @classmethod
+    def of_status(cls, status: int) -> RefusalKind:
+        """Return the kind with this HTTP status; CONFLICT for a status of a newer server."""
+        return next((kind for kind in cls if kind.status == status), cls.CONFLICT)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, product
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 RANGE_MAX = 65_536
 """Slurm's limit on the hosts of one range, and on the names before the last bracket of an item."""
@@ -29,7 +29,7 @@ def expand(text: str, *, field: str = "nodes") -> list[str]:
     varies fastest, then the first, then the second, as in Slurm.
 
     Raises:
-        Malformed: the text is not a hostlist; the error names `field` and the position.
+        InvalidInput: the text is not a hostlist; the error names `field` and the position.
     """
     hosts: list[str] = []
     for item in _items(text, field):
@@ -101,8 +101,8 @@ def _numbers(inside: str, field: str) -> list[str]:
     return numbers
 
 
-def _wrong(what: str, field: str, remedy: str = _REMEDY) -> Malformed:
-    return Malformed(what, field=field, remedy=remedy)
+def _wrong(what: str, field: str, remedy: str = _REMEDY) -> InvalidInput:
+    return InvalidInput(what, field=field, remedy=remedy)
 
 
 class _Host(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 UID_MAX = 2**32 - 2  # the last uid a kernel hands out; 2**32 - 1 means "no user"
 JOB_ID_MAX = 2**32 - 1
@@ -23,11 +23,11 @@ def name(text: str, *, field: str = "name") -> str:
     """Check the name of a Unix group, account, cluster, partition or QOS.
 
     Raises:
-        Malformed: the text is not a name; the error names `field`.
+        InvalidInput: the text is not a name; the error names `field`.
     """
     if is_name(text):
         return text
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:64]!r} is not a name",
         field=field,
         remedy="start with a letter or _, then letters, digits, _ . -; at most 64 characters",
@@ -40,12 +40,12 @@ def is_name(text: str) -> bool:
 
 
 def kind(text: str, *, field: str = "resource") -> str:
-    """Check the name of a resource or category: a lower-case word. Raises Malformed, naming
+    """Check the name of a resource or category: a lower-case word. Raises InvalidInput, naming
     `field`.
     """
     if _KIND.fullmatch(text):
         return text
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:64]!r} is not a {field}",
         field=field,
         remedy="a lower-case letter, then letters, digits, _ or -; at most 32 characters",
@@ -53,10 +53,10 @@ def kind(text: str, *, field: str = "resource") -> str:
 
 
 def key(text: str, *, field: str = "key") -> str:
-    """Check an idempotency key: printable ASCII without blanks. Raises Malformed, naming `field`."""
+    """Check an idempotency key: printable ASCII without blanks. Raises InvalidInput, naming `field`."""
     if _KEY.fullmatch(text):
         return text
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:64]!r} is not an idempotency key",
         field=field,
         remedy="1 to 128 printable ASCII characters without blanks",
@@ -64,11 +64,13 @@ def key(text: str, *, field: str = "key") -> str:
 
 
 def comment(text: str, *, field: str = "comment") -> str:
-    """Check a comment: one line of printable text. Raises Malformed, naming `field`."""
+    """Check a comment: one line of printable text. Raises InvalidInput, naming `field`."""
     if len(text) <= COMMENT_MAX and text.isprintable():
         return text
     remedy = f"one line of printable text, at most {COMMENT_MAX} characters"
-    raise Malformed(f"this {field} cannot be kept: it {_fault(text)}", field=field, remedy=remedy)
+    raise InvalidInput(
+        f"this {field} cannot be kept: it {_fault(text)}", field=field, remedy=remedy
+    )
 
 
 def _fault(text: str) -> str:
@@ -82,10 +84,10 @@ def _fault(text: str) -> str:
 
 
 def job_name(text: str, *, field: str = "name") -> str:
-    """Check a job name: one line of printable text. Raises Malformed, naming `field`."""
+    """Check a job name: one line of printable text. Raises InvalidInput, naming `field`."""
     if 0 < len(text) <= JOB_NAME_MAX and text.isprintable():
         return text
-    raise Malformed(
+    raise InvalidInput(
         f"this {field} cannot be kept",
         field=field,
         remedy=f"one line of printable text, 1 to {JOB_NAME_MAX} characters",
@@ -98,16 +100,16 @@ def clean_job_name(text: str) -> str | None:
 
 
 def reason(text: str, *, field: str = "comment") -> str:
-    """Check a mandatory comment, which must not be blank. Raises Malformed, naming `field`."""
+    """Check a mandatory comment, which must not be blank. Raises InvalidInput, naming `field`."""
     if text.strip():
         return comment(text, field=field)
-    raise Malformed(f"this {field} says nothing", field=field, remedy="say in a few words why")
+    raise InvalidInput(f"this {field} says nothing", field=field, remedy="say in a few words why")
 
 
 def uid(number: int, *, field: str = "uid") -> int:
-    """Check a Unix user or group id. Raises Malformed, naming `field`."""
+    """Check a Unix user or group id. Raises InvalidInput, naming `field`."""
     if 0 <= number <= UID_MAX:
         return number
-    raise Malformed(
+    raise InvalidInput(
         f"{number} is not a Unix id", field=field, remedy=f"a whole number from 0 to {UID_MAX}"
     )

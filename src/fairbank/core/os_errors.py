@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from errno import EACCES, EDQUOT, EEXIST, EISDIR, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
 
-from fairbank.core.errors import Forbidden, Malformed, Trouble, Unknown
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 
 _FULL = frozenset({ENOSPC, EDQUOT})
 _NOT_OURS = frozenset({EACCES, EPERM})
@@ -18,7 +18,7 @@ def is_full(error: OSError) -> bool:
     return error.errno in _FULL
 
 
-def translate_os_error(error: OSError, what: str, *, field: str | None = None) -> Trouble:
+def translate_os_error(error: OSError, what: str, *, field: str | None = None) -> FairbankError:
     """Return the error to raise for an OSError.
 
     Args:
@@ -27,7 +27,7 @@ def translate_os_error(error: OSError, what: str, *, field: str | None = None) -
         field: the option or setting that named the file.
     """
     if is_full(error):
-        return Trouble(f"{what}: the disk is full", field=field, remedy=MAKE_ROOM)
+        return FairbankError(f"{what}: the disk is full", field=field, remedy=MAKE_ROOM)
     if error.errno == EROFS:
         return Forbidden(
             f"{what}: that file system is read-only",
@@ -41,18 +41,18 @@ def translate_os_error(error: OSError, what: str, *, field: str | None = None) -
             remedy="name a place of your own, or run this as the user whose it is",
         )
     if error.errno in _NO_FOLDER:
-        return Malformed(
+        return InvalidInput(
             f"{what}: there is a file in its place, or a folder in that of a file",
             field=field,
             remedy="name another",
         )
     if error.errno == ENOENT:
-        return Unknown(
+        return NotFound(
             f"{what}: there is no such place",
             field=field,
             remedy="name one whose folder is there, or can be made",
         )
-    return Trouble(
+    return FairbankError(
         f"{what}: {error.strerror or error}",
         field=field,
         remedy="name another place; if none will do, ask who runs this host",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import NewType, Protocol
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 Instant = NewType("Instant", int)
 """Whole seconds since 1970-01-01T00:00:00Z."""
@@ -63,7 +63,7 @@ def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Inst
     Seconds need nine digits or a leading `@`. A time without a zone is in `zone`.
 
     Raises:
-        Malformed: the text is not a time between 1970 and 9999; the error names `field`.
+        InvalidInput: the text is not a time between 1970 and 9999; the error names `field`.
     """
     return _instant(text, zone, field, _WRITE)
 
@@ -98,7 +98,7 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
     `07:30[:12]` of today. A time without a zone is in `zone`.
 
     Raises:
-        Malformed: the text is not a time; the error names `field`.
+        InvalidInput: the text is not a time; the error names `field`.
     """
     word = text.strip().lower()
     if (match := _AGO.fullmatch(word)) and (unit := _unit(match[3])):
@@ -142,14 +142,14 @@ def _in_range(seconds: int, text: str, field: str) -> Instant:
     return Instant(seconds)
 
 
-def _out_of_range(text: str, field: str) -> Malformed:
-    return Malformed(
+def _out_of_range(text: str, field: str) -> InvalidInput:
+    return InvalidInput(
         f"{text[:40]!r} is out of range", field=field, remedy="a time in the years 1970 to 9999"
     )
 
 
-def _not_a_time(text: str, field: str, remedy: str) -> Malformed:
-    return Malformed(f"{text[:40]!r} is not a time", field=field, remedy=remedy)
+def _not_a_time(text: str, field: str, remedy: str) -> InvalidInput:
+    return InvalidInput(f"{text[:40]!r} is not a time", field=field, remedy=remedy)
 
 
 _SLURM_DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", re.ASCII)
@@ -162,7 +162,7 @@ def parse_duration(text: str, *, field: str = "time limit") -> int:
     hold needs a finite limit. Source: sbatch(1), --time; HADM, "Design Goals".
 
     Raises:
-        Malformed: the text is not a finite time limit; the error names `field`.
+        InvalidInput: the text is not a finite time limit; the error names `field`.
     """
     match = _SLURM_DURATION.fullmatch(text) if len(text) <= 32 else None
     if match is None:
@@ -179,9 +179,9 @@ def parse_duration(text: str, *, field: str = "time limit") -> int:
     return -(-seconds // 60) * 60
 
 
-def _not_a_limit(text: str, field: str) -> Malformed:
+def _not_a_limit(text: str, field: str) -> InvalidInput:
     remedy = "write minutes, h:mm:ss or d-hh:mm:ss, for example 12:00:00"
-    return Malformed(f"{text[:40]!r} is not a finite time limit", field=field, remedy=remedy)
+    return InvalidInput(f"{text[:40]!r} is not a finite time limit", field=field, remedy=remedy)
 
 
 def show_duration(seconds: int) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 Counts = Mapping[str, Fraction]
 """Quantity of each TRES by lower-case name; memory and burst buffers in MiB."""
@@ -44,14 +44,14 @@ def tres_name(text: str, *, field: str = "tres") -> str:
     """Return the canonical TRES name: lower case, `gpu` as `gres/gpu`.
 
     Raises:
-        Malformed: the TRES is unknown; the error names `field`.
+        InvalidInput: the TRES is unknown; the error names `field`.
     """
     name = text.lower()
     if name == "gpu" or name.startswith("gpu:"):
         name = f"gres/{name}"
     if name in _PLAIN or any(name.startswith(kind) and len(name) > len(kind) for kind in _NAMED):
         return name
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:40]!r} is not a TRES",
         field=field,
         remedy="known are cpu, mem, node, gres/NAME (gpu), license/NAME, bb/NAME, fs/NAME, energy",
@@ -68,19 +68,19 @@ def _pairs(text: str, field: str) -> list[tuple[str, Fraction, str]]:
         match = _PAIR.fullmatch(part.strip())
         if match is None:
             if _LONG.fullmatch(part.strip()):
-                raise Malformed(
+                raise InvalidInput(
                     f"the number in {part[:40]!r} is too long",
                     field=field,
                     remedy="at most 18 digits",
                 )
-            raise Malformed(
+            raise InvalidInput(
                 f"{part[:40]!r} is not NAME=NUMBER",
                 field=field,
                 remedy="write for example cpu=8,mem=16G,gres/gpu=1",
             )
         name = tres_name(match[1], field=field)
         if any(name == known for known, _, _ in pairs):
-            raise Malformed(f"{name} is given twice", field=field, remedy="give each TRES once")
+            raise InvalidInput(f"{name} is given twice", field=field, remedy="give each TRES once")
         pairs.append((name, Fraction(match[2]), match[3]))
     return pairs
 
@@ -91,7 +91,7 @@ def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
     Sizes are in MiB unless they have a suffix K, M, G, T or P (powers of 1024).
 
     Raises:
-        Malformed: the text is invalid; the error names `field`.
+        InvalidInput: the text is invalid; the error names `field`.
     """
     counts = {}
     for name, number, suffix in _pairs(text, field):
@@ -100,7 +100,7 @@ def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
             continue
         level = _LEVELS.get(suffix[0].upper())
         if level is None or suffix[1:].upper() not in ("", "B"):
-            raise Malformed(
+            raise InvalidInput(
                 f"{suffix!r} is not a size suffix", field=field, remedy="use K, M, G, T or P"
             )
         counts[name] = number * Fraction(1024) ** (level - (2 if _in_mebibytes(name) else 0))
@@ -117,12 +117,12 @@ def parse_job_tres(text: str, *, prices: bool = True, field: str = "tres") -> di
         field: the name of the field for errors.
 
     Raises:
-        Malformed: the text is invalid or the CPUs are missing or fractional.
+        InvalidInput: the text is invalid or the CPUs are missing or fractional.
     """
     counts = parse_counts(text, field=field)
     cpus = counts.get("cpu", Fraction(0 if prices else 1))
     if cpus < 1 or cpus.denominator != 1:
-        raise Malformed(
+        raise InvalidInput(
             "a job holds at least one CPU, and whole ones",
             field=field,
             remedy="say how many it holds: cpu=1 or more",
@@ -139,13 +139,13 @@ def parse_weights(text: str, *, field: str = "weights") -> dict[str, Fraction]:
     letter counts. Mem=0.5G is half a billing unit per GiB.
 
     Raises:
-        Malformed: the text is invalid; the error names `field`.
+        InvalidInput: the text is invalid; the error names `field`.
     """
     weights = {}
     for name, number, suffix in _pairs(text, field):
         level = _LEVELS.get(suffix[:1].upper(), 0)
         if suffix and not level:
-            raise Malformed(
+            raise InvalidInput(
                 f"{suffix!r} is not a weight suffix", field=field, remedy="use K, M, G, T or P"
             )
         weights[name] = number / Fraction(1024) ** max(0, level - (2 if _in_mebibytes(name) else 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple, NewType
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 if TYPE_CHECKING:  # the everyday command formats amounts and must not pay for importing fractions
     from fractions import Fraction
@@ -46,14 +46,14 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
         least: the smallest amount accepted, in SU-minutes.
 
     Raises:
-        Malformed: not an amount, finer than a minute, too small, or above AMOUNT_MAX.
+        InvalidInput: not an amount, finer than a minute, too small, or above AMOUNT_MAX.
 
     >>> parse_su("25.58"), parse_su("0.42"), parse_su("0.41", least=0)
     (1535, 25, 25)
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:
-        raise Malformed(
+        raise InvalidInput(
             f"{text[:40]!r} is not an amount of SU",
             field=field,
             remedy="write SU (hours) such as 100 or 12.5, or 90m, 20k, 1.5M",
@@ -76,12 +76,12 @@ def _shown_as(hundredths: int, below: int, *, hours: bool, text: str, field: str
     """Return the minutes that are shown with these two decimals, truncated or rounded.
 
     Raises:
-        Malformed: the decimals lie between two minutes; the remedy names both.
+        InvalidInput: the decimals lie between two minutes; the remedy names both.
     """
     for minutes in (below, below + 1) if hours else ():
         if hundredths in (_shown(minutes, "h", None), (20 * minutes + 6) // 12):
             return minutes
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:40]!r} is finer than one SU-minute",
         field=field,
         remedy=(
@@ -92,13 +92,15 @@ def _shown_as(hundredths: int, below: int, *, hours: bool, text: str, field: str
 
 
 def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:
-    """Check an amount in SU-minutes: at least `least`, at most AMOUNT_MAX. Raises Malformed."""
+    """Check an amount in SU-minutes: at least `least`, at most AMOUNT_MAX. Raises InvalidInput."""
     if minutes < least:
         rule = "an amount is at least one SU-minute: 1m" if least else "an amount is 0 or more"
-        raise Malformed(f"{show_su(minutes)} SU is too small an amount", field=field, remedy=rule)
+        raise InvalidInput(
+            f"{show_su(minutes)} SU is too small an amount", field=field, remedy=rule
+        )
     if minutes > AMOUNT_MAX:
         most = f"at most {AMOUNT_MAX}m, which is {show_su(AMOUNT_MAX)} SU"
-        raise Malformed(
+        raise InvalidInput(
             f"{minutes} SU-minutes is more than the bank counts in one entry",
             field=field,
             remedy=most,

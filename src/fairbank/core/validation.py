@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, ValidationError, inspect
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 _WHERE = re.compile(r"(?P<text>.*?) - at `(?:key in )?\$(?P<path>.*)`", re.DOTALL)
 _FIELD = re.compile(
@@ -91,7 +91,7 @@ def _type_words(match: re.Match[str]) -> str:
 
 def describe_invalid_setting(
     error: ValidationError, settings: type[Struct], page: str
-) -> Malformed:
+) -> InvalidInput:
     """Translate a validation error of msgspec into the words of the settings file.
 
     The remedy lists the known keys or values if they are few, otherwise it names the page.
@@ -105,15 +105,17 @@ def describe_invalid_setting(
     all_keys = f"{page} lists all settings"
     if fault.kind == "unknown field":
         keys = ", ".join(field_names(settings, fault.path.rpartition(".")[0]))
-        return Malformed(
+        return InvalidInput(
             f"{fault.path} is no setting",
             field=fault.path,
             remedy=f"there are: {keys}" if keys else all_keys,
         )
     if fault.kind == "missing field":
-        return Malformed(f"{fault.path} is missing", field=fault.path, remedy=f"add it; {all_keys}")
+        return InvalidInput(
+            f"{fault.path} is missing", field=fault.path, remedy=f"add it; {all_keys}"
+        )
     values = ", ".join(accepted_values(settings, fault.path))
-    return Malformed(
+    return InvalidInput(
         f"{fault.path}: {fault.message.replace('an object', 'a table')}",
         field=fault.path,
         remedy=f"one of: {values}" if values else all_keys,
@@ -179,13 +181,13 @@ def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:
         field: the option that named the file.
 
     Raises:
-        Malformed: the text is not TOML.
+        InvalidInput: the text is not TOML.
     """
     try:
         return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(
-            f"{name} is not TOML: {bad}", field=field, remedy="mend the line named"
+        raise InvalidInput(
+            f"{name} is not TOML: {bad}", field=field, remedy="fix the line named"
         ) from bad
 
 
@@ -199,12 +201,12 @@ def validated_settings(name: str, settings: type[Struct], page: str) -> Iterator
         page: the documentation page that lists all keys.
 
     Raises:
-        Malformed: a key or value is invalid; `field` names it.
+        InvalidInput: a key or value is invalid; `field` names it.
     """
     try:
         yield
     except ValidationError as error:
         bad = describe_invalid_setting(error, settings, page)
-        raise Malformed(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from error
-    except Malformed as bad:
-        raise Malformed(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
+        raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from error
+    except InvalidInput as bad:
+        raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
 
 RuleName = Literal["linear", "power", "sigmoid"]
@@ -58,7 +58,7 @@ class Power(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 0 < self.exponent <= EXPONENT_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"{self.exponent} is no exponent",
                 field="exponent",
                 remedy=f"more than 0, at most {EXPONENT_MAX:g}",
@@ -78,7 +78,7 @@ class Sigmoid(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         for field in ("steepness", "midpoint"):
             if not math.isfinite(getattr(self, field)):
-                raise Malformed(
+                raise InvalidInput(
                     f"{getattr(self, field)} is no {field}", field=field, remedy="any finite number"
                 )
 
@@ -178,10 +178,10 @@ def sigmoid(fraction: ArrayLike, steepness: float, midpoint: float) -> Floats:
 
 def scaled(factor: ArrayLike, weight: int) -> Integers:
     """Site factors from 0 to 1 as whole numbers from 0 to `weight`, rounded down. What the arithmetic of doubles left short of a whole
-    number, by less than a part in 2^44, is that number. Raises Malformed for a weight that Slurm does not take.
+    number, by less than a part in 2^44, is that number. Raises InvalidInput for a weight that Slurm does not take.
     """
     if not 0 <= weight <= NICE_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"{weight} is no weight of the site factor",
             field="weight",
             remedy=f"from 0 to {NICE_MAX}",

@@ -41,9 +41,10 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 class ShareHistoryRow(NamedTuple):
-    """How an association stood on a day (counted from 1970, in UTC); `user` is empty for an account, `partition` where it is for all.
+    """State of an association on a day (counted from 1970, in UTC).
 
-    `shares` None: the root has none. `level` is None where it has none, and where nothing was used.
+    `user` is empty for an account, `partition` if it is for all partitions. `shares` is None for
+    the root; `level` is None for the root and without usage.
     """
 
     cluster: str
@@ -60,7 +61,7 @@ class ShareHistoryRow(NamedTuple):
 
 
 def kept_of(row: Row) -> ShareHistoryRow:
-    """What the bank tells of it."""
+    """Return the record of an answer of the bank."""
     return ShareHistoryRow(
         cluster=row["cluster"],
         day=day_number(row["day"]),

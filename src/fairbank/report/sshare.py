@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.cells import csv_line
 
@@ -119,13 +119,13 @@ def default_fields(
 
 def parse_fields(text: str) -> list[ShareField]:
     """Parse `account%30,user,lev%-12`: names, which can be abbreviated, with widths. Raises
-    Malformed.
+    InvalidInput.
     """
     fields = []
     for wanted in filter(None, text.split(",")):
         match = _WANTED.fullmatch(wanted)
         if match is None:
-            raise Malformed(
+            raise InvalidInput(
                 f"{wanted[:40]!r} is not a column",
                 field="--format",
                 remedy="write NAME or NAME%WIDTH, as in account%30,user",
@@ -140,7 +140,7 @@ def _field_named(name: str) -> ShareField:
         if field.name.lower().startswith(name.lower()):
             return field
     there = ",".join(field.name for field in FIELDS)
-    raise Malformed(
+    raise InvalidInput(
         f"there is no column {name[:40]!r}", field="--format", remedy=f"there are {there}"
     )
 

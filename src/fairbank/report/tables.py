@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import csv_line, cut, padded, plain, width, without
 from fairbank.report.columns import Column, Look, Row
 
@@ -185,7 +185,7 @@ def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = Fals
     with `extras` all.
 
     Raises:
-        Malformed: a column does not exist or its width is invalid.
+        InvalidInput: a column does not exist or its width is invalid.
     """
     if not wanted:
         return (
@@ -212,7 +212,7 @@ def _asked(columns: Sequence[Column], said: str) -> Column:
     found = _headed(columns, name)
     if found is None:
         there = ", ".join(column.head for column in columns)
-        raise Malformed(
+        raise InvalidInput(
             f"there is no column {plain(name[:40])!r}",
             field="--format",
             remedy=f"there are: {there}",
@@ -222,7 +222,7 @@ def _asked(columns: Sequence[Column], said: str) -> Column:
         and wide.lstrip("-").isdigit()
         and 1 <= int(wide.lstrip("-")) <= 1_000
     ):
-        raise Malformed(
+        raise InvalidInput(
             f"{plain(said[:40])!r} has no width after %",
             field="--format",
             remedy=f"write for example {name.upper()}%20",
@@ -243,7 +243,7 @@ def _headed(columns: Sequence[Column], name: str) -> Column | None:
 
 def sort_rows(columns: Sequence[Column], rows: Sequence[Row], wanted: str, look: Look) -> list[Row]:
     """Sort rows by `COL[,-COL]`: numbers by value, the rest as text; - reverses. Raises
-    Malformed.
+    InvalidInput.
     """
     ordered = list(rows)
     exactly = look._replace(units="m", separators=False, short=False)
@@ -261,7 +261,7 @@ def _column(columns: Sequence[Column], name: str) -> Column:
         if column.head == name.upper().replace("_", "-"):
             return column
     there = ", ".join(column.head for column in columns)
-    raise Malformed(
+    raise InvalidInput(
         f"there is no column {plain(name[:40])!r} to sort by",
         field="--sort",
         remedy=f"there are: {there}",

@@ -1,1 +1,1 @@
-"""The HTTP language: shapes, routes, who asks, and the client."""
+"""REST service: schemas, routes, authentication, HTTP server, and the client."""

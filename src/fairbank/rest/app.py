@@ -77,7 +77,7 @@ def create_app(context: AppContext, *, threads: int = THREADS) -> Litestar:
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
-        queue = context.services.counter
+        queue = context.services.write_queue
         app.state.write_queue = AsyncWriteQueue(queue, loop)
         with queue.in_loop(loop), pools.running():
             yield

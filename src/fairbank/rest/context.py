@@ -39,7 +39,7 @@ class AppContext:
             name: the server's name.
         """
         metrics = ServerMetrics()
-        services.counter.observer = metrics.count_batch
-        metrics.queued.set_function(lambda: services.counter.waiting)
+        services.write_queue.observer = metrics.count_batch
+        metrics.queued.set_function(lambda: services.write_queue.waiting)
         verifier = MungeVerifier(munge, services.nonces, services.clock) if munge else None
         return cls(services=services, metrics=metrics, munge=verifier, name=name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from litestar.exceptions import NotFoundException
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.request import ApiRequest
 
 Schema = Mapping[str, Any]
@@ -19,20 +19,20 @@ def check_address(request: ApiRequest) -> None:
     """Check the address and the headers that may be there once.
 
     Raises:
-        Malformed: a number that only Python reads as one (+1, 1_0, digits of other scripts), no
+        InvalidInput: a number that only Python reads as one (+1, 1_0, digits of other scripts), no
             Host, or more than one Host or key.
         NotFoundException: an encoded slash, which a proxy that checks addresses would not see.
     """
     names = [name for name, _ in request.scope["headers"]]
     hosts = names.count(b"host")
     if hosts > 1 or (hosts == 0 and request.scope["http_version"] == "1.1"):
-        raise Malformed(
+        raise InvalidInput(
             f"the request has {hosts or 'no'} Host headers",
             field="Host",
             remedy="send one: Host: NAME",
         )
     if names.count(b"idempotency-key") > 1:
-        raise Malformed("the request has two keys", field="Idempotency-Key", remedy="send one")
+        raise InvalidInput("the request has two keys", field="Idempotency-Key", remedy="send one")
     if b"%2f" in request.scope["raw_path"].lower():
         raise NotFoundException
     if not request.path_params:
@@ -43,7 +43,7 @@ def check_address(request: ApiRequest) -> None:
         value = request.path_params.get(name.strip("{}")) if name.startswith("{") else None
         if isinstance(value, int) and part != str(value):
             field = name.strip("{}")
-            raise Malformed(
+            raise InvalidInput(
                 f"{field}: {part[:64]!r} is not a number in plain digits",
                 field=field,
                 remedy=f"write it as {value}",
@@ -57,7 +57,7 @@ def check_query(request: ApiRequest, parameters: Mapping[str, Mapping[str, Schem
         parameters: the schemas of the parameters of each operation, from the OpenAPI document.
 
     Raises:
-        Malformed: `field` is the parameter as the client wrote it.
+        InvalidInput: `field` is the parameter as the client wrote it.
     """
     if not request.scope["query_string"]:
         return
@@ -65,13 +65,13 @@ def check_query(request: ApiRequest, parameters: Mapping[str, Mapping[str, Schem
     for name, values in request.query_params.dict().items():
         if name not in known:  # a mistyped filter would list everything
             names = ", ".join(sorted(known)) or "none"
-            raise Malformed(
+            raise InvalidInput(
                 f"{name[:64]!r} is not a parameter here",
                 field=name[:64],
                 remedy=f"there are: {names}",
             )
         if len(values) > 1:
-            raise Malformed(
+            raise InvalidInput(
                 f"{name} is given {len(values)} times", field=name, remedy="give it once"
             )
         _check_text(name, str(values[0]), known[name])
@@ -79,26 +79,26 @@ def check_query(request: ApiRequest, parameters: Mapping[str, Mapping[str, Schem
 
 def _check_text(name: str, text: str, schema: Schema) -> None:
     if "\ufffd" in text:  # the framework replaces bytes that are not UTF-8 with it
-        raise Malformed(
+        raise InvalidInput(
             f"{name} is not UTF-8", field=name, remedy="write it in UTF-8, percent-encoded"
         )
     if not text.isprintable():  # a database may fail on a NUL
-        raise Malformed(
+        raise InvalidInput(
             f"{name} has unprintable characters", field=name, remedy="write printable text"
         )
     if len(text) > schema.get("maxLength", len(text)):
-        raise Malformed(
+        raise InvalidInput(
             f"{name} is too long", field=name, remedy=f"at most {schema['maxLength']} characters"
         )
     # The framework would take 1e3 for 1000.
     if schema.get("type") == "integer" and not _WHOLE_NUMBER.fullmatch(text):
-        raise Malformed(
+        raise InvalidInput(
             f"{name}: {text[:64]!r} is not a whole number",
             field=name,
             remedy="write digits: no fraction, exponent or blank",
         )
     if text not in schema.get("enum", (text,)):
-        raise Malformed(
+        raise InvalidInput(
             f"{name}: {text[:64]!r} is not one of the accepted words",
             field=name,
             remedy=f"one of {', '.join(schema['enum'])}",

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.validation import ValidationFault, accepted_values
 from fairbank.rest.schemas.report import ReportBatch
 
@@ -27,7 +27,7 @@ def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
     """Return JSON as a value of the type `kind`.
 
     Raises:
-        Malformed: the body is invalid; `field` names the field.
+        InvalidInput: the body is invalid; `field` names the field.
     """
     try:
         value = _decoder(kind).decode(body)
@@ -39,19 +39,19 @@ def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
             _refuse_repeated_keys(bytes(body), kind)
         raise _invalid_body(ValidationFault.of(error), kind) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Malformed(
+        raise InvalidInput(
             f"the body cannot be read: {error}", remedy="send one complete JSON object in UTF-8"
         ) from error
     except RecursionError as error:
-        raise Malformed(
+        raise InvalidInput(
             "the body is nested too deeply", remedy="send one JSON object, as /docs describes it"
         ) from error
     return value
 
 
-def missing_body() -> Malformed:
+def missing_body() -> InvalidInput:
     """Return the error for a request without a body."""
-    return Malformed(
+    return InvalidInput(
         "the body is missing", remedy=f"send a JSON object, with its Content-Length; {SEE_DOCS}"
     )
 
@@ -61,25 +61,25 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-def _invalid_body(fault: ValidationFault, kind: Any) -> Malformed:
+def _invalid_body(fault: ValidationFault, kind: Any) -> InvalidInput:
     path = fault.path
     if fault.kind == "missing field":
-        return Malformed(f"{path} is missing", field=path, remedy=f"send {path}; {SEE_DOCS}")
+        return InvalidInput(f"{path} is missing", field=path, remedy=f"send {path}; {SEE_DOCS}")
     if fault.kind == "unknown field":
         path = path[:64]
-        return Malformed(
+        return InvalidInput(
             f"{path!r} is not a field here", field=path, remedy=f"leave it out; {SEE_DOCS}"
         )
     message = f"{path or 'the body'}: {fault.message}"
     if kind is ReportBatch and not path:
-        return Malformed(
+        return InvalidInput(
             message, field="reports", remedy='send {"reports": [...]}, the reports in their order'
         )
     if values := sorted(accepted_values(kind, path)):
         remedy = f"one of {', '.join(values)}"
     else:
         remedy = f"{fault.remedy or SEE_DOCS}{_UNITS.get(path, '') if fault.has_bound else ''}"
-    return Malformed(message, field=path or None, remedy=remedy)
+    return InvalidInput(message, field=path or None, remedy=remedy)
 
 
 def _refuse_repeated_keys(body: bytes, kind: Any) -> None:
@@ -92,7 +92,7 @@ def _refuse_repeated_keys(body: bytes, kind: Any) -> None:
     names = [pair[0] for pair in pairs if isinstance(pair, tuple)]  # an array has no keys
     if repeated := next((name for name in names if names.count(name) > 1), None):
         name = repeated[:64]
-        raise Malformed(f"{name!r} is there twice", field=name, remedy="send it once")
+        raise InvalidInput(f"{name!r} is there twice", field=name, remedy="send it once")
 
 
 def _has_distinct_keys(body: bytes, kind: Any) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.rules import Outcome
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -79,8 +79,10 @@ _SCHEMES = {
 _TAGS = {
     "project": ("Projects and their members", ("project",)),
     "alloc": (
-        "Allocations: credit of a project on a resource for a period; balances, statements, "
-        "movements",
+        (
+            "Allocations: credit of a project on a resource for a period; balances, statements, "
+            "movements"
+        ),
         ("alloc", "balance", "entry"),
     ),
     "job": ("Runs of jobs: reports of clusters, and costs", ("job",)),

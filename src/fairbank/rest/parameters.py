@@ -8,9 +8,9 @@ from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryParameter
 
-from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Sight
+from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Visibility
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant, iso, parse_instant
 from fairbank.rest.request import ApiRequest
 
@@ -71,11 +71,11 @@ def period(since: OneTime = None, until: OneTime = None) -> Period:
     """Parse a period.
 
     Raises:
-        Malformed: a time is invalid, or the period ends before it begins.
+        InvalidInput: a time is invalid, or the period ends before it begins.
     """
     start, end = one_time(since, "since"), one_time(until, "until")
     if start is not None and end is not None and end < start:
-        raise Malformed(
+        raise InvalidInput(
             f"the period ends before it begins: until {iso(end)}, since {iso(start)}",
             field="until",
             remedy="a period is since <= t < until: exchange the two",
@@ -97,12 +97,12 @@ def allocation_filters(
     category: OneName = None,
     active_at: ActiveAt = None,
 ) -> AllocationFilters:
-    """Parse filters of allocations; raise Malformed for an invalid time."""
+    """Parse filters of allocations; raise InvalidInput for an invalid time."""
     return AllocationFilters(resource, category, instant(request, active_at))
 
 
 def instant(request: ApiRequest, active_at: str | None) -> Instant | None:
-    """Parse a time or `now`; raise Malformed for an invalid one."""
+    """Parse a time or `now`; raise InvalidInput for an invalid one."""
     return request.services.clock.now() if active_at == "now" else one_time(active_at, "active-at")
 
 
@@ -116,7 +116,7 @@ async def projects(
     """Return the named projects that the user may see; None if none is named. A name without a
     project selects nothing.
     """
-    return await _named(request, request.asker.sight, project, gid, gname, account)
+    return await _named(request, request.identity.visibility, project, gid, gname, account)
 
 
 async def projects_of_runs(
@@ -137,7 +137,7 @@ async def projects_of_runs(
 
 async def _named(
     request: ApiRequest,
-    sight: Sight,
+    visibility: Visibility,
     project: int | None,
     gid: int | None,
     gname: str | None,
@@ -149,11 +149,11 @@ async def _named(
     if project is None and gid is None and gname is None:
         if account is None:
             return None
-        directory = request.services.directory
+        directory = request.services.project_cache
         if directory.has_fresh((account,)) and (known := directory.cached(account)) is not None:
-            return frozenset({known.id} if sight.sees(known.id) else ())
+            return frozenset({known.id} if visibility.sees(known.id) else ())
     query = ProjectQuery(
-        sight=sight,
+        visibility=visibility,
         ids=None if project is None else frozenset({project}),
         gid=gid,
         gname=gname,
@@ -164,19 +164,19 @@ async def _named(
 
 
 def one_time(text: str | None, field: str) -> Instant | None:
-    """Parse a time; raise Malformed with `field`."""
+    """Parse a time; raise InvalidInput with `field`."""
     return None if text is None else parse_instant(text, field=field)
 
 
 def checked_key(key: str | None) -> str | None:
-    """Check an idempotency key; raise Malformed for an invalid one."""
+    """Check an idempotency key; raise InvalidInput for an invalid one."""
     return None if key is None else ids.key(key, field="Idempotency-Key")
 
 
 class JobFilters(NamedTuple):
     """Filters of runs and of refusals, named as in RunQuery and RefusalQuery."""
 
-    sight: Sight
+    visibility: Visibility
     projects: frozenset[int] | None
     resource: str | None
     category: str | None
@@ -201,7 +201,14 @@ def job_filters(
 ) -> JobFilters:
     """Combine the filters with the visibility of the user."""
     return JobFilters(
-        request.asker.sight, projects, *allocations, allocation, owner_uid, cluster, job_id, *period
+        request.identity.visibility,
+        projects,
+        *allocations,
+        allocation,
+        owner_uid,
+        cluster,
+        job_id,
+        *period,
     )
 
 

@@ -12,15 +12,14 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 
-from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, sentence
-from fairbank.core.errors import Busy, Malformed, Trouble, Unauthenticated
+from fairbank.bank.refusals import NOTHING_KNOWN, Help, Refusal, sentence
+from fairbank.core.errors import Busy, FairbankError, InvalidInput, Unauthenticated
 from fairbank.core.validation import ValidationFault
 from fairbank.rest.auth.authorization import CHALLENGE
 from fairbank.rest.field_hints import field_of, fields_of
 from fairbank.rest.json_body import SEE_DOCS, missing_body
 from fairbank.rest.parameters import SENT_NAMES
 from fairbank.rest.schemas.envelope import Problem, refusal_details
-from fairbank.rest.statuses import STATUS, status_of
 
 PROBLEM_JSON = "application/problem+json"
 
@@ -35,12 +34,12 @@ class RefusalError(Exception):
         self.refusal, self.known = refusal, known
 
 
-def problem_of_trouble(trouble: Trouble) -> Problem:
+def problem_of_trouble(trouble: FairbankError) -> Problem:
     """Return the problem for an error."""
     return Problem(
-        type=f"/problem/{trouble.title}",
+        type=f"/problem/{trouble.title.replace(' ', '-')}",
         title=trouble.title,
-        status=status_of(trouble),
+        status=trouble.status,
         detail=trouble.message,
         field=trouble.field,
         remedy=trouble.remedy,
@@ -61,7 +60,7 @@ def problem_of_refusal(
     return Problem(
         type="/problem/refused",
         title="refused",
-        status=STATUS[refusal.kind],
+        status=refusal.kind.status,
         detail=sentence(refusal, known),
         field=field_of(refusal, fields),
         remedy=details.remedies[0],
@@ -74,20 +73,20 @@ def response_of(problem: Problem, headers: Mapping[str, str] | None = None) -> R
     return Response(problem, status_code=problem.status, media_type=PROBLEM_JSON, headers=headers)
 
 
-def headers_of(trouble: Trouble) -> dict[str, str]:
+def headers_of(trouble: FairbankError) -> dict[str, str]:
     """Return the headers of an error: how to authenticate, when to retry."""
     headers: dict[str, str] = {}
     if isinstance(trouble, Unauthenticated):
         headers["WWW-Authenticate"] = CHALLENGE
-    if status_of(trouble) == HTTPStatus.SERVICE_UNAVAILABLE:
+    if trouble.status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(
             trouble.retry_after_seconds if isinstance(trouble, Busy) else 5
         )
     return headers
 
 
-def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem]:
-    if status_of(trouble) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+def _on_trouble(_: Request[Any, Any, Any], trouble: FairbankError) -> Response[Problem]:
+    if trouble.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.warning("%s: %s", trouble.title, trouble.message)
     return response_of(problem_of_trouble(trouble), headers_of(trouble))
 
@@ -107,7 +106,7 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
     if error.detail == _BAD_HOST:
         return response_of(
             problem_of_trouble(
-                Malformed(
+                InvalidInput(
                     "the header Host is not a name", field="Host", remedy="send one: Host: NAME"
                 )
             )
@@ -130,7 +129,7 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
 
 
 def allowed(methods: Iterable[str]) -> str:
-    """Return the value of `Allow`. A route with GET also answers HEAD (`rest.server.middleware`)."""
+    """Return the value of `Allow`. A route with GET also answers HEAD (`server.middleware`)."""
     names = set(methods)
     return ", ".join(sorted(names | {"HEAD"} if "GET" in names else names))
 
@@ -151,7 +150,10 @@ def _on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[P
             title="failure",
             status=HTTPStatus.INTERNAL_SERVER_ERROR,
             detail=f"the server failed; its log has the failure under {number}",
-            remedy="give this number to the administrators; whether the request was carried out is not known",
+            remedy=(
+                "give this number to the administrators; whether the request was carried out is not"
+                " known"
+            ),
         )
     )
 
@@ -165,22 +167,22 @@ _MESSAGES: Mapping[int, tuple[str, str]] = {
 }
 
 
-def _bad_parameter(error: ValidationException) -> Malformed:
+def _bad_parameter(error: ValidationException) -> InvalidInput:
     first = next(iter(error.extra or ()), None)
     if not isinstance(first, dict):
         fault = ValidationFault("invalid value", "", str(error.detail))
-        return Malformed(fault.message, remedy=fault.remedy or SEE_DOCS)
+        return InvalidInput(fault.message, remedy=fault.remedy or SEE_DOCS)
     name = str(first.get("key", ""))
     if name == "data":
         return missing_body()
     fault = ValidationFault("invalid value", SENT_NAMES.get(name, name), first.get("message", ""))
-    return Malformed(
+    return InvalidInput(
         f"{fault.path}: {fault.message}", field=fault.path, remedy=fault.remedy or SEE_DOCS
     )
 
 
 _HANDLERS: Mapping[type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Problem]]] = {
-    Trouble: _on_trouble,
+    FairbankError: _on_trouble,
     RefusalError: _on_refusal,
     HTTPException: _on_http,
     Exception: _on_failure,

@@ -12,12 +12,12 @@ from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
 from fairbank.bank.query import Page, RunQuery
 from fairbank.bank.run import RunRecord
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.context import AppContext
 from fairbank.rest.json_body import read_json
 from fairbank.rest.thread_pools import ThreadPools
 from fairbank.rest.write_queue import AsyncWriteQueue
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.services import Services
 
 BODY_MAX = 4 * 1024 * 1024
@@ -35,7 +35,7 @@ _JSON = (
 _PLAIN_ENCODINGS = {b"content-encoding": b"identity", b"transfer-encoding": b"chunked"}
 
 
-class ApiRequest(Request[Asker, None, State]):
+class ApiRequest(Request[Identity, None, State]):
     """litestar's request with typed access to the application's parts."""
 
     _whole_body: bytes | None = None
@@ -49,7 +49,7 @@ class ApiRequest(Request[Asker, None, State]):
     def services(self) -> Services:
         """The services behind the routes. Those of a dry run change nothing."""
         services = self.context.services
-        return services.foretelling() if self.dry_run else services
+        return services.dry_run() if self.dry_run else services
 
     @property
     def write_queue(self) -> AsyncWriteQueue:
@@ -62,9 +62,9 @@ class ApiRequest(Request[Asker, None, State]):
         return cast("ThreadPools", self.app.state.thread_pools)
 
     @property
-    def asker(self) -> Asker:
+    def identity(self) -> Identity:
         """The authenticated user. The authenticator has set it on every route that is not open."""
-        return cast("Asker", self.scope["user"])
+        return cast("Identity", self.scope["user"])
 
     @property
     def dry_run(self) -> bool:
@@ -83,7 +83,7 @@ class ApiRequest(Request[Asker, None, State]):
         """Return the complete body.
 
         Raises:
-            Malformed: the client disconnected within it.
+            InvalidInput: the client disconnected within it.
             RequestEntityTooLarge: it has more than `BODY_MAX` bytes.
         """
         if self._whole_body is None:
@@ -101,7 +101,7 @@ class ApiRequest(Request[Asker, None, State]):
                 raise RequestEntityTooLarge
             event: Any = await self.receive()
             if event["type"] != "http.request":
-                raise Malformed(
+                raise InvalidInput(
                     "the request ended within its body", remedy="send it again, complete"
                 )
             body += event.get("body", b"")
@@ -128,7 +128,7 @@ def _refuse_compression(headers: Iterable[tuple[bytes, bytes]]) -> None:
         plain = _PLAIN_ENCODINGS.get(name)
         if plain is not None and value.strip().lower() != plain:
             field = name.decode().title()
-            raise Malformed(
+            raise InvalidInput(
                 f"{field}: compressed bodies are not supported",
                 field=field,
                 remedy="send plain JSON, not compressed",

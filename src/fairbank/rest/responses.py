@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from litestar import Response
 
-from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.rules import Done, Outcome
 from fairbank.core.time import Clock
 from fairbank.rest.problems import RefusalError
 from fairbank.rest.schemas.envelope import Granted, ItemResponse, granted, item_response

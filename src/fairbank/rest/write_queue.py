@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 from functools import partial
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
 from fairbank.service.write_queue.queue import BatchCallback, BatchResult, WriteQueue
 
 _log = logging.getLogger(__name__)
@@ -28,14 +28,14 @@ class AsyncWriteQueue:
         self._results: deque[tuple[BatchCallback, BatchResult]] = deque()
         self._is_woken = False
 
-    async def apply(self, batch: Sequence[Asked]) -> list[Outcome]:
+    async def apply(self, batch: Sequence[SubmittedRequest]) -> list[Outcome]:
         """Apply requests to the ledger and return an outcome for each, in order.
 
         They are carried out even if the caller is cancelled (a client that disconnected).
 
         Raises:
             Busy: too many requests are queued.
-            Unreachable: the database does not answer.
+            Unavailable: the database does not answer.
         """
         future: asyncio.Future[list[Outcome]] = self._loop.create_future()
         self._queue.submit(batch, partial(self._put, partial(_resolve, future)))

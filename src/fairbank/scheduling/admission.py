@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import constraint
 from fairbank.scheduling.placement.node_table import NodeTable
@@ -41,6 +41,6 @@ def is_request_valid(wanted: ResourceRequest, cluster: NodeTable) -> bool:
         for text in (wanted.constraint, wanted.prefer):
             constraint.parse(text)
         cluster.named((*wanted.required, *wanted.excluded))
-    except (Malformed, Unknown):
+    except (InvalidInput, NotFound):
         return False
     return True

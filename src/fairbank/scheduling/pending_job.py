@@ -6,7 +6,7 @@ import msgspec
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.machines.machine import RunningJob
 from fairbank.scheduling.placement.free_resources import Placement
 
@@ -25,7 +25,7 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
     held           why nobody may start it yet, in Slurm's word: JobHeldUser, Dependency, ...; None where it may
     expedited      it was requeued to go before everybody
 
-    Raises Malformed, naming the field.
+    Raises InvalidInput, naming the field.
     """
 
     number: int
@@ -69,7 +69,7 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
             ),
         ):
             if wrong:
-                raise Malformed(f"job {self.number} has {what}", field=field, remedy=remedy)
+                raise InvalidInput(f"job {self.number} has {what}", field=field, remedy=remedy)
 
     @property
     def name(self) -> str:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 
 
 def explain_reason(name: str) -> str:
-    """What it means that a job waits with this reason, to somebody who met it for the first time. Raises Unknown."""
+    """What it means that a job waits with this reason, to somebody who met it for the first time. Raises NotFound."""
     if name in _PLAIN:
         return _PLAIN[name]
     match = _LIMIT.fullmatch(name)
     if match is None or (match["what"], match["over"] or "") not in _LIMITS:
-        raise Unknown(
+        raise NotFound(
             f"{name[:64]!r} is not a reason of Slurm",
             field="reason",
             remedy="one that squeue prints, such as Resources",

@@ -1,1 +1,1 @@
-"""One method a use case: read, let the pure core decide, write, in one transaction. No HTTP, no terminal."""
+"""Use cases of the bank. Each reads, lets the pure core decide, and writes in one transaction."""

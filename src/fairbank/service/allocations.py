@@ -1,4 +1,4 @@
-"""Allocations: credit granted, moved and shown."""
+"""Use cases of allocations: list, show, change, deposit, withdraw and transfer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationEvent
-from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import (
     AllocationQuery,
     Debit,
@@ -20,11 +18,13 @@ from fairbank.bank.query import (
     Page,
     UserRow,
 )
-from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
-from fairbank.core.errors import Forbidden, Unknown
+from fairbank.bank.requests import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
+from fairbank.bank.rules import Outcome
+from fairbank.bank.term_changes import changes
+from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.time import Clock, Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request, last_terms
 from fairbank.service.project_cache import ProjectCache
@@ -32,8 +32,11 @@ from fairbank.store.contract import Reader, Store
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """A page of one allocation's journal: the last entry before the page (None at the book's beginning), then the page, and what its
-    entries changed of the terms, by their numbers."""
+    """Page of one allocation's journal.
+
+    `opening` is the last entry before the page; None at the beginning of the journal. `changes` are
+    the terms that entries of the page changed, by entry number.
+    """
 
     allocation: Allocation
     opening: Entry | None
@@ -42,7 +45,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to change of an allocation; None leaves a term as it is."""
+    """New terms of an allocation; None leaves a term as it is."""
 
     start: Instant | None = None
     end: Instant | None = None
@@ -52,77 +55,94 @@ class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allocations:
-    """The use cases around allocations. A foreign allocation is Unknown; what one may see but not do is Forbidden."""
+    """Use cases of allocations. Raises NotFound for what a user may not see, Forbidden for what they
+    may not do.
+    """
 
     def __init__(
-        self, store: Store, judge: RequestHandler, directory: ProjectCache, clock: Clock
+        self, store: Store, handler: RequestHandler, directory: ProjectCache, clock: Clock
     ) -> None:
-        self._store, self._judge, self._directory, self._clock = store, judge, directory, clock
+        self._store, self._handler, self._directory, self._clock = store, handler, directory, clock
 
     def find(self, query: AllocationQuery, page: Page) -> list[Allocation]:
-        """Allocations, as far as `query.sight` sees them."""
+        """Return the allocations that `query.sight` includes."""
         with self._store.reading() as reader:
             return reader.allocations(query, page)
 
-    def parents_of(self, asker: Asker, projects: frozenset[int] | None) -> frozenset[int]:
-        """The parents whose shared credit `projects` draw on; without any, those that the asker's own projects draw on.
+    def parents_of(self, identity: Identity, projects: frozenset[int] | None) -> frozenset[int]:
+        """Return the parents whose shared credit the projects may use.
 
-        Whoever may draw on an allocation sees what is left on it, but not who else drew: its statement, users and runs are not theirs.
+        `projects` is None for the user's own. A user who may use a parent's allocation sees what is
+        left of it, but not its statement, users and runs.
         """
-        drawing = asker.sight.projects if projects is None else projects
+        drawing = identity.visibility.projects if projects is None else projects
         lines = (self._directory.project_chain(self._directory.by_id(each)) for each in drawing)
         return frozenset(number for _, *parents in lines for number in parents)
 
-    def get_drawable(self, asker: Asker, number: int) -> Allocation:
-        """An allocation of the asker's projects, or one that they draw on. Raises Unknown."""
+    def get_drawable(self, identity: Identity, number: int) -> Allocation:
+        """Return an allocation of the user's projects, or one of a parent that they may use. Raises
+        NotFound.
+        """
         found = self.find(
             AllocationQuery(
-                sight=asker.sight, ids=frozenset({number}), lenders=self.parents_of(asker, None)
+                visibility=identity.visibility,
+                ids=frozenset({number}),
+                lenders=self.parents_of(identity, None),
             ),
             Page(1),
         )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no allocation {number}",
                 field="allocation",
                 remedy="list yours with: fairbank alloc list",
             )
         return found[0]
 
-    def get(self, asker: Asker, number: int) -> Allocation:
-        """An allocation of the asker's projects. Raises Unknown, and Forbidden for one that they only draw on."""
-        found = self.find(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+    def get(self, identity: Identity, number: int) -> Allocation:
+        """Return an allocation of the user's projects.
+
+        Raises NotFound, and Forbidden for a parent's allocation that they may only use.
+        """
+        found = self.find(
+            AllocationQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
-            raise self._not_visible(asker, number)
+            raise self._not_visible(identity, number)
         return found[0]
 
-    def _not_visible(self, asker: Asker, number: int) -> Forbidden:
-        """Raises Unknown where they do not draw on it either."""
-        self.get_drawable(asker, number)
+    def _not_visible(self, identity: Identity, number: int) -> Forbidden:
+        """Return the error for a parent's allocation; raise NotFound if they may not use it."""
+        self.get_drawable(identity, number)
         return Forbidden(
-            f"allocation {number} is your parent project's: you may draw on it, but the rest is for its own people",
+            f"allocation {number} is your parent project's: you may use its credit, but only its"
+            " members may see more",
             field="allocation",
             remedy=f"see what yours used of it: fairbank usage --alloc {number}",
         )
 
-    def users(self, asker: Asker, number: int, page: Page) -> list[UserRow]:
-        """What each user drew, and the caps, by uid; `page.after` is one. Raises Unknown, Forbidden."""
-        allocation = self.get(asker, number)
+    def users(self, identity: Identity, number: int, page: Page) -> list[UserRow]:
+        """Return the sums and caps of an allocation's users, by uid; `page.after` is a uid. Raises
+        as `get`.
+        """
+        allocation = self.get(identity, number)
         with self._store.reading() as reader:
             return reader.allocation_users(allocation.id, page)
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
-        """What each owner was charged in each allocation, by (allocation, owner)."""
+        """Return what each owner was charged in each allocation, by (allocation, owner)."""
         with self._store.reading() as reader:
             return reader.debits(query, page)
 
     def statement(
-        self, asker: Asker, number: int, since: Instant, until: Instant, page: Page
+        self, identity: Identity, number: int, since: Instant, until: Instant, page: Page
     ) -> Statement:
-        """One page of the allocation's journal in its own order; `page.after` is a seq. Raises Unknown, Forbidden."""
+        """Return one page of an allocation's journal, oldest first; `page.after` is a seq. Raises
+        as `get`.
+        """
         with self._store.reading() as reader:
             found = reader.allocations(
-                AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1)
+                AllocationQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
             )
             if found:
                 entries = reader.statement(number, since, until, page)
@@ -141,29 +161,29 @@ class Allocations:
                 return Statement(
                     found[0], opening, entries, changes(_terms_before(reader, entries), entries)
                 )
-        raise self._not_visible(asker, number)
+        raise self._not_visible(identity, number)
 
     def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
-        """Journal entries across allocations, as far as `query.sight` sees them."""
+        """Return journal entries of all allocations that `query.sight` includes."""
         with self._store.reading() as reader:
             return reader.entries(query, page)
 
     # --- changing ---
 
-    def open(self, asker: Asker, wish: Open) -> Outcome:
-        """Make an allocation. Raises Forbidden, Unknown."""
-        check_allowed(asker, Action.OPEN_ALLOCATION)
-        self._directory.by_id(wish.project)
-        return self._ask(asker, wish)
+    def open(self, identity: Identity, request: Open) -> Outcome:
+        """Create an allocation. Raises Forbidden, NotFound."""
+        check_allowed(identity, Action.OPEN_ALLOCATION)
+        self._directory.by_id(request.project)
+        return self._ask(identity, request)
 
     def amend(
-        self, asker: Asker, number: int, terms: TermChanges, comment: str, key: str | None
+        self, identity: Identity, number: int, terms: TermChanges, comment: str, key: str | None
     ) -> Outcome:
-        """Change terms. Raises Forbidden, Unknown."""
-        allocation = self.get(asker, number)
-        check_allowed(asker, Action.AMEND_ALLOCATION)
+        """Change the terms of an allocation. Raises Forbidden, NotFound."""
+        allocation = self.get(identity, number)
+        check_allowed(identity, Action.AMEND_ALLOCATION)
         changes = msgspec.structs.asdict(terms)
-        wish = Amend(
+        request = Amend(
             allocation=number,
             project=allocation.project,
             resource=allocation.resource,
@@ -171,51 +191,60 @@ class Allocations:
             key=key,
             **changes,
         )
-        return self._ask(asker, wish)
+        return self._ask(identity, request)
 
-    def set_cap(self, asker: Asker, wish: SetCap) -> Outcome:
-        """Whom the asker may cap is judged with the wish, by the roles as they are then. Raises Forbidden, Unknown."""
-        project = self.get(asker, wish.allocation).project
-        check_allowed(asker, Action.SET_CAP, project)
+    def set_cap(self, identity: Identity, request: SetCap) -> Outcome:
+        """Cap a user's share of an allocation. Raises Forbidden, NotFound.
+
+        The ledger checks, with the roles of that moment, if the user may cap this one.
+        """
+        project = self.get(identity, request.allocation).project
+        check_allowed(identity, Action.SET_CAP, project)
         return self._ask(
-            asker,
+            identity,
             msgspec.structs.replace(
-                wish, project=project, by=None if asker.superuser else asker.uid
+                request, project=project, by=None if identity.superuser else identity.uid
             ),
         )
 
-    def deposit(self, asker: Asker, wish: Deposit) -> Outcome:
-        """Put credit in. Raises Forbidden, Unknown."""
-        self.get(asker, wish.allocation)
-        check_allowed(asker, Action.DEPOSIT)
-        return self._ask(asker, wish)
+    def deposit(self, identity: Identity, request: Deposit) -> Outcome:
+        """Deposit credit. Raises Forbidden, NotFound."""
+        self.get(identity, request.allocation)
+        check_allowed(identity, Action.DEPOSIT)
+        return self._ask(identity, request)
 
-    def withdraw(self, asker: Asker, wish: Withdraw) -> Outcome:
-        """Take credit out, as far as nothing else needs it. Raises Forbidden, Unknown."""
-        self.get(asker, wish.allocation)
-        check_allowed(asker, Action.WITHDRAW)
-        return self._ask(asker, wish)
+    def withdraw(self, identity: Identity, request: Withdraw) -> Outcome:
+        """Withdraw unused credit. Raises Forbidden, NotFound."""
+        self.get(identity, request.allocation)
+        check_allowed(identity, Action.WITHDRAW)
+        return self._ask(identity, request)
 
-    def transfer(self, asker: Asker, wish: Transfer) -> Outcome:
-        """A PI moves credit between allocations of the projects that are the PI's own. Raises Forbidden, Unknown."""
-        check_allowed(asker, Action.TRANSFER, self.get(asker, wish.source).project)
-        check_allowed(asker, Action.TRANSFER, self._transfer_target(asker, wish.target).project)
-        return self._ask(asker, wish)
+    def transfer(self, identity: Identity, request: Transfer) -> Outcome:
+        """Move credit between allocations of projects that the user leads. Raises Forbidden,
+        NotFound.
+        """
+        check_allowed(identity, Action.TRANSFER, self.get(identity, request.source).project)
+        check_allowed(
+            identity, Action.TRANSFER, self._transfer_target(identity, request.target).project
+        )
+        return self._ask(identity, request)
 
-    def _transfer_target(self, asker: Asker, number: int) -> Allocation:
-        """The allocation that credit is to go to. Raises Unknown."""
+    def _transfer_target(self, identity: Identity, number: int) -> Allocation:
+        """Return the allocation that receives the credit. Raises NotFound."""
         try:
-            return self.get(asker, number)
-        except Unknown as missing:
+            return self.get(identity, number)
+        except NotFound as missing:
             missing.field = "to"
             raise
 
-    def _ask(self, asker: Asker, wish: Request) -> Outcome:
-        return apply_request(self._judge, asker, wish, self._clock.now())
+    def _ask(self, identity: Identity, request: Request) -> Outcome:
+        return apply_request(self._handler, identity, request, self._clock.now())
 
 
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:
-    """The entry that said what the terms were before the first of these that says so; None where none of them does, or none did."""
+    """Return the entry with the terms before the first of these entries that changes them, if
+    any.
+    """
     first = next((each for each in entries if each.kind in OF_TERMS), None)
     return (
         None if first is None or first.seq == 1 else last_terms(reader, first.book, before=first.id)

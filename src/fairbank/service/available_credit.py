@@ -1,4 +1,4 @@
-"""What a user could draw on: read from the books as the ledger would see it, without a lock."""
+"""Reads of the allocations that may pay for a job, without a lock."""
 
 from __future__ import annotations
 
@@ -9,35 +9,49 @@ from typing import NamedTuple
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
-from fairbank.bank.refusal import nearest
+from fairbank.bank.refusals import nearest
 from fairbank.bank.run import UserSums
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
 from fairbank.store.contract import Store
 
 Offers = list[tuple[Allocation, UserSums]]
+"""Allocations in the order in which the ledger tries them, with what the user drew from each."""
 
 
 def available_credit(
-    store: Store, lines: Sequence[tuple[int, ...]], resource: str, uid: int, at: Instant
+    store: Store, chains: Sequence[tuple[int, ...]], resource: str, uid: int, at: Instant
 ) -> list[Offers]:
-    """For each line of projects the allocations that may carry a job of user `uid` starting at `at`, in the ledger's order, with
-    what that user drew from each. All in one snapshot."""
-    projects = frozenset(project for line in lines for project in line)
+    """Return the allocations that may carry a job, for each project chain, from one snapshot.
+
+    Args:
+        store: the bank's store.
+        chains: for each project its number, then those of its parents.
+        resource: what the job is billed in.
+        uid: the job's user.
+        at: the start of the job.
+    """
+    projects = frozenset(project for project_chain in chains for project in project_chain)
     with store.reading() as reader:
-        found = reader.allocations(
+        allocations = reader.allocations(
             AllocationQuery(projects=projects, resource=resource, active_at=at), Page(PAGE_MAX)
         )
-        rows = reader.users(frozenset(each.id for each in found), uid) if found else []
-    work = WorkingSet(allocations=found, users=((row.allocation, uid, row.sums) for row in rows))
+        ids = frozenset(allocation.id for allocation in allocations)
+        rows = reader.users(ids, uid) if ids else []
+    work = TransactionData(
+        allocations=allocations, users=((row.allocation, uid, row.sums) for row in rows)
+    )
     return [
-        [(each, work.sums_of(each.id, uid)) for each in work.candidates(line, resource, at)]
-        for line in lines
+        [
+            (allocation, work.sums_of(allocation.id, uid))
+            for allocation in work.candidates(project_chain, resource, at)
+        ]
+        for project_chain in chains
     ]
 
 
 class UncoveredJob(NamedTuple):
-    """A job that no allocation covers: the line of its project, what it is billed in, and when it started."""
+    """Job that no allocation covers: its project chain, billed resource and start."""
 
     project_chain: tuple[int, ...]
     resource: str
@@ -47,35 +61,33 @@ class UncoveredJob(NamedTuple):
 def nearest_allocations(
     store: Store, jobs: Collection[UncoveredJob]
 ) -> Mapping[UncoveredJob, Allocation]:
-    """The allocation that each job missed by least; nothing for a job whose line has none. All in one snapshot, none for no jobs."""
+    """Return the allocation that each job missed by least, from one snapshot.
+
+    A job whose projects have no allocation is left out.
+    """
     if not jobs:
         return {}
-    found: defaultdict[int, list[Allocation]] = defaultdict(list)
-    for each in _allocations_of(store, jobs):
-        found[each.project].append(each)
-    near = {
-        job: nearest(
-            job.project_chain,
-            job.resource,
-            chain.from_iterable(found[each] for each in job.project_chain),
-            job.start,
-        )
-        for job in jobs
-    }
-    return {job: each for job, each in near.items() if each is not None}
+    by_project: defaultdict[int, list[Allocation]] = defaultdict(list)
+    for allocation in _allocations_of(store, jobs):
+        by_project[allocation.project].append(allocation)
+    result = {}
+    for job in jobs:
+        candidates = chain.from_iterable(by_project[project] for project in job.project_chain)
+        missed = nearest(job.project_chain, job.resource, candidates, job.start)
+        if missed is not None:
+            result[job] = missed
+    return result
 
 
 def _allocations_of(store: Store, jobs: Collection[UncoveredJob]) -> Iterator[Allocation]:
-    """All allocations of the projects concerned, by pages; of their one resource where it is one."""
-    projects = frozenset(chain.from_iterable(each.project_chain for each in jobs))
-    resource, *others = {each.resource for each in jobs}
+    """Yield all allocations of the projects, only of one resource if all jobs share it."""
+    projects = frozenset(chain.from_iterable(job.project_chain for job in jobs))
+    resource, *others = {job.resource for job in jobs}
     query = AllocationQuery(projects=projects, resource=None if others else resource)
+    after = None
     with store.reading() as reader:
-        page = reader.allocations(query, Page(PAGE_MAX))
-        while page:
+        while page := reader.allocations(query, Page(PAGE_MAX, after=after)):
             yield from page
-            page = (
-                reader.allocations(query, Page(PAGE_MAX, after=page[-1].id))
-                if len(page) == PAGE_MAX
-                else []
-            )
+            if len(page) < PAGE_MAX:
+                return
+            after = page[-1].id

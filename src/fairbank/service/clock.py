@@ -1,4 +1,4 @@
-"""The clock on the wall. Only shells own one."""
+"""System clock. Only the outer layers own a clock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairbank.core.time import Instant
 
 
 class SystemClock:
-    """Whole seconds of the system's time."""
+    """Clock of the system, in whole seconds."""
 
     def now(self) -> Instant:
         return Instant(int(time.time()))

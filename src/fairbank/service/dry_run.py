@@ -1,6 +1,7 @@
-"""The one way from a use case to the bank: a wish is carried out, or for a dry run only foretold, after the very same checks.
+"""Requests from use cases to the bank: applied, or for a dry run only checked.
 
-Use cases around a counter carry out, the same around a Foreteller only tell what would be; who asks is no part of it.
+A use case holds a RequestHandler. With the write queue its requests are applied; with a DryRun
+they pass the same checks, and the use case raises DryRunResult instead of returning an answer.
 """
 
 from __future__ import annotations
@@ -8,25 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry, Kind, facts_of
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import EntryQuery, Page
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import Request, SubmittedRequest
+from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Asked, Request
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.term_changes import changes
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Reader, Store
 
 
 class DryRunEntry(NamedTuple):
-    """An entry that would be written, with numbers that others will get, and what it stands for.
+    """Entry that a request would write. Its numbers are not reserved.
 
-    `run` is the record of the run that it is about, `changed` what would become of terms by it. `opens`: its book would be opened by this
-    wish. `numbers` is what its details call the number of the project or token that it tells of, where that would be new too.
+    `run` is the record of its run, `changed` the allocation terms that it would change. `opens` is
+    true if it would be the first entry of its allocation. `numbers` is the key of `details` that
+    holds the number of a new project or token, if there is one.
     """
 
     entry: Entry
@@ -37,64 +39,74 @@ class DryRunEntry(NamedTuple):
 
 
 class DryRunResult(Exception):
-    """What a wish would change. It is raised in place of the answer, so that nothing which follows upon an answer happens."""
+    """Entries that a request would write.
+
+    It is an exception, so that a use case skips everything that follows an applied request.
+    """
 
     def __init__(self, entries: Sequence[DryRunEntry]) -> None:
-        super().__init__("only foretold")
+        super().__init__("dry run")
         self.entries = entries
 
 
 class RequestHandler(Protocol):
-    """Whom use cases ask: the counter, or a Foreteller in its place."""
+    """Handler of requests: the write queue, or a DryRun in its place."""
 
-    def apply(self, batch: Sequence[Asked]) -> list[Outcome]: ...
+    def apply(self, batch: Sequence[SubmittedRequest]) -> list[Outcome]: ...
 
 
 class DryRun:
-    """Says no as the bank would, and changes nothing."""
+    """Handler that refuses what the bank would refuse, and changes nothing."""
 
     def __init__(self, bank: Ledger) -> None:
         self._bank = bank
 
-    def apply(self, batch: Sequence[Asked]) -> list[Outcome]:
-        """The bank's no to each wish. Raises Foretold at the first that would be granted; Unreachable."""
-        return [self._refusal(each) for each in batch]
+    def apply(self, batch: Sequence[SubmittedRequest]) -> list[Outcome]:
+        """Return the refusals. Raises DryRunResult at the first request that is not refused."""
+        return [self._refusal(request) for request in batch]
 
-    def _refusal(self, asked: Asked) -> Refusal:
-        outcome, work = self._bank.dry_run(asked)
+    def _refusal(self, request: SubmittedRequest) -> Refusal:
+        outcome, work = self._bank.dry_run(request)
         if isinstance(outcome, Refusal):
             return outcome
-        changed = changes(_terms_before(self._bank.store, work.entries), work.entries)
+        changed = changes(_current_terms(self._bank.store, work.entries), work.entries)
         raise DryRunResult(
-            [_dry_run_entry(each, work, changed.get(each.id)) for each in work.entries]
+            [_dry_run_entry(entry, work, changed.get(entry.id)) for entry in work.entries]
         )
 
 
-def apply_request(judge: RequestHandler, asker: Asker, wish: Request, now: Instant) -> Outcome:
-    """What the bank answers to the wish. Raises Busy, Unreachable; Foretold instead of a yes, where it is only foretold."""
-    return judge.apply([Asked(wish, now, asker.actor, asker.acting_as)])[0]
+def apply_request(
+    handler: RequestHandler, identity: Identity, request: Request, now: Instant
+) -> Outcome:
+    """Apply a request of a user.
+
+    Raises:
+        Busy, Unavailable: it was not applied.
+        DryRunResult: the handler is a DryRun, and the request would be granted.
+    """
+    return handler.apply([SubmittedRequest(request, now, identity.actor, identity.acting_as)])[0]
 
 
 def _dry_run_entry(
-    entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None
+    entry: Entry, work: TransactionData, changed: Mapping[str, Any] | None
 ) -> DryRunEntry:
-    new = {
+    new_rows = {
         Kind.PROJECT: ("project", work.changes.new_projects),
         Kind.TOKEN: ("token", work.changes.new_tokens),
     }
-    name, numbers = new.get(entry.kind, ("", set[int]()))
+    name, numbers = new_rows.get(entry.kind, ("", set[int]()))
     return DryRunEntry(
         entry,
-        next((each for each in work.runs.values() if each.id == entry.run), None),
+        next((run for run in work.runs.values() if run.id == entry.run), None),
         changed,
         opens=entry.book in work.changes.opened,
         numbers=name if facts_of(entry).get(name) in numbers else None,
     )
 
 
-def _terms_before(store: Store, entries: list[Entry]) -> Entry | None:
-    """The entry that says what the terms are now, where one of these is to change them."""
-    book = next((each.book for each in entries if each.kind is Kind.TERMS), None)
+def _current_terms(store: Store, entries: list[Entry]) -> Entry | None:
+    """Return the entry with the current terms if one of these entries changes terms."""
+    book = next((entry.book for entry in entries if entry.kind is Kind.TERMS), None)
     if book is None:
         return None
     with store.reading() as reader:
@@ -102,12 +114,7 @@ def _terms_before(store: Store, entries: list[Entry]) -> Entry | None:
 
 
 def last_terms(reader: Reader, book: int, *, before: int | None = None) -> Entry | None:
-    """The last entry of the book that says what the terms are; of those ahead of the entry `before`, where one is named."""
-    return next(
-        iter(
-            reader.entries(
-                EntryQuery(book=book, kinds=OF_TERMS), Page(1, after=before, newest_first=True)
-            )
-        ),
-        None,
-    )
+    """Return the allocation's last entry with terms, or the last one before an entry."""
+    query = EntryQuery(book=book, kinds=OF_TERMS)
+    page = reader.entries(query, Page(1, after=before, newest_first=True))
+    return next(iter(page), None)

@@ -1,4 +1,4 @@
-"""The directory of projects: few, much asked for, seldom changed; so they are kept in memory and looked up again on a miss."""
+"""Cache of all projects. They are few, read with every report, and seldom changed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from threading import Lock
 
 from fairbank.bank.project import Project, line_of
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.store.contract import Store
 
-_TTL_SECONDS = 5  # how long it may go unnoticed that another server changed or removed a project, or that a backup replaced the books
-_MISS_TTL_SECONDS = 1  # how long a project that another server has just entered may be unknown here
+_TTL_SECONDS = 5
+"""Time in which a change by another server, or a restored backup, may go unnoticed."""
+
+_MISS_TTL_SECONDS = 1
+"""Time in which a project that another server created may be unknown here."""
 
 
 @dataclass(frozen=True)
 class _Projects:
-    """All projects as they were read at one time; `read_at` is the tick at which the reading began."""
+    """All projects as of one reading, which began at the monotonic time `read_at`."""
 
     by_id: Mapping[int, Project]
     by_account: Mapping[str, Project]
@@ -27,27 +30,29 @@ class _Projects:
     read_at: float
 
 
-def _index(found: Iterable[Project], read_at: float) -> _Projects:
-    by_id = {each.id: each for each in found}
-    parents = {each.id: each.parent for each in by_id.values()}
+def _index(projects: Iterable[Project], read_at: float) -> _Projects:
+    by_id = {project.id: project for project in projects}
+    parents = {project.id: project.parent for project in by_id.values()}
     return _Projects(
         by_id,
-        {each.account: each for each in by_id.values()},
+        {project.account: project for project in by_id.values()},
         {number: line_of(number, parents) for number in by_id},
         read_at,
     )
 
 
 class ProjectCache:
-    """Projects by number and by account. Safe to use from many threads: a refresh replaces everything in one assignment.
+    """Projects by number and by account, for use from many threads.
 
-    An account that is not found is looked up again at most once a second: clients may ask for as many as they like that are
-    not there. Numbers come from rows of the books, or from staff; so one that is not found has just been entered by another
-    server, and is looked up at once.
+    Invariant: `_projects` is immutable and replaced as a whole, so readers need no lock. `_lock`
+    is held while the store is read: threads that miss at the same time wait for one reading.
+
+    An account that is not found is read again at most once a second, because clients may send any
+    account. A number comes from a row of the store or from staff; one that is not found was
+    created by another server just now, and is read at once.
     """
 
     def __init__(self, store: Store, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """`ticks` are seconds by a clock that nobody sets: set back, it would keep what is old for fresh."""
         self._store, self._monotonic = store, monotonic
         self._projects = _index((), -math.inf)
         self._lock = Lock()
@@ -58,60 +63,66 @@ class ProjectCache:
             self._read()
 
     def by_account(self, account: str) -> Project | None:
+        """Return the project of an account, from the store if needed."""
         self.load((account,))
         return self.cached(account)
 
     def load(self, accounts: Collection[str]) -> None:
-        """Read the projects again where that may tell more of these accounts than is in memory."""
+        """Read the projects again if the cache is too old to answer for these accounts."""
         if self.has_fresh(accounts):
             return
-        with self._lock:  # whoever comes meanwhile waits for what is read, and need not read again
+        with self._lock:
+            # Check again under the lock: another thread may have read meanwhile.
             if self._age() >= (_TTL_SECONDS if self._has(accounts) else _MISS_TTL_SECONDS):
                 self._read()
 
     def has_fresh(self, accounts: Collection[str]) -> bool:
-        """Whether all these accounts are in memory, and were read lately."""
-        return not self._stale() and self._has(accounts)
+        """Return True if all these accounts are in the cache and it is not stale."""
+        return not self._is_stale() and self._has(accounts)
 
     def cached(self, account: str) -> Project | None:
-        """As it was read last, with no look at the books."""
+        """Return the project of an account from the cache only."""
         return self._projects.by_account.get(account)
 
     def by_id(self, number: int) -> Project:
-        """Raises Unknown."""
-        if number not in self._projects.by_id or self._stale():
-            with self._lock:  # as above
-                if number not in self._projects.by_id or self._stale():
+        """Return a project, from the store if needed. Raises NotFound."""
+        if number not in self._projects.by_id or self._is_stale():
+            with self._lock:
+                if number not in self._projects.by_id or self._is_stale():
                     self._read()
-        found = self._projects.by_id.get(number)
-        if found is None:
-            raise Unknown(
+        project = self._projects.by_id.get(number)
+        if project is None:
+            raise NotFound(
                 f"there is no project {number}",
                 field="project",
-                remedy="list those there are: fairbank project list",
+                remedy="list them: fairbank project list",
             )
-        return found
+        return project
 
     def project_chain(self, project: Project) -> tuple[int, ...]:
-        """The project and the parents whose shared credit it may draw on, nearest first."""
+        """Return the project and the parents whose shared credit it may use, nearest first."""
         return self._projects.chains.get(project.id) or (project.id,)
 
     def _has(self, accounts: Collection[str]) -> bool:
         by_account = self._projects.by_account
-        return all(each in by_account for each in accounts)
+        return all(account in by_account for account in accounts)
 
     def _read(self) -> None:
-        """Under the lock. What is entered while the reading goes on may be missed, so the age counts from its beginning."""
+        """Read all projects. The caller holds the lock.
+
+        The age counts from the beginning of the reading: a project that is created during the
+        reading may be missed.
+        """
         began = self._monotonic()
-        found: list[Project] = []
+        projects: list[Project] = []
         with self._store.reading() as reader:
             while page := reader.projects(
-                ProjectQuery(), Page(PAGE_MAX, after=found[-1].id if found else None)
+                ProjectQuery(), Page(PAGE_MAX, after=projects[-1].id if projects else None)
             ):
-                found += page
-        self._projects = _index(found, began)
+                projects += page
+        self._projects = _index(projects, began)
 
-    def _stale(self) -> bool:
+    def _is_stale(self) -> bool:
         return self._age() >= _TTL_SECONDS
 
     def _age(self) -> float:

@@ -1,14 +1,14 @@
-"""Projects and their members."""
+"""Use cases of projects and their members."""
 
 from __future__ import annotations
 
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import Page, ProjectQuery
-from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject, SetMember
-from fairbank.core.errors import Unknown
+from fairbank.bank.requests import AmendProject, CreateProject, RemoveProject, SetMember
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request
 from fairbank.service.project_cache import ProjectCache
@@ -16,72 +16,77 @@ from fairbank.store.contract import Store
 
 
 class Projects:
-    """The use cases around projects."""
+    """Use cases of projects."""
 
     def __init__(
-        self, store: Store, judge: RequestHandler, directory: ProjectCache, clock: Clock
+        self, store: Store, handler: RequestHandler, directory: ProjectCache, clock: Clock
     ) -> None:
-        self._store, self._judge, self._directory, self._clock = store, judge, directory, clock
+        self._store, self._handler, self._directory, self._clock = store, handler, directory, clock
 
     def find(self, query: ProjectQuery, page: Page) -> list[Project]:
-        """Projects, as far as `query.sight` sees them."""
+        """Return the projects that `query.sight` includes."""
         with self._store.reading() as reader:
             return reader.projects(query, page)
 
-    def get(self, asker: Asker, number: int) -> Project:
-        """Raises Unknown, for a project that is not there as for one of others."""
-        found = self.find(ProjectQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+    def get(self, identity: Identity, number: int) -> Project:
+        """Return a project. Raises NotFound for a missing project as for a project of others."""
+        found = self.find(
+            ProjectQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no project {number}",
                 field="project",
                 remedy="list yours with: fairbank project list",
             )
         return found[0]
 
-    def members(self, asker: Asker, number: int, page: Page) -> list[Member]:
-        """By uid; `page.after` is one. Raises Unknown."""
-        project = self.get(asker, number)
+    def members(self, identity: Identity, number: int, page: Page) -> list[Member]:
+        """Return the members by uid; `page.after` is a uid. Raises NotFound."""
+        project = self.get(identity, number)
         with self._store.reading() as reader:
             return reader.members(project.id, page)
 
-    def create(self, asker: Asker, wish: CreateProject) -> Outcome:
-        """Enter a project. Raises Forbidden."""
-        check_allowed(asker, Action.CREATE_PROJECT)
-        outcome = self._ask(asker, wish)
+    def create(self, identity: Identity, request: CreateProject) -> Outcome:
+        """Create a project. Raises Forbidden."""
+        check_allowed(identity, Action.CREATE_PROJECT)
+        outcome = self._ask(identity, request)
         self._directory.refresh()
         return outcome
 
-    def amend(self, asker: Asker, wish: AmendProject) -> Outcome:
-        """Change names or parent, or bring a removed project back. Raises Unknown, Forbidden."""
-        self.get(asker, wish.project)
-        check_allowed(asker, Action.AMEND_PROJECT)
-        if wish.parent:
+    def amend(self, identity: Identity, request: AmendProject) -> Outcome:
+        """Change the names or the parent of a project, or restore a removed one. Raises NotFound,
+        Forbidden.
+        """
+        self.get(identity, request.project)
+        check_allowed(identity, Action.AMEND_PROJECT)
+        if request.parent:
             self._directory.refresh()
             try:
-                self._directory.by_id(wish.parent)
-            except Unknown as missing:
+                self._directory.by_id(request.parent)
+            except NotFound as missing:
                 missing.field = "parent"
                 raise
-        return self._changed(asker, wish)
+        return self._changed(identity, request)
 
-    def remove(self, asker: Asker, wish: RemoveProject) -> Outcome:
-        """Let a project be no more. Raises Unknown, Forbidden.
+    def remove(self, identity: Identity, request: RemoveProject) -> Outcome:
+        """Remove a project. Raises NotFound, Forbidden.
 
-        Another server may still grant its runs what a parent shares, for as long as its directory may be old: seconds.
+        For some seconds another server may still let its runs use a parent's credit: until its
+        project cache is read again.
         """
-        self.get(asker, wish.project)
-        check_allowed(asker, Action.AMEND_PROJECT)
-        return self._changed(asker, wish)
+        self.get(identity, request.project)
+        check_allowed(identity, Action.AMEND_PROJECT)
+        return self._changed(identity, request)
 
-    def _changed(self, asker: Asker, wish: AmendProject | RemoveProject) -> Outcome:
-        outcome = self._ask(asker, wish)
+    def _changed(self, identity: Identity, request: AmendProject | RemoveProject) -> Outcome:
+        outcome = self._ask(identity, request)
         self._directory.refresh()
         return outcome
 
     def set_member(
         self,
-        asker: Asker,
+        identity: Identity,
         number: int,
         uid: int,
         role: Role | None,
@@ -89,19 +94,19 @@ class Projects:
         comment: str | None = None,
         key: str | None = None,
     ) -> Outcome:
-        """Give `uid` a role, or take it away with None. Raises Unknown, Forbidden.
+        """Give a user a role in a project; None takes it away. Raises NotFound, Forbidden.
 
-        Which roles the asker may give and take is judged with the wish, by the roles as they are then.
+        The ledger checks, with the roles of that moment, if the user may give or take this role.
         """
-        project = self.get(asker, number)
-        check_allowed(asker, Action.SET_MEMBER, project.id)
-        by = None if asker.superuser else asker.uid
+        project = self.get(identity, number)
+        check_allowed(identity, Action.SET_MEMBER, project.id)
+        by = None if identity.superuser else identity.uid
         return self._ask(
-            asker,
+            identity,
             SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment, key=key),
         )
 
     def _ask(
-        self, asker: Asker, wish: CreateProject | AmendProject | RemoveProject | SetMember
+        self, identity: Identity, request: CreateProject | AmendProject | RemoveProject | SetMember
     ) -> Outcome:
-        return apply_request(self._judge, asker, wish, self._clock.now())
+        return apply_request(self._handler, identity, request, self._clock.now())

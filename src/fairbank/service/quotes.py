@@ -1,4 +1,4 @@
-"""What a described job would cost its asker, without touching the books."""
+"""Prices of described jobs."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairbank.bank.charge import bill
 from fairbank.bank.policy import Policy
+from fairbank.bank.pricing import bill
 from fairbank.bank.quote import Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, cluster_names, find_cluster
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import Clock
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.available_credit import available_credit
 from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Store
 
 
 class Quotes:
-    """The use case of asking for a price."""
+    """Use case: the price of a job, without a change of the ledger."""
 
     def __init__(
         self,
@@ -38,26 +38,29 @@ class Quotes:
             clock,
         )
 
-    def quote(self, asker: Asker, account: str, request: JobRequest) -> Quote:
-        """The price with its lines, and the allocation that would carry it now. Raises Unknown, Malformed."""
+    def quote(self, identity: Identity, account: str, request: JobRequest) -> Quote:
+        """Return the price of a job with its lines, and the allocation that would carry it now.
+
+        Raises NotFound, InvalidInput.
+        """
         cluster = find_cluster(self._clusters, request.cluster)
         project = self._directory.by_account(account)
-        if project is None or project.removed or not asker.sight.sees(project.id):
-            raise Unknown(
+        if project is None or project.removed or not identity.visibility.sees(project.id):
+            raise NotFound(
                 f"there is no project with the account {account!r}",
                 field="account",
                 remedy="list yours with: fairbank project list",
             )
         priced = bill(request, cluster)
         line, now = self._directory.project_chain(project), self._clock.now()
-        offers = available_credit(self._store, [line], priced.resource, asker.uid, now)[0]
+        offers = available_credit(self._store, [line], priced.resource, identity.uid, now)[0]
         offer = quote(priced, offers, self._policy)
         return msgspec.structs.replace(offer, notes=(*offer.notes, *remarks(request, cluster)))
 
     def only_cluster(self) -> str:
-        """The cluster that is meant when none is named: the only one there is. Raises Malformed when there are others."""
+        """Return the only cluster of the bank. Raises InvalidInput if there are several."""
         if len(self._clusters) == 1:
             return next(iter(self._clusters))
-        raise Malformed(
+        raise InvalidInput(
             "which cluster?", field="cluster", remedy=f"name one; {cluster_names(self._clusters)}"
         )

@@ -1,30 +1,38 @@
-"""What clusters report becomes wishes: accounts, prices and deadlines are looked up."""
+"""Translation of run reports into requests: looks up accounts, prices and deadlines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from fairbank.bank.charge import cost
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Adjust, Asked, Charge, EndFacts, Hold, Release, Unpriced
+from fairbank.bank.pricing import cost
+from fairbank.bank.requests import (
+    Adjust,
+    Charge,
+    EndFacts,
+    Hold,
+    Release,
+    SubmittedRequest,
+    Unpriced,
+)
 from fairbank.cluster.job import checked_run
 from fairbank.cluster.partition import Cluster, find_cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Trouble, Unknown
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
 from fairbank.core.tres import billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.permissions import check_cluster
 from fairbank.service.project_cache import ProjectCache
 
-PreparedReport = Asked | Trouble
+PreparedReport = SubmittedRequest | FairbankError
 
 
 class RunReports:
-    """Translates reports of runs; `Counter` carries out what comes of it."""
+    """Translator of run reports. The write queue applies the requests."""
 
     def __init__(
         self, directory: ProjectCache, clusters: Mapping[str, Cluster], policy: Policy, clock: Clock
@@ -36,34 +44,38 @@ class RunReports:
             clock,
         )
 
-    def prepare(self, asker: Asker, reports: Sequence[RunReport]) -> list[PreparedReport]:
-        """Each report as a wish, or as the trouble that keeps it from being one; after a look at the books where one is due."""
+    def prepare(self, identity: Identity, reports: Sequence[RunReport]) -> list[PreparedReport]:
+        """Return a request, or the error, for each report. Reads the store if the cached projects
+        are too old.
+        """
         self._directory.load([each.account for each in reports])
-        return self.requests(asker, reports)
+        return self.requests(identity, reports)
 
     def can_prepare_now(self, reports: Sequence[RunReport]) -> bool:
-        """Whether `wishes` may be asked straight away: all accounts are known, and were read lately."""
+        """Return True if `requests` needs no read: all accounts are in the cache and fresh."""
         return self._directory.has_fresh([each.account for each in reports])
 
-    def requests(self, asker: Asker, reports: Sequence[RunReport]) -> list[PreparedReport]:
-        """`prepare` without a look at the books: it never waits."""
+    def requests(self, identity: Identity, reports: Sequence[RunReport]) -> list[PreparedReport]:
+        """Return a request, or the error, for each report, from cached projects only. It never
+        waits.
+        """
         now = self._clock.now()
         latest = now + self._policy.clock_tolerance_seconds
         prepared: list[PreparedReport] = []
         for report in reports:
             try:
-                check_cluster(asker, report.run.cluster)
+                check_cluster(identity, report.run.cluster)
                 prepared.append(
-                    Asked(
+                    SubmittedRequest(
                         self._request(report),
                         now,
-                        asker.actor,
-                        asker.acting_as,
+                        identity.actor,
+                        identity.acting_as,
                         fingerprint(report),
                         latest,
                     )
                 )
-            except Trouble as trouble:
+            except FairbankError as trouble:
                 prepared.append(trouble)
         return prepared
 
@@ -83,7 +95,7 @@ class RunReports:
             case RunEnded():
                 return self._resolution(report)
             case _:
-                raise Malformed(
+                raise InvalidInput(
                     "a report is a start, a change or an end",
                     field="do",
                     remedy="one of hold, adjust, complete",
@@ -91,16 +103,14 @@ class RunReports:
 
     def _hold(self, report: RunStarted, until: Instant) -> Hold:
         project = self._directory.cached(report.account)
-        removed = (
-            project.id if project is not None and project.removed else None
-        )  # its ends are charged all the same
+        # A removed project gets no hold, but the ends of its runs are charged.
+        removed = project.id if project is not None and project.removed else None
         _check_limit(report)
-        units = (
-            None if report.amount is not None else self._units(report)
-        )  # a price that was told is the same for any time limit
+        # A reported price holds for any time limit, so it has no rate.
+        units = None if report.amount is not None else self._units(report)
         return Hold(
             run=report.run,
-            line=self._directory.project_chain(project) if project and removed is None else (),
+            chain=self._directory.project_chain(project) if project and removed is None else (),
             account=None if project else report.account,
             removed=removed,
             resource=self._resource(report),
@@ -113,7 +123,7 @@ class RunReports:
             limit_seconds=report.limit_seconds,
             key=report.key,
             comment=report.comment,
-            particulars=report.particulars,
+            job_details=report.job_details,
         )
 
     def _adjust(self, report: LimitChanged, until: Instant) -> Adjust:
@@ -123,13 +133,13 @@ class RunReports:
             amount=self._price(report, report.limit_seconds),
             until=until,
             start=report.start,
-            line=self._directory.project_chain(project) if project else (),
+            chain=self._directory.project_chain(project) if project else (),
             account=None if project else report.account,
             resource=self._resource_if_known(report),
             owner=report.owner,
             key=report.key,
             comment=report.comment,
-            particulars=report.particulars,
+            job_details=report.job_details,
             priced_in=_priced_in(report),
         )
 
@@ -144,21 +154,21 @@ class RunReports:
             "ended": report.ended,
             "outcome": report.outcome,
             "elapsed_seconds": report.elapsed_seconds,
-            "line": self._directory.project_chain(project) if project else (),
-            "account": None
-            if project
-            else report.account,  # its usage is not lost, but kept as refused
+            "chain": self._directory.project_chain(project) if project else (),
+            # The usage of an unknown account is not lost: it is recorded as refused.
+            "account": None if project else report.account,
             "resource": self._resource_if_known(report),
             "owner": report.owner,
             "start": report.start,
             "partition": report.partition,
             "key": report.key,
             "comment": report.comment,
-            "particulars": report.particulars,
+            "job_details": report.job_details,
         }
         try:
             amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
-        except Unknown as unknown:  # a partition that was renamed since: the usage is not lost, but kept as refused
+        except NotFound as unknown:
+            # The partition was renamed since: the usage is not lost, it is recorded as refused.
             return Unpriced(why=unknown.message, **facts)
         return (
             Charge(amount=amount, priced_in=_priced_in(report), **facts)
@@ -167,20 +177,22 @@ class RunReports:
         )
 
     def _price(self, report: RunReport, seconds: int) -> SuMinutes:
-        """What `seconds` of the run cost. Raises Malformed when nothing says what the run holds."""
+        """Return the cost of `seconds` of the run. Raises InvalidInput if the report has nothing to
+        price it by.
+        """
         if report.amount is not None:
             amount = report.amount
         else:
             units = self._units(report)
             if units is None:
-                raise Malformed(
+                raise InvalidInput(
                     "nothing prices this run",
                     field="billing",
                     remedy="send billing, tres or amount",
                 )
             amount = cost(units, self._factor(report), seconds)
         if not 0 <= amount <= AMOUNT_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"{amount} SU-minutes is out of range",
                 field="amount",
                 remedy=f"from 0 to {AMOUNT_MAX}",
@@ -205,10 +217,13 @@ class RunReports:
         return self._cluster(report).partition(report.partition).resource
 
     def _resource_if_known(self, report: RunReport) -> str | None:
-        """Only a run whose hold never arrived needs it: a partition renamed since must not keep a run from being settled."""
+        """Return the billed resource; None for a partition that is not in the settings any more.
+
+        Only a run whose hold never arrived needs it: a renamed partition must not keep a run open.
+        """
         try:
             return self._resource(report)
-        except Unknown:
+        except NotFound:
             return None
 
     def _cluster(self, report: RunReport) -> Cluster:
@@ -218,14 +233,14 @@ class RunReports:
 
 
 def _priced_in(report: LimitChanged | RunEnded) -> str | None:
-    """The partition by whose weights it is priced; None where it says its price itself."""
+    """Return the partition whose weights price the run; None if the report has its own price."""
     return report.partition if report.amount is None and report.billing is None else None
 
 
 def _check_limit(report: RunReport) -> None:
-    """Raises Malformed: without a finite limit nobody knows what a run may cost at most, nor when its hold is to lapse."""
+    """Raise InvalidInput without a finite limit: it bounds the cost and says when the hold expires."""
     if not report.limit_seconds:
-        raise Malformed(
+        raise InvalidInput(
             "a hold needs a finite time limit",
             field="time_limit",
             remedy="send the limit in seconds, at least 1",
@@ -234,7 +249,7 @@ def _check_limit(report: RunReport) -> None:
 
 def _checked_seconds(seconds: int, field: str) -> None:
     if not 0 <= seconds <= LIMIT_MAX_SECONDS:
-        raise Malformed(
+        raise InvalidInput(
             f"{seconds} s is out of range",
             field=field,
             remedy=f"whole seconds from 0 to {LIMIT_MAX_SECONDS}; holds need a finite limit",

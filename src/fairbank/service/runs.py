@@ -1,20 +1,20 @@
-"""Runs: who asks sees their jobs and refusals; staff gives back what a run was charged."""
+"""Use cases of runs: jobs, refusals, refunds and usage."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import GroupPage, Page, RefusalQuery, RunQuery, Usage, UsageBy, UsageQuery
 from fairbank.bank.quote import usable
-from fairbank.bank.refusal import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
+from fairbank.bank.refusals import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
+from fairbank.bank.requests import Refund
+from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Refund
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.memberships import Memberships
 from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.available_credit import (
@@ -28,7 +28,7 @@ from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Store
 
 _CREDIT_REASONS = (
-    Reason.OVERDRAWN,
+    Reason.INSUFFICIENT_CREDIT,
     Reason.CAPPED,
     Reason.NO_ALLOCATION,
     Reason.FROZEN,
@@ -38,19 +38,19 @@ _CREDIT_REASONS = (
 
 
 class Runs:
-    """The use cases around runs that the bank knows."""
+    """Use cases of runs that the bank knows."""
 
     def __init__(
         self,
         store: Store,
-        judge: RequestHandler,
+        handler: RequestHandler,
         directory: ProjectCache,
         memberships: Memberships,
         clock: Clock,
     ) -> None:
-        self._store, self._judge, self._directory, self._memberships, self._clock = (
+        self._store, self._handler, self._directory, self._memberships, self._clock = (
             store,
-            judge,
+            handler,
             directory,
             memberships,
             clock,
@@ -59,15 +59,17 @@ class Runs:
     # --- reading ---
 
     def find(self, query: RunQuery, page: Page) -> list[RunRecord]:
-        """Runs, as far as `query.sight` sees them."""
+        """Return the runs that `query.sight` includes."""
         with self._store.reading() as reader:
             return reader.runs(query, page)
 
-    def get(self, asker: Asker, number: int) -> RunRecord:
-        """Raises Unknown, for a run that is not there as for one of others."""
-        found = self.find(RunQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+    def get(self, identity: Identity, number: int) -> RunRecord:
+        """Return a run. Raises NotFound for a missing run as for a run of others."""
+        found = self.find(
+            RunQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no job record {number}",
                 field="id",
                 remedy="list them with: fairbank jobs",
@@ -75,16 +77,18 @@ class Runs:
         return found[0]
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[tuple[Entry, Refusal]]:
-        """Refused jobs, as far as `query.sight` sees them."""
+        """Return the refused jobs that `query.sight` includes."""
         with self._store.reading() as reader:
             entries = reader.refusals(query, page)
         return [(entry, refusal_of(entry)) for entry in entries]
 
-    def refusal(self, asker: Asker, number: int) -> tuple[Entry, Refusal]:
-        """Raises Unknown, for a refusal that is not there as for one of others."""
-        found = self.refusals(RefusalQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+    def refusal(self, identity: Identity, number: int) -> tuple[Entry, Refusal]:
+        """Return a refusal. Raises NotFound for a missing refusal as for a refusal of others."""
+        found = self.refusals(
+            RefusalQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no refusal {number}",
                 field="id",
                 remedy="list them with: fairbank jobs --refused",
@@ -92,7 +96,9 @@ class Runs:
         return found[0]
 
     def remedies_for(self, no: Refusal) -> Help:
-        """What the books have that may help against the refusal of a run; LDAP may be asked, as for `alternatives`."""
+        """Return what may help against the refusal of a run. It may query LDAP, as
+        `alternatives`.
+        """
         account = self._account(no.project) if no.project else None
         return Help(
             alternatives=self.alternatives(no),
@@ -101,16 +107,20 @@ class Runs:
         )
 
     def nearest_allocations(self, refused: Sequence[Refusal]) -> list[Help]:
-        """For each refusal of a run that no allocation covers, its account and the allocation that it missed by least; for others nothing.
+        """Return the account and the nearest allocation for each refused run that no allocation
+        covers.
 
-        The books are looked at once for all of them, and not at all where there are none.
+        The result has one item for each refusal, an empty one for refusals of other reasons. One
+        read serves all of them.
         """
         jobs = [self._uncovered(no) for no in refused]
         near = nearest_allocations(self._store, {each for each in jobs if each is not None})
         return [
-            NOTHING_KNOWN
-            if job is None
-            else Help(account=self._account(job.project_chain[0]), nearest=near.get(job))
+            (
+                NOTHING_KNOWN
+                if job is None
+                else Help(account=self._account(job.project_chain[0]), nearest=near.get(job))
+            )
             for job in jobs
         ]
 
@@ -130,9 +140,10 @@ class Runs:
         )
 
     def alternatives(self, no: Refusal) -> tuple[Alternative, ...]:
-        """Other projects of the refused job's owner that could pay what was asked, the richest first, at most two.
+        """Return at most two other projects of the job's owner that could pay, the richest first.
 
-        Those of the owner's Unix groups are among them where these count, so LDAP may be asked: call it from a worker thread.
+        Projects of the owner's Unix groups are included if groups count, so it may query LDAP: call
+        it from a worker thread.
         """
         if (
             no.reason not in _CREDIT_REASONS
@@ -162,27 +173,36 @@ class Runs:
     # --- changing ---
 
     def refund(
-        self, asker: Asker, number: int, amount: SuMinutes | None, comment: str, key: str | None
+        self,
+        identity: Identity,
+        number: int,
+        amount: SuMinutes | None,
+        comment: str,
+        key: str | None,
     ) -> Outcome:
-        """Give back part or all of what a run was charged. Raises Unknown, Forbidden."""
-        record = self.get(asker, number)
-        check_allowed(asker, Action.REFUND)
-        wish = Refund(run=record.run, amount=amount, comment=comment, key=key)
-        return apply_request(self._judge, asker, wish, self._clock.now())
+        """Refund part of a run's charge; `amount` is None for all of it. Raises NotFound,
+        Forbidden.
+        """
+        record = self.get(identity, number)
+        check_allowed(identity, Action.REFUND)
+        request = Refund(run=record.run, amount=amount, comment=comment, key=key)
+        return apply_request(self._handler, identity, request, self._clock.now())
 
 
 def _first_sufficient(offers: Offers, asked: int) -> int | None:
-    """What the allocation that would pay for `asked` has left for its user; None when none would."""
+    """Return what the user has left of the first allocation that could pay `asked`; None if none
+    could.
+    """
     return next((left for left in (usable(*offer) for offer in offers) if left >= asked), None)
 
 
 class UsageReports:
-    """Sums over resolved runs, as far as the query's sight sees them."""
+    """Use case: usage of finished runs, summed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def totals(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        """One row for each user, day, month, partition, allocation, job or QOS."""
+        """Return one row for each user, day, month, partition, allocation, job or QOS."""
         with self._store.reading() as reader:
             return reader.usage(query, by, page)

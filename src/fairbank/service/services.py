@@ -1,4 +1,4 @@
-"""All use cases of one bank, ready for any door."""
+"""All use cases of one bank."""
 
 from __future__ import annotations
 
@@ -32,29 +32,31 @@ from fairbank.store.contract import Store
 
 
 class WriteQueueFactory(Protocol):
-    """Makes a counter."""
+    """Constructor of a write queue."""
 
     def __call__(self, bank: Ledger, *, capacity: int) -> WriteQueue: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """One object for each group of use cases, around one store and one counter. `dry` are the same for requests that only ask what would
-    be; None in these themselves."""
+    """Use cases around one store and one write queue.
+
+    `dry` are the same use cases for dry runs; None in these themselves.
+    """
 
     store: Store
-    counter: WriteQueue
+    write_queue: WriteQueue
     clock: Clock
     staff: Staff
     clusters: Mapping[str, Cluster]
     free_states: tuple[FinalState, ...]
-    directory: ProjectCache
+    project_cache: ProjectCache
     memberships: Memberships
     projects: Projects
     allocations: Allocations
     reports: RunReports
     runs: Runs
-    undoing: EntryUndo
+    undo: EntryUndo
     quotes: Quotes
     usage: UsageReports
     shares: ShareHistory
@@ -64,14 +66,16 @@ class Services:
     upkeep: Upkeep
     dry: Services | None = None
 
-    def foretelling(self) -> Services:
-        """Those that change nothing: in place of carrying a wish out they raise Foretold."""
+    def dry_run(self) -> Services:
+        """Return the use cases that change nothing: they raise DryRunResult instead of applying a
+        request.
+        """
         return self.dry or self
 
     def close(self) -> None:
-        """End the sweep, answer what waits at the counter, then close the store."""
+        """End the upkeep, answer what waits in the queue, then close the store."""
         self.upkeep.stop()
-        self.counter.close()
+        self.write_queue.close()
         self.store.close()
 
 
@@ -90,42 +94,54 @@ def services(
     make_queue: WriteQueueFactory = WriterThreads,
     shares_days: int | None = None,
 ) -> Services:
-    """The services around `store`. `key` is for the digests of tokens; `groups_of` tells Unix groups, where these make members;
-    `actor` is the user in whose name the sweep writes; `ticks` say how old is what was read; `counting` makes the counter;
-    `shares_days` is how many days fair share is kept, None for ever.
+    """Build the use cases around a store.
+
+    Args:
+        store: the bank's store; `close` closes it.
+        clock: time of requests.
+        staff: staff and agents of the settings.
+        clusters: clusters and their prices.
+        policy: rules of the bank.
+        key: key of the tokens' digests.
+        queue_max: the most requests that may wait.
+        groups_of: returns a user's Unix groups; None if groups make no members.
+        actor: user in whose name the upkeep writes.
+        monotonic: clock for the age of cached rows.
+        make_queue: constructor of the write queue.
+        shares_days: days for which fair-share records are kept; None for ever.
     """
-    counter = make_queue(Ledger(store, policy), capacity=queue_max)
+    queue = make_queue(Ledger(store, policy), capacity=queue_max)
     directory = ProjectCache(store, monotonic)
     memberships = Memberships(store, groups_of, monotonic)
     carrying_out = Services(
         store=store,
-        counter=counter,
+        write_queue=queue,
         clock=clock,
         staff=staff,
         clusters=clusters,
         free_states=tuple(sorted(policy.free_states)),
-        directory=directory,
+        project_cache=directory,
         memberships=memberships,
-        projects=Projects(store, counter, directory, clock),
-        allocations=Allocations(store, counter, directory, clock),
+        projects=Projects(store, queue, directory, clock),
+        allocations=Allocations(store, queue, directory, clock),
         reports=RunReports(directory, clusters, policy, clock),
-        runs=Runs(store, counter, directory, memberships, clock),
-        undoing=EntryUndo(store, counter, clock),
+        runs=Runs(store, queue, directory, memberships, clock),
+        undo=EntryUndo(store, queue, clock),
         quotes=Quotes(store, directory, clusters, policy, clock),
         usage=UsageReports(store),
         shares=ShareHistory(store, directory),
-        tokens=Tokens(store, counter, clock, key),
+        tokens=Tokens(store, queue, clock, key),
         nonces=Nonces(store, clock),
         audit=Audit(store),
-        upkeep=Upkeep(store, counter, clock, actor, shares_days),
+        upkeep=Upkeep(store, queue, clock, actor, shares_days),
     )
-    foreteller = DryRun(counter.bank)
+    foreteller = DryRun(queue.bank)
     dry = replace(
         carrying_out,
         projects=Projects(store, foreteller, directory, clock),
         allocations=Allocations(store, foreteller, directory, clock),
         runs=Runs(store, foreteller, directory, memberships, clock),
-        undoing=EntryUndo(store, foreteller, clock),
+        undo=EntryUndo(store, foreteller, clock),
         shares=ShareHistory(store, directory, dry_run=True),
         tokens=Tokens(store, foreteller, clock, key),
     )

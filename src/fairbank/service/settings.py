@@ -1,4 +1,4 @@
-"""The settings: one TOML file, read strictly; every mistake names the place in the file and the remedy."""
+"""Settings: one TOML file, read strictly. Each error names the key and the remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
-from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.service.access.identity import Staff
@@ -24,7 +24,7 @@ Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
 
 
 class LogFormat(Enum):
-    """What the server's log looks like. AUTO: JSON, but short lines where a terminal reads it."""
+    """Format of the server's log. AUTO is SHORT on a terminal and JSON elsewhere."""
 
     AUTO = "auto"
     JSON = "json"
@@ -32,27 +32,32 @@ class LogFormat(Enum):
 
 
 class WriteQueuePlace(Enum):
-    """Where wishes are judged: in threads of the server, or in a process beside it."""
+    """Place of the write queue: threads of the server, or a process of its own."""
 
     THREADS = "threads"
     PROCESS = "process"
 
 
 class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the bank sleeps. `journal` is SQLite's: "wal", or "truncate", which is slower (usual: "wal", or "truncate" where the SQLite
-    library is too old for WAL)."""
+    """Database of the bank.
+
+    `journal` is SQLite's journal mode: "wal", or "truncate", which is slower (default: "wal", or
+    "truncate" if the SQLite library is too old for WAL).
+    """
 
     url: str
     journal: str | None = None
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the server listens: always on `socket`; on TCP when `port` is given, which needs tokens or MUNGE to sign in.
+    """Addresses of the server: always `socket`, and TCP if `port` is given. TCP needs tokens or
+    MUNGE.
 
-    `waiting_max`: how many wishes may wait before a 503. `unix_groups`: users whose system groups contain a project's
-    gid are members of it. `log`: JSON lines, or short ones; "auto" is JSON, but on a terminal short lines, and only warnings.
-    `counter`: where wishes are judged and written on PostgreSQL, in "threads" of the server or in a "process" beside it, which takes a
-    second processor; on SQLite always in threads.
+    `waiting_max`: maximum number of queued requests; beyond it the server answers 503.
+    `unix_groups`: users whose Unix groups contain a project's gid are its members. `log`: "json",
+    "short", or "auto": JSON, but short lines and only warnings on a terminal. `write_queue`: on
+    PostgreSQL, requests are applied in "threads" of the server or in a "process" of its own, which
+    uses a second processor; on SQLite always in threads.
     """
 
     socket: str
@@ -64,25 +69,29 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     waiting_max: Positive = 10_000
     unix_groups: bool = True
     log: LogFormat = LogFormat.AUTO
-    counter: WriteQueuePlace = WriteQueuePlace.PROCESS
+    write_queue: WriteQueuePlace = WriteQueuePlace.PROCESS
 
 
 class StaffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Unix users by number. The user who runs the server is always a superuser."""
+    """Unix users by uid. The user who runs the server is always a superuser."""
 
     superusers: frozenset[Uid] = frozenset()
     admins: frozenset[Uid] = frozenset()
 
 
 class PartitionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`resource` is what the partition bills; `weights` are TRESBillingWeights as in slurm.conf."""
+    """Resource that the partition bills, and its weights: TRESBillingWeights as in slurm.conf."""
 
     resource: str
     weights: str | None = None
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`adding` is how weighted TRES add up: sum, max_tres or max_tres_gres; `agents` are the uids that report runs."""
+    """Partitions and prices of a cluster.
+
+    `adding` is how weighted TRES add up: sum, max_tres or max_tres_gres. `agents` are the uids that
+    report runs.
+    """
 
     partitions: dict[str, PartitionSettings] = {}
     qos_factors: dict[str, str | int | float] = {}
@@ -91,13 +100,16 @@ class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is kept beside the books. `fair_share_days`: for how many days the figures of `fairbank share record` are kept; 0: for ever."""
+    """Records kept beside the ledger.
+
+    `fair_share_days`: days for which the records of `fairbank share record` are kept; 0 for ever.
+    """
 
     fair_share_days: Annotated[int, msgspec.Meta(ge=0, le=36_600)] = 731
 
 
 class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of it. `secret_file` holds the key under which tokens are digested."""
+    """All settings. `secret_file` holds the key of the tokens' digests."""
 
     store: StoreSettings
     server: ServerSettings
@@ -108,7 +120,7 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     history: HistorySettings = HistorySettings()
 
     def staff_members(self) -> Staff:
-        """The people and agents, with whoever runs the server among the superusers."""
+        """Return staff and agents; the user who runs the server is a superuser."""
         agents: dict[int, frozenset[str]] = {}
         for name, cluster in self.clusters.items():
             for uid in cluster.agents:
@@ -116,7 +128,7 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Staff(self.staff.superusers | {os.getuid()}, self.staff.admins, agents)
 
     def cluster_map(self) -> dict[str, Cluster]:
-        """Raises Malformed, naming the key."""
+        """Return the clusters by name. Raises InvalidInput with the key."""
         return {
             ids.name(name, field=f"clusters.{name}"): _cluster(name, each)
             for name, each in self.clusters.items()
@@ -148,11 +160,11 @@ def _factor(value: str | float, field: str) -> Fraction:
     try:
         factor = Fraction(str(value))
     except (ValueError, ZeroDivisionError) as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{value!r} is not a number", field=field, remedy='write for example 0.5 or "1/3"'
         ) from bad
     if not 0 <= factor <= 1_000_000:
-        raise Malformed(
+        raise InvalidInput(
             f"{value!r} is out of range",
             field=field,
             remedy="a factor lies between 0 and 1,000,000",
@@ -161,7 +173,9 @@ def _factor(value: str | float, field: str) -> Fraction:
 
 
 def read_settings(path: Path) -> BankSettings:
-    """Read the file at `path`. Raises Unknown when it is missing, Forbidden when it may not be read, Malformed with the place in it."""
+    """Read a settings file. Raises NotFound if it is missing, Forbidden if unreadable, InvalidInput
+    with the key.
+    """
     try:
         text = path.read_bytes()
     except PermissionError as error:
@@ -169,7 +183,7 @@ def read_settings(path: Path) -> BankSettings:
             f"you may not read the settings {path}", field="config", remedy="ask as the bank's user"
         ) from error
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read the settings {path}: {error.strerror}",
             field="config",
             remedy="make them with: fairbank init",
@@ -183,7 +197,11 @@ def read_settings(path: Path) -> BankSettings:
 
 
 def _check_clusters(said: dict[str, Any]) -> None:
-    """Each cluster and partition by itself: of what stands under a name msgspec does not tell the name. Raises ValidationError."""
+    """Check each cluster and partition by itself: msgspec does not name the keys of a mapping in
+    its errors.
+
+    Raises ValidationError.
+    """
     clusters = said.get("clusters")
     for name, cluster in clusters.items() if isinstance(clusters, dict) else ():
         partitions = cluster.get("partitions") if isinstance(cluster, dict) else None
@@ -201,9 +219,10 @@ def _check_table(said: object, kind: type[msgspec.Struct], place: str) -> None:
 
 
 def example(directory: Path, url: str) -> str:
-    """The settings file that `fairbank init` writes: what must be there, and one cluster to begin with.
+    """Return the settings file that `fairbank init` writes: the required keys and one example
+    cluster.
 
-    Raises Malformed when a name cannot stand in TOML, which is UTF-8.
+    Raises InvalidInput for a name that TOML cannot hold: it must be UTF-8.
     """
     return f"""\
 # The settings of this Fairbank; docs/reference/settings.md explains every key.
@@ -234,11 +253,11 @@ weights = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
 
 
 def _toml_string(said: str, field: str) -> str:
-    """`said` as a text of TOML, whatever is in it: quotes, backslashes, line ends. JSON spells such a text the same way, but for DEL."""
+    """Return a text as a TOML string. JSON has the same escapes, except for DEL."""
     try:
         said.encode()
     except UnicodeEncodeError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{said!a} is not UTF-8", field=field, remedy="give it a name in UTF-8"
         ) from bad
     return json.dumps(said, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Fair share from day to day: told by whoever speaks for a cluster, read by its people."""
+"""Daily fair-share records: written by the agent of a cluster, read by its users."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ from collections.abc import Sequence
 
 from fairbank.bank.project import Role
 from fairbank.cluster.share_record import ShareKey, ShareQuery, ShareRecord, share_key
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.permissions import check_cluster
 from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Store
 
 
 class ShareHistory:
-    """The daily figures. They are no part of the journal: no entry tells of them, and no audit."""
+    """Use cases of the daily records. They are not part of the journal or of its audit."""
 
     def __init__(self, store: Store, directory: ProjectCache, *, dry_run: bool = False) -> None:
-        """`foretelling`: nothing is kept, only told what would be."""
+        """`dry_run`: count the new records but store none."""
         self._store, self._directory, self._dry_run = store, directory, dry_run
 
-    def record(self, asker: Asker, cluster: str, figures: Sequence[ShareRecord]) -> int:
-        """Keep the figures, all of `cluster`, of associations that have none of that day yet; returns how many that were, or would be.
-        Raises Forbidden for who does not speak for the cluster, Busy, Unreachable."""
-        check_cluster(asker, cluster, "record the fair share")
+    def record(self, identity: Identity, cluster: str, figures: Sequence[ShareRecord]) -> int:
+        """Store records of a cluster, except for associations that have one of that day already.
+
+        Returns the number of new records. Raises Forbidden for users who may not report for the
+        cluster, Busy, Unavailable.
+        """
+        check_cluster(identity, cluster, "record the fair share")
         return (
             len(self._unrecorded(figures))
             if self._dry_run
@@ -42,21 +45,24 @@ class ShareHistory:
                 share_key(each) for each in reader.share_records(asked)
             }
 
-    def find(self, asker: Asker, query: ShareQuery) -> list[ShareRecord]:
-        """What was recorded, as far as the asker may see it: staff everything; others the accounts of their projects, and the users in
-        them whose they lead. The agents of a cluster see all of theirs."""
+    def find(self, identity: Identity, query: ShareQuery) -> list[ShareRecord]:
+        """Return the records that a user may see.
+
+        Staff, and the agents of the cluster, see all of them. Others see the accounts of their
+        projects, and the users of those they lead.
+        """
         if not (
-            asker.superuser
-            or asker.admin
-            or (query.cluster is not None and query.cluster in asker.clusters)
+            identity.superuser
+            or identity.admin
+            or (query.cluster is not None and query.cluster in identity.clusters)
         ):
-            query = self._restrict(asker, query)
+            query = self._restrict(identity, query)
         with self._store.reading() as reader:
             return reader.share_records(query)
 
-    def _restrict(self, asker: Asker, query: ShareQuery) -> ShareQuery:
+    def _restrict(self, identity: Identity, query: ShareQuery) -> ShareQuery:
         roles = {
-            self._directory.by_id(project).account: role for project, role in asker.roles.items()
+            self._directory.by_id(project).account: role for project, role in identity.roles.items()
         }
         mine = frozenset(roles)
         led = frozenset(

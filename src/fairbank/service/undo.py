@@ -1,4 +1,4 @@
-"""Taking entries back, and who may."""
+"""Use case: undo an entry."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
-from fairbank.bank.ledger import Outcome, no_undoing
+from fairbank.bank.entry import REGISTRY, Entry, Kind, facts_of
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Undo, undo_of
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import Undo, undo_of
+from fairbank.bank.rules import Outcome, cannot_undo
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request
 from fairbank.store.contract import Reader, Store
 
-# What must be allowed to whoever undoes an entry of each kind: to do its opposite.
+# The action that a user must be allowed to undo an entry of a kind: its opposite.
 _PERMISSIONS: Mapping[Kind, Action] = {
     Kind.DEPOSIT: Action.WITHDRAW,
     Kind.WITHDRAW: Action.DEPOSIT,
@@ -34,27 +34,29 @@ _PERMISSIONS: Mapping[Kind, Action] = {
 
 
 class EntryUndo:
-    """The use cases around taking entries back. Whoever may do the opposite of an entry may undo it."""
+    """Use case of undoing. A user who may do the opposite of an entry may undo it."""
 
-    def __init__(self, store: Store, judge: RequestHandler, clock: Clock) -> None:
-        self._store, self._judge, self._clock = store, judge, clock
+    def __init__(self, store: Store, handler: RequestHandler, clock: Clock) -> None:
+        self._store, self._handler, self._clock = store, handler, clock
 
-    def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
-        """Take the entry back. Raises Unknown, Forbidden."""
-        wish = self._wish(asker, number, comment, key)
+    def undo(self, identity: Identity, number: int, comment: str, key: str | None) -> Outcome:
+        """Undo an entry. Raises NotFound, Forbidden."""
+        request = self._request(identity, number, comment, key)
         return (
-            wish
-            if isinstance(wish, Refusal)
-            else apply_request(self._judge, asker, wish, self._clock.now())
+            request
+            if isinstance(request, Refusal)
+            else apply_request(self._handler, identity, request, self._clock.now())
         )
 
-    def _wish(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
-        """The wish to undo the entry; at once the bank's no where that is of a kind that is not undone."""
+    def _request(
+        self, identity: Identity, number: int, comment: str, key: str | None
+    ) -> Undo | Refusal:
+        """Return the request, or the refusal for a kind of entry that cannot be undone."""
         with self._store.reading() as reader:
-            entry = _find_entry(reader, asker, number)
+            entry = _find_entry(reader, identity, number)
             books = _allocations_of(reader, entry)
             run = _run_of(reader, entry)
-        no = no_undoing(entry, run)
+        no = cannot_undo(entry, run)
         if no is not None:
             return no
         projects = (
@@ -63,20 +65,23 @@ class EntryUndo:
             else {each.project for each in books}
         )
         for project in projects:
-            check_allowed(asker, _PERMISSIONS[entry.kind], project)
+            check_allowed(identity, _PERMISSIONS[entry.kind], project)
         home = next((each.project for each in books if each.id == entry.book), None)
         return undo_of(
             entry,
             run=run,
             project=home,
-            by=None if asker.superuser else asker.uid,
+            by=None if identity.superuser else identity.uid,
             key=key,
             comment=f"undo of entry {number}: {comment}",
         )
 
 
-def _find_entry(reader: Reader, asker: Asker, number: int) -> Entry:
-    """The entry, in a book that the asker sees; who sees a project sees who was given a role in it. Raises Unknown."""
+def _find_entry(reader: Reader, identity: Identity, number: int) -> Entry:
+    """Return an entry that the user may see. Raises NotFound.
+
+    A user who may see a project may also see the entries of its roles.
+    """
     wanted = EntryQuery(ids=frozenset({number}))
     role = next(
         iter(
@@ -85,24 +90,29 @@ def _find_entry(reader: Reader, asker: Asker, number: int) -> Entry:
         None,
     )
     if role is not None and (
-        asker.sight.everything or facts_of(role)["project"] in asker.sight.projects
+        identity.visibility.everything or facts_of(role)["project"] in identity.visibility.projects
     ):
         return role
-    found = reader.entries(msgspec.structs.replace(wanted, sight=asker.sight), Page(1))
+    found = reader.entries(msgspec.structs.replace(wanted, visibility=identity.visibility), Page(1))
     if not found:
-        raise Unknown(
+        raise NotFound(
             f"there is no entry {number}, or you may not see it",
             field="entry",
-            remedy="the number is the one that the command printed, or in the column ENTRY of: fairbank statement",
+            remedy=(
+                "the number is printed by the command that made it, and in the column ENTRY of:"
+                " fairbank statement"
+            ),
         )
     return found[0]
 
 
 def _allocations_of(reader: Reader, entry: Entry) -> list[Allocation]:
-    """The allocations that undoing it touches: its own, and the other of a transfer."""
+    """Return the allocations that the undo touches: the entry's, and the other one of a
+    transfer.
+    """
     other = facts_of(entry)["to"] if entry.kind is Kind.TRANSFER_OUT else entry.book
     return reader.allocations(
-        AllocationQuery(ids=frozenset({entry.book, other} - {OFFICE})), Page(2)
+        AllocationQuery(ids=frozenset({entry.book, other} - {REGISTRY})), Page(2)
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from fairbank.core.errors import Conflict, Trouble
+from fairbank.core.errors import Conflict, FairbankError
 from fairbank.core.os_errors import MAKE_ROOM, translate_os_error
 from fairbank.rest.auth.keyfile import make_private, read_secret
 from fairbank.service.settings import example, read_settings
@@ -70,7 +70,7 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
     made = [each for each in files if not each.exists()]
     try:
         yield
-    except Trouble as full:
+    except FairbankError as full:
         if DISK_FULL not in full.message:
             raise
         if not (
@@ -81,7 +81,7 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
             if new:
                 with suppress(OSError):  # there may be more in it by now
                     folder.rmdir()
-        raise Trouble(
+        raise FairbankError(
             f"cannot make a bank in {folder}: the disk is full", field="FOLDER", remedy=MAKE_ROOM
         ) from full
 

@@ -71,6 +71,6 @@ def _has_process(settings: BankSettings) -> bool:
     A store in memory is in one process only, and SQLite has one writer and nothing to wait for.
     """
     return (
-        settings.server.counter is WriteQueuePlace.PROCESS
+        settings.server.write_queue is WriteQueuePlace.PROCESS
         and parse_url(settings.store.url).drivername == POSTGRESQL
     )

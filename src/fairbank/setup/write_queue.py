@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _gone() -> None:
-    _log.warning("the server is gone, and its counter ends")
+    _log.warning("the server is gone, and its write queue ends")
     os._exit(1)  # in the middle of a transaction too
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.time import iso, parse_instant
 from fairbank.rest.client import Client
 from fairbank.slurm.compare.bank_records import (
@@ -66,20 +66,20 @@ class BankClient:
             )
 
     def cluster(self, name: str | None) -> BookedCluster:
-        """The prices of a cluster; None: of the only one. Raises Unknown, with those there are."""
+        """The prices of a cluster; None: of the only one. Raises NotFound, with those there are."""
         rows = self._client.get("/cluster")["data"]
         for row in rows:
             if row["name"] == name or (name is None and len(rows) == 1):
                 return booked_cluster(row)
         there = ", ".join(row["name"] for row in rows) or "none"
         if name is None:
-            raise Unknown(
+            raise NotFound(
                 "the bank has not just one cluster",
                 field="cluster",
                 remedy=f"name one; the bank's settings know: {there}",
             )
         remedy = f"the bank's settings know: {there}; fairbank slurm import --dry-run prints the lines for {name}"
-        raise Unknown(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
+        raise NotFound(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
     def runs(self, cluster: str, since: int, until: int) -> Iterator[BankRun]:
         """The runs that started in this period, and those that are still held, whenever they started; some of them twice."""
@@ -150,7 +150,7 @@ class BankClient:
         while True:
             answer = self._client.get(path, {**(query or {}), "limit": PAGE, "after": after})
             if not isinstance(answer.get("data"), list):
-                raise Malformed(
+                raise InvalidInput(
                     f"the bank's {path} is no list",
                     field="server",
                     remedy="is it a bank, and as new as this command?",

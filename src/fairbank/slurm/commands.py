@@ -16,9 +16,10 @@ from pathlib import Path
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Unknown, Unreachable
+from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import iso
 from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.report.sshare import ShareRow
 from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.slurm.parsers import (
     held_jobs,
@@ -38,7 +39,6 @@ from fairbank.slurm.parsers.delimited import DELIMITER
 from fairbank.slurm.parsers.held_jobs import Held
 from fairbank.slurm.parsers.pending_jobs import PendingFactors
 from fairbank.slurm.parsers.priority import FLAGS, flags_in_doubt, read_settings
-from fairbank.slurm.parsers.shares import ShareLine
 from fairbank.slurm.parsers.sprio import Factors
 from fairbank.slurm.parsers.sshare import ShareUsage
 from fairbank.slurm.parsers.starting_job import Starting
@@ -71,7 +71,7 @@ _SETTINGS_OF_USERS = (
 
 
 class SlurmCommands:
-    """The Slurm that PATH and SLURM_CONF find. Raises Unreachable when a command is missing, fails or hangs; it is safe to ask again.
+    """The Slurm that PATH and SLURM_CONF find. Raises Unavailable when a command is missing, fails or hangs; it is safe to ask again.
 
     `uid` is who asks (None: whoever we are), and decides how much Slurm shows."""
 
@@ -97,7 +97,7 @@ class SlurmCommands:
 
     @cached_property
     def version(self) -> Version:
-        """Raises Malformed for one that we do not know."""
+        """Raises InvalidInput for one that we do not know."""
         return read_version(self._said("sinfo", "--version").decode(errors="replace"))
 
     @cached_property
@@ -114,10 +114,10 @@ class SlurmCommands:
         return scontrol.read_clock(self._text("scontrol", "show", "config"))
 
     def check(self, cluster: str | None) -> str:
-        """The name of the cluster, once version and name are as expected. Raises Malformed."""
+        """The name of the cluster, once version and name are as expected. Raises InvalidInput."""
         _ = self.version
         if cluster is not None and cluster != self.cluster:
-            raise Malformed(
+            raise InvalidInput(
                 f"this host belongs to cluster {self.cluster}, not {cluster}",
                 field="cluster",
                 remedy="ask on a host of its own",
@@ -184,7 +184,7 @@ class SlurmCommands:
         return squeue.read_queue(self._text(*asked, "--noheader", f"--format={squeue.FORMAT}"))
 
     def starting(self, name: str) -> Starting:
-        """A job (`7`, or `5_2` of an array) whose prolog runs. Raises Malformed when slurmctld does not know it."""
+        """A job (`7`, or `5_2` of an array) whose prolog runs. Raises InvalidInput when slurmctld does not know it."""
         command = (
             "squeue",
             "--noheader",
@@ -207,12 +207,12 @@ class SlurmCommands:
         self._said("scontrol", "release", name)
 
     def send_back(self, name: str) -> None:
-        """A script that is just starting goes back into the queue and is held. Raises Unreachable where it must not be requeued."""
+        """A script that is just starting goes back into the queue and is held. Raises Unavailable where it must not be requeued."""
         self._said("scontrol", "requeuehold", name)
 
     def end(self, name: str, text: str) -> None:
         """End a job that is just starting, and tell whoever waits for it."""
-        with contextlib.suppress(Unreachable):  # nobody may wait any more
+        with contextlib.suppress(Unavailable):  # nobody may wait any more
             self._said("scontrol", "notify", name, text)
         self._said("scancel", name)
 
@@ -257,7 +257,7 @@ class SlurmCommands:
         )
         return sshare.read_usage(self._text(*command))
 
-    def shares(self) -> ParsedRows[ShareLine]:
+    def shares(self) -> ParsedRows[ShareRow]:
         """Fair share of every association."""
         columns = (
             "--partition",
@@ -291,7 +291,7 @@ class SlurmCommands:
         )
 
     def priority(self) -> PrioritySettings:
-        """How it ranks users and jobs. Raises Malformed."""
+        """How it ranks users and jobs. Raises InvalidInput."""
         return read_settings(
             self.config, self._flags_of_conf() if flags_in_doubt(self.config) else None
         )
@@ -300,7 +300,7 @@ class SlurmCommands:
         """Those of slurm.conf itself, where this host has it."""
         try:
             return conf_settings(conf_path(self.config)).get(FLAGS.lower())
-        except Unknown:
+        except NotFound:
             return None
 
     def manage(self, words: Sequence[str]) -> None:
@@ -333,7 +333,7 @@ class SlurmCommands:
         """What it says as JSON; None when this Slurm was built without."""
         try:
             return self._said(*command, "--json")
-        except Unreachable as failed:
+        except Unavailable as failed:
             if "json" in failed.message.lower().split(":", 1)[-1]:
                 return None
             raise
@@ -353,20 +353,20 @@ class SlurmCommands:
                 check=False,
             )
         except subprocess.TimeoutExpired as late:
-            raise Unreachable(
+            raise Unavailable(
                 f"{name} did not answer within {self._patience_seconds:g} s",
                 field="slurm",
                 remedy=_AGAIN,
             ) from late
         except OSError as missing:
             remedy = "run this on a host that has Slurm's commands, with them in PATH"
-            raise Unreachable(
+            raise Unavailable(
                 f"cannot run {name}: {missing.strerror}", field="slurm", remedy=remedy
             ) from missing
         said = (done.stderr + done.stdout).decode(errors="replace")
         if done.returncode and not any(word in said for word in quiet):
             first = next((line for line in said.splitlines() if line.strip()), "it said nothing")
-            raise Unreachable(
+            raise Unavailable(
                 f"{name} ended with {done.returncode}: {shown_line(first)}",
                 field="slurm",
                 remedy=_AGAIN,

@@ -6,7 +6,7 @@ import pwd
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.slurm.parsers.scontrol import read_conf
 
 USUAL = "/etc/slurm/slurm.conf"
@@ -39,13 +39,13 @@ def conf_path(config: Mapping[str, str]) -> Path:
 
 
 def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
-    """The settings of slurm.conf and of what it includes. Raises Unknown for a file that cannot be read."""
+    """The settings of slurm.conf and of what it includes. Raises NotFound for a file that cannot be read."""
     try:
         with path.open("rb") as file:
             conf = read_conf(file.read(_TEXT_MAX).decode(errors="replace"))
     except OSError as bad:
         remedy = "run this on slurmctld's host, as root or as Slurm's user"
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {bad.strerror}", field="slurm.conf", remedy=remedy
         ) from bad
     found = dict(conf.settings)
@@ -55,7 +55,7 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
 
 
 def stated(path: Path) -> dict[str, str]:
-    """What slurmctld would tell of its settings, by its slurm.conf, for when it is away. Raises Unknown for a file that cannot be read."""
+    """What slurmctld would tell of its settings, by its slurm.conf, for when it is away. Raises NotFound for a file that cannot be read."""
     found = conf_settings(path)
     told = _UNTOLD | {name: found[name.lower()] for name in TOLD if name.lower() in found}
     return {**told, "SlurmUser": _with_number(told["SlurmUser"]), "SLURM_CONF": str(path)}

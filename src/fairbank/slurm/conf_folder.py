@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.compare.plugin_files import (
     RULES,
     SCRIPTS,
@@ -55,6 +55,6 @@ def find_table(path: str) -> TableFile:
             table = decode(file.read(SIZE_MAX + 1))
     except OSError as bad:
         return TableFile(path=path, wrong=str(bad.strerror))
-    except Malformed as bad:
+    except InvalidInput as bad:
         return TableFile(path=path, wrong=bad.message)
     return TableFile(path=path, written=table.written, stale_seconds=table.stale_seconds)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from fairbank.cluster.partition import Cluster
 from fairbank.core.check import HealthCheck, run_check
-from fairbank.core.errors import Forbidden, Trouble, Unknown, Unreachable
+from fairbank.core.errors import FairbankError, Forbidden, NotFound, Unavailable
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client
 from fairbank.slurm.bank import BankClient
@@ -35,7 +35,7 @@ AWAY = "start it: systemctl start slurmctld; its log says why it ended. Until th
 class Doctor:
     """One Slurm, one bank, and what stands between them on this host.
 
-    `agent` tells of the agent; `munge` makes a credential at a socket (None: the usual one) and reads it. Both raise Trouble.
+    `agent` tells of the agent; `munge` makes a credential at a socket (None: the usual one) and reads it. Both raise FairbankError.
     """
 
     def __init__(
@@ -84,11 +84,11 @@ class Doctor:
         yield from self._of_the_policy(config)
 
     def _told(self) -> health.Config:
-        """What slurmctld tells of its settings. Raises Unreachable with what to do about it."""
+        """What slurmctld tells of its settings. Raises Unavailable with what to do about it."""
         try:
             return self._slurm.config
-        except Unreachable as away:
-            raise Unreachable(away.message, field=away.field, remedy=AWAY) from away
+        except Unavailable as away:
+            raise Unavailable(away.message, field=away.field, remedy=AWAY) from away
 
     def _of_slurm(
         self, config: health.Config, name: str | None, *, alive: bool
@@ -183,7 +183,7 @@ class Doctor:
             self._slurm.qualities(),
         )
         if wrong := (*places.unreadable, *nodes.unreadable, *qualities.unreadable):
-            raise Unknown(
+            raise NotFound(
                 f"cannot read {wrong[0]}", remedy="mend it in slurm.conf or with sacctmgr"
             )
         return SlurmMachine(
@@ -200,7 +200,7 @@ class Doctor:
                 kept, text = os.fstat(file.fileno()), file.read(SIZE_MAX + 1)
         except FileNotFoundError as missing:
             remedy = "fairbank slurm sync writes it, where slurmctld runs and on submit hosts"
-            raise Unknown("it is not there", remedy=remedy) from missing
+            raise NotFound("it is not there", remedy=remedy) from missing
         except OSError as bad:
             raise Forbidden(f"{bad.strerror}", remedy=f"chmod a+r {path}") from bad
         found = heading(text)
@@ -217,7 +217,7 @@ class Doctor:
         """The answer; or None, and a check that says why."""
         try:
             return ask()
-        except Trouble as trouble:
+        except FairbankError as trouble:
             checks.append(HealthCheck(f"{what}: {trouble.message}", False, trouble.remedy))
             return None
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.rest.client import Refused
 from fairbank.slurm.bank import BankClient, Progress, silent
 from fairbank.slurm.commands import SlurmCommands, uid_of
@@ -136,7 +136,7 @@ class Importer:
     def _prices(self, name: str) -> Cluster | None:
         try:
             return self._bank.cluster(name)
-        except Unknown:
+        except NotFound:
             return None
 
     def _gid_of(self, account: str) -> int | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers.pending_jobs import PendingFactors, read_pending
 from fairbank.slurm.parsers.priority import FLAGS, flags_in_doubt, read_settings
 from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qualities
@@ -17,7 +18,7 @@ from fairbank.slurm.parsers.scontrol import (
     read_nodes,
     read_places,
 )
-from fairbank.slurm.parsers.shares import ShareLine, read_shares
+from fairbank.slurm.parsers.shares import read_shares
 from fairbank.slurm.parsers.sprio import Factors, letters_in, read_factors
 from fairbank.slurm.parsers.squeue import read_waiting
 from fairbank.slurm.parsers.values import (
@@ -48,7 +49,7 @@ OF_FAIR_SHARE = f"the folder has {SHARES}, {PRIORITIES}, {SETTINGS} and for prio
 
 
 class Said:
-    """A folder with such files; `how` one is made. Raises Unknown for one that is needed and not there, Malformed for one that cannot be
+    """A folder with such files; `how` one is made. Raises NotFound for one that is needed and not there, InvalidInput for one that cannot be
     read."""
 
     def __init__(self, folder: str, how: str = OF_FAIR_SHARE) -> None:
@@ -64,14 +65,14 @@ class Said:
 
     @property
     def version(self) -> Version:
-        """Raises Malformed."""
+        """Raises InvalidInput."""
         return read_version(f"slurm {self.config.get('SLURM_VERSION', '')}")
 
     def clock(self) -> int:
         """When it said so; it must have spoken in UTC."""
         return read_clock(self._text(SETTINGS))
 
-    def shares(self) -> ParsedRows[ShareLine]:
+    def shares(self) -> ParsedRows[ShareRow]:
         return read_shares(self._text(SHARES))
 
     def factors(self) -> ParsedRows[Factors]:
@@ -112,11 +113,11 @@ class Said:
         try:
             return (self._folder / name).read_text(errors="replace")
         except FileNotFoundError as missing:
-            raise Unknown(
+            raise NotFound(
                 f"there is no {name} in {self._folder}", field="--from", remedy=self._how
             ) from missing
         except OSError as wrong:
-            raise Malformed(
+            raise InvalidInput(
                 f"cannot read {self._folder / name}: {wrong.strerror}",
                 field="--from",
                 remedy=self._how,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm import policy_file
 from fairbank.slurm.compare.bank_records import BankFunds, BookedAllocation, BookedProject
 from fairbank.slurm.parsers.values import SlurmNode, SlurmPartition
@@ -28,11 +28,11 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def policy_of(sources: Sources) -> SubmissionPolicy:
-    """Raises Malformed for a project of the site's that the bank does not have."""
+    """Raises InvalidInput for a project of the site's that the bank does not have."""
     site, cluster = sources.site, sources.cluster
     there = {each.account for each in sources.projects}
     if wrong := sorted(set(site.projects) - there):
-        raise Malformed(
+        raise InvalidInput(
             f"no project has the account {wrong[0]!r}",
             field=f"projects.{wrong[0]}",
             remedy="name it as the bank does",

@@ -18,7 +18,7 @@ import msgspec
 
 from fairbank.cluster.partition import Partition
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
@@ -107,18 +107,18 @@ class Heading(msgspec.Struct, frozen=True):
 
 
 def heading(text: bytes) -> Heading:
-    """Raises Malformed for what is no policy, or one of a version that this release does not write."""
+    """Raises InvalidInput for what is no policy, or one of a version that this release does not write."""
     first, _, rest = text.partition(b"\n")
     match = re.fullmatch(rb"fairbank-policy\t(\d{1,9})\t(\d{1,15})\t([0-9a-f]{32})", first)
     if match is None:
-        raise Malformed(
+        raise InvalidInput(
             "it does not begin as a policy file does",
             field="policy",
             remedy="write it anew: fairbank slurm sync",
         )
     if int(match[1]) != VERSION:
         said = f"it has version {int(match[1])}, and this release writes version {VERSION}"
-        raise Malformed(
+        raise InvalidInput(
             said,
             field="policy",
             remedy="install plug-ins and fairbank of the same release, then: fairbank slurm sync",
@@ -134,14 +134,14 @@ T = TypeVar("T")
 
 
 def render(policy: SubmissionPolicy) -> str:
-    """The file, which reads back as the same values. Raises Malformed, naming the field, for what cannot stand in it."""
+    """The file, which reads back as the same values. Raises InvalidInput, naming the field, for what cannot stand in it."""
     rows = list(_rows(policy))
     body = "".join("\t".join(map(str, row)) + "\n" for row in rows)
     digest = hashlib.blake2b(body.encode(), digest_size=16).hexdigest()
     written = _number(policy.written, "written", most=LAST_INSTANT)
     text = f"fairbank-policy\t{VERSION}\t{written}\t{digest}\n{body}end\t{len(rows)}\n"
     if len(text) > SIZE_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"the policy file has {len(text)} bytes",
             field="projects",
             remedy=f"at most {SIZE_MAX}; leave out what is closed",
@@ -218,7 +218,7 @@ def _projects(policy: SubmissionPolicy) -> Iterator[Row]:
         group = ids.name(project.group, field="projects.group")
         here = f"projects.{group}"
         if project.partition is not None and project.partition not in there:
-            raise Malformed(
+            raise InvalidInput(
                 f"there is no partition {project.partition!r}",
                 field=f"{here}.partition",
                 remedy="list it among the places",
@@ -245,7 +245,7 @@ def _balances(policy: SubmissionPolicy) -> Iterator[Row]:
     _once(((each.account, each.resource) for each in policy.balances or ()), "balances")
     for each in policy.balances or ():
         if each.account not in known:
-            raise Malformed(
+            raise InvalidInput(
                 f"no project has the account {each.account!r}",
                 field="balances",
                 remedy="list the project too",
@@ -263,7 +263,7 @@ def _once(values: Iterable[T], field: str) -> list[T]:
     listed = list(values)
     if len(set(listed)) < len(listed):
         twice = next(each for each in listed if listed.count(each) > 1)
-        raise Malformed(f"{twice!r} stands twice", field=field, remedy="list it once")
+        raise InvalidInput(f"{twice!r} stands twice", field=field, remedy="list it once")
     return listed
 
 
@@ -273,7 +273,7 @@ def _optional(name: str | None, field: str) -> str:
 
 def _tres(name: str, field: str) -> str:
     if not (name.isascii() and name.isprintable()) or len(name) > 64 or " " in name:
-        raise Malformed(
+        raise InvalidInput(
             f"{name[:64]!r} cannot stand in the policy file",
             field=field,
             remedy="name TRES in ASCII without blanks",
@@ -283,7 +283,7 @@ def _tres(name: str, field: str) -> str:
 
 def _fraction(value: Fraction, field: str) -> Fraction:
     if value < 0:
-        raise Malformed(
+        raise InvalidInput(
             f"{value} is below zero", field=field, remedy="weights and factors are 0 or more"
         )
     return value
@@ -293,7 +293,7 @@ def _number(value: int, field: str, *, least: int = 0, most: int = NUMBER_MAX) -
     if least <= value <= most:
         return value
     finer = most == DENOMINATOR_MAX
-    raise Malformed(
+    raise InvalidInput(
         f"{value} is out of range",
         field=field,
         remedy="use weights and factors with fewer decimals"

@@ -13,7 +13,7 @@ import msgspec
 from fairbank.agent.protocol import one_line
 from fairbank.agent.reports.results import ResultKind, read_answers, result_of
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Trouble, Unreachable
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.rest.client import Client
 from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.slurm.commands import SlurmCommands
@@ -40,12 +40,12 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def call_of(environ: Mapping[str, str]) -> Call:
-    """Raises Malformed, naming the variable, when this is no PrologSlurmctld."""
+    """Raises InvalidInput, naming the variable, when this is no PrologSlurmctld."""
 
     def whole(name: str, usual: str | None = None) -> int:
         said = environ.get(name, usual)
         if said is None or not (said.isascii() and said.isdigit()):
-            raise Malformed(
+            raise InvalidInput(
                 "it is not a whole number",
                 field=name,
                 remedy="name this command in slurm.conf: PrologSlurmctld",
@@ -67,9 +67,9 @@ def call_of(environ: Mapping[str, str]) -> Call:
 
 
 def hold(call: Call, job: Starting) -> dict[str, Any]:
-    """What the bank is asked. Raises Malformed for a job without a finite limit."""
+    """What the bank is asked. Raises InvalidInput for a job without a finite limit."""
     if job.limit_seconds is None:
-        raise Malformed(
+        raise InvalidInput(
             "this job has no time limit, so nobody knows what it may cost",
             field="TimeLimit",
             remedy="-t HH:MM:SS",
@@ -91,13 +91,13 @@ def hold(call: Call, job: Starting) -> dict[str, Any]:
 
 
 def refusal_of(answer: ReportAnswer) -> str | None:
-    """None lets the job run; else why it may not, for people. Raises Unreachable where the answer says nothing of the job."""
+    """None lets the job run; else why it may not, for people. Raises Unavailable where the answer says nothing of the job."""
     result = result_of(answer)
     if result.kind in _RUNS:
         return None
     if result.kind is ResultKind.FORBIDDEN:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
-        raise Unreachable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
+        raise Unavailable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
     if (
         result.kind is ResultKind.NEVER_STARTED
     ):  # nobody would pay for it; put back, it comes again as another run
@@ -120,9 +120,9 @@ class Prolog:
         job = self._slurm.starting(call.name)
         try:
             why = refusal_of(self._answer(hold(call, job)))
-        except Malformed as bad:
+        except InvalidInput as bad:
             why = f"{bad.message}. Try {bad.remedy}"
-        except Trouble:
+        except FairbankError:
             if self._open:
                 return None
             why = (
@@ -138,7 +138,7 @@ class Prolog:
         try:
             if batch:
                 return self._slurm.send_back(name)
-        except Unreachable:
+        except Unavailable:
             pass  # --no-requeue: it cannot wait
         return self._slurm.end(name, text)
 
@@ -147,6 +147,6 @@ class Prolog:
 
 
 def only_answer(rows: object) -> ReportAnswer:
-    """Return the bank's answer to the one report. Raises Unreachable if it is no such answer."""
+    """Return the bank's answer to the one report. Raises Unavailable if it is no such answer."""
     (answer,) = read_answers(rows, 1, field="server")
     return answer

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from fairbank.core.errors import Conflict, Trouble, Unknown
+from fairbank.core.errors import Conflict, FairbankError, NotFound
 from fairbank.core.time import iso
 from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import Explanation
@@ -69,9 +69,9 @@ def explain(
         progress: called with the stage, and how much of how much is done.
 
     Raises:
-        Unknown: there is no such job.
+        NotFound: there is no such job.
         Conflict: the job does not wait, or can start now.
-        Unreachable: Slurm does not answer.
+        Unavailable: Slurm does not answer.
     """
     answers = _answers(folder)
     snapshot, unreadable = read_answers(answers)
@@ -128,7 +128,7 @@ def _find_pending(job_id: str, queue: Live) -> PendingJob:
                 field="JOBID",
                 remedy="ask for one that waits: squeue --states=PENDING",
             )
-    raise Unknown(
+    raise NotFound(
         f"slurmctld has no job {job_id} that waits",
         field="JOBID",
         remedy="give a job that waits, as squeue --states=PENDING has it; "
@@ -152,7 +152,7 @@ def _run_times(
             if folder
             else SlurmCommands(patience_seconds=ACCOUNTING_TIMEOUT_SECONDS).answer(QUESTION)
         )
-    except Trouble as error:
+    except FairbankError as error:
         notes.append(f"no likely start: {error.message}")
         return None
     past = read_past(text, now)
@@ -192,7 +192,7 @@ def _funds(
         cards = [
             card for request in requests(job, told, cluster) if (card := quote(request)) is not None
         ]
-    except Trouble as error:
+    except FairbankError as error:
         notes.append(f"nothing is known of its funds: {error.message}")
         return None
     funds = [

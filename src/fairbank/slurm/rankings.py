@@ -71,7 +71,7 @@ class RecomputedPriorities(NamedTuple):
     def rows(self) -> Sequence[PriorityRow]:
         """Return the computed rows: without jobs of a set priority and those no longer pending.
 
-        Raises Malformed.
+        Raises InvalidInput.
         """
         return computed(
             self.reported.rows,
@@ -92,7 +92,7 @@ def read_shares(folder: str | None, now: int, zone: tzinfo) -> Shares:
 
 
 def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
-    """Return fair share as it would be with other shares of some accounts. Raises Unknown."""
+    """Return fair share as it would be with other shares of some accounts. Raises NotFound."""
     rows = recomputed_shares.computed(
         recomputed_shares.changed(current.rows, changes), current.rule
     )
@@ -100,7 +100,10 @@ def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
 
 
 def read_priorities(folder: str | None, now: int) -> Priorities:
-    """Return the priorities of pending jobs. Raises Malformed if Slurm does not use multifactor."""
+    """Return the priorities of pending jobs.
+
+    Raises InvalidInput if Slurm does not use multifactor.
+    """
     return _priorities(_source(folder), now)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.slurm.bank import BankClient, Progress, StoredRefusal, silent
 from fairbank.slurm.commands import SlurmCommands
@@ -56,7 +56,7 @@ class ReconcileResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reconciler:
-    """Slurm's accounting and one bank. Raises Unreachable, and then nothing is posted, or as much as was confirmed."""
+    """Slurm's accounting and one bank. Raises Unavailable, and then nothing is posted, or as much as was confirmed."""
 
     def __init__(
         self,
@@ -181,15 +181,15 @@ class Reconciler:
             found += self._slurm.spent_by(numbers[first : first + IDS_AT_ONCE]).rows
         return found
 
-    def _doubt(self, unreadable: Sequence[Unreadable]) -> Malformed | None:
+    def _doubt(self, unreadable: Sequence[Unreadable]) -> InvalidInput | None:
         """Why a run of which Slurm said nothing may be there all the same."""
         if unreadable:
-            return Malformed(
+            return InvalidInput(
                 "not given back: some of what Slurm said could not be read",
                 remedy="mend those lines first",
             )
         if not self._slurm.sees_everything:
-            return Malformed(
+            return InvalidInput(
                 "not given back: Slurm may hide jobs of others from us",
                 remedy="run this as root or as SlurmUser",
             )

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from fairbank.core.errors import Malformed, Trouble, Unknown
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.rest.client import Client
 from fairbank.slurm.compare.held_jobs import Offer, Turns, payable
 from fairbank.slurm.parsers.held_jobs import Held
@@ -34,18 +34,18 @@ class Releaser:
 
     def __init__(self, client: Client, slurm: HoldQueue, again: float) -> None:
         self._client, self._slurm, self._turns = client, slurm, Turns(again)
-        self._trouble: Trouble | None = None
+        self._trouble: FairbankError | None = None
         self._released = 0
 
     def look(self, now: float) -> None:
         """One round; or, once, a line in the log that says why there is none."""
         try:
             self._round(now)
-        except Trouble as trouble:
+        except FairbankError as trouble:
             self._failed(trouble)
         except (OSError, KeyError, TypeError, ValueError) as bad:
             self._failed(
-                Malformed(
+                InvalidInput(
                     f"what was answered is not understood: {bad!r}",
                     remedy="is the bank as new as this agent?",
                 )
@@ -62,7 +62,7 @@ class Releaser:
                 continue
             try:
                 self._slurm.release(each.name)
-            except Trouble as trouble:
+            except FairbankError as trouble:
                 troubles.append(trouble)
                 continue
             self._turns.released(each)
@@ -73,13 +73,13 @@ class Releaser:
         if troubles:
             raise troubles[0]
 
-    def _offers(self, due: Sequence[Held]) -> tuple[list[tuple[Held, Offer]], list[Trouble]]:
+    def _offers(self, due: Sequence[Held]) -> tuple[list[tuple[Held, Offer]], list[FairbankError]]:
         """The bank's word of each, until it fails; who was not asked by then is due in the next round."""
         found: list[tuple[Held, Offer]] = []
         for asked, each in enumerate(due, 1):
             try:
                 offer = self._offer(each)
-            except Trouble as trouble:
+            except FairbankError as trouble:
                 for unasked in due[asked:]:
                     self._turns.give_back(unasked)
                 return found, [trouble]
@@ -99,11 +99,11 @@ class Releaser:
             said = self._client.post(
                 "/quote", {**job, "tres": each.tres, "time_limit": each.limit_seconds}
             )["data"]
-        except (Malformed, Unknown):
+        except (InvalidInput, NotFound):
             return None
         return Offer(said["amount"], said["allocation"], said["available"], said["fits"])
 
-    def _failed(self, trouble: Trouble) -> None:
+    def _failed(self, trouble: FairbankError) -> None:
         if self._trouble is None or self._trouble.message != trouble.message:
             _log.warning(
                 "jobs that can be paid now are not released: %s; try: %s",

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.bank import BankClient, Progress, ReportObjection, silent
 from fairbank.slurm.compare import reports
 from fairbank.slurm.compare.bank_records import BankFunds
@@ -45,7 +45,7 @@ class Mender:
         now: int,
         *,
         again: bool,
-        doubt: Malformed | None,
+        doubt: InvalidInput | None,
         funds: BankFunds | None = None,
     ) -> None:
         self._bank, self._prices, self._now, self._again, self._doubt = (
@@ -74,7 +74,7 @@ class Mender:
         for finding in sorted(findings, key=lambda each: each.kind in RELEASED):
             try:
                 body = self._report(finding)
-            except Malformed as bad:
+            except InvalidInput as bad:
                 left.append(_not_told(finding, bad))
             else:
                 told += [] if body is None else [(finding, body)]
@@ -92,14 +92,14 @@ class Mender:
                 body = self._report(finding)
                 if body is not None and finding.job is not None:
                     self._demand_grant(finding, finding.job)
-            except Malformed as bad:
+            except InvalidInput as bad:
                 outcomes.append(_not_told(finding, bad))
             else:
                 outcomes.append(RepairOutcome(finding=finding, said="" if body is None else None))
         return outcomes
 
     def _report(self, finding: ReconcileFinding) -> dict[str, Any] | None:
-        """What the bank is told; None when that is for people to judge. Raises Malformed when it cannot be."""
+        """What the bank is told; None when that is for people to judge. Raises InvalidInput when it cannot be."""
         job, run = finding.job, finding.run
         if job is not None and finding.kind is FindingCategory.REFUSED and self._again:
             self._demand_payer(job)
@@ -120,7 +120,7 @@ class Mender:
         )
 
     def _demand_payer(self, job: AccountingJob) -> None:
-        """Raises Malformed when nobody could pay: the bank would only keep another refusal."""
+        """Raises InvalidInput when nobody could pay: the bank would only keep another refusal."""
         partition = self._prices.partitions.get(job.partition)
         project = self._funds.by_account.get(job.account)
         if (
@@ -128,15 +128,15 @@ class Mender:
             or partition is None
             or not self._funds.payers(project.id, partition.resource, job.start or 0)
         ):
-            raise Malformed(
+            raise InvalidInput(
                 "no allocation was there that could pay",
                 remedy="fairbank alloc create, for the time when it ran",
             )
 
     def _demand_grant(self, finding: ReconcileFinding, job: AccountingJob) -> None:
-        """Raises Malformed for an end that the bank would refuse: nothing prices it, or nothing was held and nobody could pay."""
+        """Raises InvalidInput for an end that the bank would refuse: nothing prices it, or nothing was held and nobody could pay."""
         if finding.amount is None:
-            raise Malformed(
+            raise InvalidInput(
                 f"the bank's settings have no partition {job.partition}",
                 remedy="have it entered there, by staff",
             )
@@ -154,7 +154,7 @@ def _told(finding: ReconcileFinding, against: ReportObjection | None) -> RepairO
     )
 
 
-def _not_told(finding: ReconcileFinding, why: Malformed) -> RepairOutcome:
+def _not_told(finding: ReconcileFinding, why: InvalidInput) -> RepairOutcome:
     return RepairOutcome(
         finding=finding, said=f"{why.message}; {why.remedy}" if why.remedy else why.message
     )

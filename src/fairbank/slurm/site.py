@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.slurm.policy_file import PolicyAction
 
@@ -42,20 +42,20 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 def read_site(path: str | None) -> Site:
-    """The file named, or the usual one where there is one. Raises Unknown, Malformed with the place in it."""
+    """The file named, or the usual one where there is one. Raises NotFound, InvalidInput with the place in it."""
     where = Path(path or SITE_FILE)
     try:
         text = where.read_bytes()
     except FileNotFoundError as missing:
         if path is None:
             return Site()
-        raise Unknown(
+        raise NotFound(
             f"there is no {where}",
             field="--site",
             remedy="name another file, or none for the usual rules",
         ) from missing
     except OSError as bad:
-        raise Unknown(
+        raise NotFound(
             f"cannot read {where}: {bad.strerror}",
             field="--site",
             remedy="ask as the user who keeps it",

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.priority.site_factor import LINEAR, CurveRule, credit_factor, expiry_factor, scaled
 from fairbank.slurm.compare.bank_records import BankFunds, BookedAllocation, BookedProject
@@ -96,16 +96,16 @@ def table_of(
 
 
 def encode(table: SiteFactorTable) -> bytes:
-    """The file, which reads back as the same table. Raises Malformed, naming the field, for what cannot stand in it."""
+    """The file, which reads back as the same table. Raises InvalidInput, naming the field, for what cannot stand in it."""
     counts = (len(table.resources), len(table.values))
     if _HEAD.size + sum(counts) * _ROW.size > SIZE_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"{sum(counts)} rows are too many for the table",
             field="values",
             remedy=f"it may have {SIZE_MAX} bytes",
         )
     if not (0 <= table.written < 2**63 and 0 <= table.stale_seconds <= STALE_MAX):
-        raise Malformed(
+        raise InvalidInput(
             "these times cannot stand in the table",
             field="written",
             remedy=f"from 0, stale at most {STALE_MAX}",
@@ -122,7 +122,7 @@ def encode(table: SiteFactorTable) -> bytes:
 
 def _row(name: str, resource: str, value: int) -> bytes:
     if abs(value) > NICE_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"{value} is no site factor", field="values", remedy=f"from {-NICE_MAX} to {NICE_MAX}"
         )
     return _ROW.pack(_packed(name, _NAME), _packed(resource, _RESOURCE), value, 0)
@@ -131,7 +131,7 @@ def _row(name: str, resource: str, value: int) -> bytes:
 def _packed(text: str, most: int) -> bytes:
     packed = text.encode(errors="replace")
     if not _is_name(packed, most):
-        raise Malformed(
+        raise InvalidInput(
             f"{text[:80]!r} cannot stand in the table",
             field="values",
             remedy=f"1 to {most} visible ASCII characters",
@@ -144,7 +144,10 @@ def _is_name(packed: bytes, most: int) -> bool:
 
 
 def decode(text: bytes) -> SiteFactorTable:
-    """The table of a file. Raises Malformed, saying what is wrong; the plug-in refuses the same."""
+    """The table of a file.
+
+    Raises InvalidInput, saying what is wrong; the plug-in refuses the same.
+    """
     if len(text) < _HEAD.size or text[: len(_MAGIC)] != _MAGIC:
         raise _wrong("it is no table of site factors")
     _, version, summed, written, stale_seconds, partitions, entries, nothing = _HEAD.unpack_from(
@@ -186,5 +189,5 @@ def _rising(
         yield name.decode(), resource.decode(), value
 
 
-def _wrong(what: str) -> Malformed:
-    return Malformed(what, field="site_factor.path", remedy="let the agent write it again")
+def _wrong(what: str) -> InvalidInput:
+    return InvalidInput(what, field="site_factor.path", remedy="let the agent write it again")

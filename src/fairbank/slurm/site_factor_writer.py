@@ -13,7 +13,7 @@ from typing import Any
 
 from fairbank.agent.reports.results import cannot_connect
 from fairbank.agent.settings import AgentSettings
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.priority.site_factor import rule_of
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
@@ -30,7 +30,7 @@ class TableWriter:
     """
 
     def __init__(self, settings: AgentSettings, *, now: Callable[[], float] = time.time) -> None:
-        """Raises Trouble if the credentials for the bank cannot be read."""
+        """Raises FairbankError if the credentials for the bank cannot be read."""
         address = parse_address(settings.bank.server, field="bank.server")
         signer = settings.site_factor.signer(settings.bank)
         self._settings, self._now = settings.site_factor, now
@@ -38,21 +38,21 @@ class TableWriter:
             Client(address, signer=signer, timeout_seconds=settings.bank.timeout)
         )
         self._table: SiteFactorTable | None = None
-        self._trouble: Trouble | None = None
+        self._trouble: FairbankError | None = None
 
     def write(self) -> None:
         """Write one table, or log an error that is not the last one again."""
         try:
             table = self._fetch()
             replace_file(Path(self._settings.path or ""), encode(table), field="site_factor.path")
-        except Trouble as trouble:
+        except FairbankError as trouble:
             self._failed(trouble)
         except OSError as error:
             self._failed(cannot_connect(error))
         except (KeyError, TypeError, ValueError) as error:
             what = f"the bank's answer is not understood: {error!r}"
             self._failed(
-                Malformed(
+                InvalidInput(
                     what,
                     field="bank.server",
                     remedy="install the bank and the agent of one release",
@@ -80,7 +80,7 @@ class TableWriter:
             rule=rule_of(settings.rule, settings.credit, settings.expiry),
         )
 
-    def _failed(self, trouble: Trouble) -> None:
+    def _failed(self, trouble: FairbankError) -> None:
         if self._trouble is None or self._trouble.message != trouble.message:
             _log.warning(
                 "%s: site factors are not written: %s; try: %s",

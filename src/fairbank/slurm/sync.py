@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairbank.core.errors import Forbidden, Malformed
+from fairbank.core.errors import Forbidden, InvalidInput
 from fairbank.slurm.bank import BankClient, Progress, silent
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.compare.accounts import AccountUsage, SacctmgrChange, TargetAccounts, changes
@@ -46,11 +46,11 @@ class Sync:
         dry_run: bool = False,
         progress: Progress = silent,
     ) -> SyncResult:
-        """Write the submission policy. Raises Malformed when Slurm's answers cannot all be read: half a policy would refuse jobs."""
+        """Write the submission policy. Raises InvalidInput when Slurm's answers cannot all be read: half a policy would refuse jobs."""
         prices = self._bank.cluster(self._slurm.check(cluster))
         places, nodes = self._slurm.places(), self._slurm.nodes()
         if wrong := (*places.unreadable, *nodes.unreadable):
-            raise Malformed(
+            raise InvalidInput(
                 f"cannot read {wrong[0]}",
                 field=wrong[0].field,
                 remedy="mend it in slurm.conf; the policy before stays in force",
@@ -97,7 +97,7 @@ class Sync:
             self._slurm.usage() if fence else ParsedRows(()),
         )
         if wrong := (*associations.unreadable, *usage.unreadable):
-            raise Malformed(
+            raise InvalidInput(
                 f"cannot read {wrong[0]}",
                 field=wrong[0].field,
                 remedy="mend it with sacctmgr; nothing was changed",

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry
-from fairbank.bank.needs import Needs
+from fairbank.bank.lock_set import LockSet
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import (
     EVERY_BOOK,
@@ -31,7 +31,7 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.cluster.share_record import ShareQuery, ShareRecord
 from fairbank.core.time import Instant
@@ -126,7 +126,7 @@ class Reader(Protocol):
         """Return the active allocations past their end. Frozen allocations stay frozen."""
         ...
 
-    def office(self) -> Office:
+    def registry(self) -> RegistryHead:
         """Return the position of the registry's book."""
         ...
 
@@ -142,7 +142,8 @@ class Reader(Protocol):
         """Return the token with this id, valid or not."""
         ...
 
-    # Whole tables, or what belongs to a stretch of books, in the order of the audit; databases stream them, in constant memory.
+    # Whole tables, or the rows of a range of journals, in the order of the audit. Databases stream
+    # them in constant memory.
     def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
         """Yield every entry, by (book, seq)."""
         ...
@@ -189,7 +190,7 @@ class Reader(Protocol):
 class Transaction(Protocol):
     """One batch: load and lock what it needs, then write what the rules changed, all or nothing."""
 
-    def load(self, needs: Needs) -> WorkingSet:
+    def load(self, locks: LockSet) -> TransactionData:
         """Return the rows needed, locked: the allocations by id, then the registry.
 
         May be called again with the registry before anything is written; the first result is then
@@ -197,7 +198,7 @@ class Transaction(Protocol):
         """
         ...
 
-    def write(self, work: WorkingSet) -> None:
+    def write(self, data: TransactionData) -> None:
         """Write the changes. The store commits when the block ends."""
         ...
 
@@ -215,7 +216,7 @@ class RestoreTarget(Protocol):
     def users(self, rows: Sequence[UserRow]) -> None: ...
     def runs(self, rows: Sequence[RunRecord]) -> None: ...
     def entries(self, rows: Sequence[Entry]) -> None: ...
-    def office(self, head: Office) -> None: ...
+    def registry(self, head: RegistryHead) -> None: ...
     def tokens(self, rows: Sequence[Token]) -> None: ...
     def share_records(self, rows: Sequence[ShareRecord]) -> None: ...
 
@@ -230,12 +231,12 @@ class Store(Protocol):
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin a transaction that commits at the end of the block. Raises Contention,
-        Unreachable.
+        Unavailable.
         """
         ...
 
     def reading(self) -> AbstractContextManager[Reader]:
-        """Begin a consistent snapshot. Raises Unreachable."""
+        """Begin a consistent snapshot. Raises Unavailable."""
         ...
 
     def restoring(self, *, replace: bool) -> AbstractContextManager[RestoreTarget]:
@@ -254,13 +255,13 @@ class Store(Protocol):
 
     def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
         """Store the records of associations that have none of that day; return their number. Raises
-        Busy, Unreachable.
+        Busy, Unavailable.
         """
         ...
 
     def delete_share_records(self, before: int) -> int:
         """Delete the records of all days before this one; return their number. Raises Busy,
-        Unreachable.
+        Unavailable.
         """
         ...
 
@@ -279,7 +280,7 @@ class Store(Protocol):
 
         Raises:
             Corrupt: not even the check can be run.
-            Unreachable: the database does not answer.
+            Unavailable: the database does not answer.
         """
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import check_current_schema, no_store_error
@@ -23,11 +23,11 @@ def open_store(url: str, *, journal: str | None = None) -> Store:
         journal: SQLite's journal mode, wal or truncate; None: wal if it is safe here.
 
     Raises:
-        Malformed: the URL or the journal mode is invalid.
-        Unknown: there is no store yet.
+        InvalidInput: the URL or the journal mode is invalid.
+        NotFound: there is no store yet.
         Conflict: the store has another schema, or the database is not UTF-8.
         Forbidden: the file belongs to another user.
-        Unreachable: the database does not answer.
+        Unavailable: the database does not answer.
     """
     where = parse_url(url)
     if where.drivername == MEMORY:
@@ -44,7 +44,7 @@ def open_store(url: str, *, journal: str | None = None) -> Store:
 def _sqlite(path: Path, journal: str | None) -> SqlStore:
     try:
         if not path.parent.is_dir():
-            raise Unknown(
+            raise NotFound(
                 f"there is no folder {path.parent}",
                 field="store.url",
                 remedy=f"mkdir -p {path.parent}, then fairbank init",
@@ -52,7 +52,7 @@ def _sqlite(path: Path, journal: str | None) -> SqlStore:
         if not path.exists():
             raise no_store_error(str(path))
         if not path.is_file():
-            raise Malformed(
+            raise InvalidInput(
                 f"{path} is no file", field="store.url", remedy="name the file with the books"
             )
     except PermissionError as locked:

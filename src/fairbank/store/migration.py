@@ -11,7 +11,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, inspect
 
-from fairbank.core.errors import Conflict, Unknown
+from fairbank.core.errors import Conflict, NotFound
 from fairbank.store.postgres.store import migrating_engine
 from fairbank.store.schema import REVISIONS
 from fairbank.store.sql.db_errors import translated_errors
@@ -20,7 +20,7 @@ from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
-# Two servers that migrate at once do so one after the other. Any number will do, as long as it stays the same.
+# Lock of a migration: a second server waits for the first. Any number that never changes is fine.
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7283746)"
 
 
@@ -28,10 +28,10 @@ def migrate(url: str, *, journal: str | None = None) -> bool:
     """Create the store at `url` or upgrade it. Return False if there was nothing to do.
 
     Raises:
-        Malformed: the URL is invalid.
-        Unknown: a directory is missing.
+        InvalidInput: the URL is invalid.
+        NotFound: a directory is missing.
         Conflict: this version does not know the schema, or the database is not UTF-8.
-        Unreachable: the database does not answer.
+        Unavailable: the database does not answer.
     """
     where = parse_url(url)
     if where.drivername == MEMORY:
@@ -97,7 +97,7 @@ def check_known_schema(version: str | None) -> None:
 
 
 def check_current_schema(connection: Connection) -> None:
-    """Raise Unknown if there is no store, Conflict if it has another schema."""
+    """Raise NotFound if there is no store, Conflict if it has another schema."""
     version = schema_version(connection)
     if version is None:
         raise no_store_error("this database")
@@ -113,5 +113,5 @@ def check_current_schema(connection: Connection) -> None:
         )
 
 
-def no_store_error(where: str) -> Unknown:
-    return Unknown(f"there are no books in {where}", field="store.url", remedy="fairbank init")
+def no_store_error(where: str) -> NotFound:
+    return NotFound(f"there are no books in {where}", field="store.url", remedy="fairbank init")

@@ -27,7 +27,8 @@ from fairbank.bank.entry import LOOKED_THROUGH
 REVISIONS = ("0001",)
 """Names of the migrations, in order."""
 
-# The statements that look these through say the same words (store/queries): SQLite finds the index by them.
+# The statements that use these indexes contain the same conditions (store/sql/statements): SQLite
+# selects a partial index by its text.
 _UNDOING = text(f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})")
 
 metadata = MetaData()
@@ -57,7 +58,8 @@ project = Table(
     Column("gname", Text, nullable=False, unique=True),
     Column("gid", BigInteger, nullable=False, unique=True),
     Column("account", Text, nullable=False, unique=True),
-    # Looked at when all is written: a backup brings projects by their numbers, and a parent may have a greater one than its children.
+    # Checked at commit: a backup restores projects by number, and a parent may have a greater number
+    # than its children.
     Column("parent", _Id, ForeignKey("project.id", deferrable=True, initially="DEFERRED")),
     Column("removed", _Flag, nullable=False),
 )
@@ -210,8 +212,8 @@ journal = Table(
     Index("journal_undoing", "book", "seq", sqlite_where=_UNDOING, postgresql_where=_UNDOING),
 )
 
-office = Table(
-    "office",
+registry = Table(
+    "registry",
     metadata,
     Column("id", _Id, primary_key=True),
     Column("seq", BigInteger, nullable=False),

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 _HIDDEN = "***"
 MEMORY, SQLITE, POSTGRESQL = "memory", "sqlite", "postgresql+psycopg"
@@ -22,7 +22,7 @@ _SPELLINGS = {
 
 
 def parse_url(text: str) -> URL:
-    """Parse the URL of a store and select the driver. Raises Malformed."""
+    """Parse the URL of a store and select the driver. Raises InvalidInput."""
     if text == "memory:":
         return URL.create(MEMORY)
     try:
@@ -32,7 +32,7 @@ def parse_url(text: str) -> URL:
     if url.drivername not in _SPELLINGS or (
         url.drivername == SQLITE and (not url.database or url.query)
     ):
-        raise Malformed(
+        raise InvalidInput(
             f"{_without_password(text)!r} is not a database",
             field="store.url",
             remedy=(

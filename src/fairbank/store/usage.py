@@ -25,7 +25,7 @@ def usage_of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
     used = [efficiency(run) for run in runs]
     early = [run for run in runs if failed_early(run)]
     exits = {
-        UNKNOWN_STATUS if run.particulars is None else _told(run.particulars.exit_status)
+        UNKNOWN_STATUS if run.job_details is None else _told(run.job_details.exit_status)
         for run in early
     } or {UNKNOWN_STATUS}
     return Usage(

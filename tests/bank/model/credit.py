@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from fairbank.bank import wish as w
+from fairbank.bank import requests as w
 from tests.bank.model.granted import Granted
 
 
 class Credit(Granted):
-    """The wishes of credit, each answered by a word."""
+    """The requests of credit, each answered by a word."""
 
-    def _deposit(self, wish: w.Deposit, at: int) -> str:
-        return self._no_longer(wish.allocation) or self._move((wish.allocation, wish.amount))
+    def _deposit(self, request: w.Deposit, at: int) -> str:
+        return self._no_longer(request.allocation) or self._move(
+            (request.allocation, request.amount)
+        )
 
     def _no_longer(self, number: int) -> str:
         """A project that was removed gets no credit."""
         found = self.allocations.get(number)
         return "PROJECT_REMOVED" if found and self.projects[found["project"]]["removed"] else ""
 
-    def _withdraw(self, wish: w.Withdraw, at: int) -> str:
-        return self._move((wish.allocation, -wish.amount))
+    def _withdraw(self, request: w.Withdraw, at: int) -> str:
+        return self._move((request.allocation, -request.amount))
 
-    def _transfer(self, wish: w.Transfer, at: int) -> str:
-        ends = [self.allocations.get(number) for number in (wish.source, wish.target)]
-        if all(ends) and wish.source == wish.target:
+    def _transfer(self, request: w.Transfer, at: int) -> str:
+        ends = [self.allocations.get(number) for number in (request.source, request.target)]
+        if all(ends) and request.source == request.target:
             return "SAME_ALLOCATION"
         if all(ends) and len({each["resource"] for each in ends if each}) > 1:
             return "OTHER_RESOURCE"
-        if all(ends) and self._no_longer(wish.target):
+        if all(ends) and self._no_longer(request.target):
             return "PROJECT_REMOVED"
         if all(ends) and any(
             each["state"] != "active" or each["end"] <= at for each in ends if each
         ):
             return "WRONG_STATE"
-        return self._move((wish.source, -wish.amount), (wish.target, wish.amount))
+        return self._move((request.source, -request.amount), (request.target, request.amount))
 
     def _move(self, *moves: tuple[int, int]) -> str:
         """All of it or none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbank.bank import wish as w
+from fairbank.bank import requests as w
 from fairbank.cluster.job import Run
 
 
@@ -20,8 +20,8 @@ class Granted:
         self.credit: list[tuple[int, int]] = []
         self.runs: dict[Run, dict[str, Any]] = {}
         self.caps: dict[tuple[int, int], int | None] = {}
-        self.answers: dict[tuple[int, str], tuple[w.Asked, str, int]] = {}
-        self.asked: list[w.Asked] = []
+        self.answers: dict[tuple[int, str], tuple[w.SubmittedRequest, str, int]] = {}
+        self.asked: list[w.SubmittedRequest] = []
         self.reverse: dict[int, Any] = {}
         """What takes back each entry, by the number that whoever asks was told."""
         self.words: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -63,9 +63,9 @@ class Granted:
         return self.free(where) + int(self.allocations[where]["limit"])
 
     @staticmethod
-    def _is_the_same(before: w.Asked, now: w.Asked) -> bool:
-        """One report is one however it was priced; a wish without a report is itself."""
-        return now.said == before.said and (now.said is not None or now.wish == before.wish)
+    def _is_the_same(before: w.SubmittedRequest, now: w.SubmittedRequest) -> bool:
+        """One report is one however it was priced; a request without a report is itself."""
+        return now.said == before.said and (now.said is not None or now.request == before.request)
 
     def _repeats(self, number: int) -> bool:
         """Whether the last question reports what the question of this number reported."""

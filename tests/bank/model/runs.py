@@ -4,50 +4,52 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbank.bank import wish as w
+from fairbank.bank import requests as w
 from tests.bank.model.granted import Granted
 
 
 class Runs(Granted):
-    """The wishes of runs, each answered by a word."""
+    """The requests of runs, each answered by a word."""
 
-    def _hold(self, wish: w.Hold, at: int) -> str:
-        known = self.runs.get(wish.run)
+    def _hold(self, request: w.Hold, at: int) -> str:
+        known = self.runs.get(request.run)
         if known:
             if known["state"] != "held":
-                return "RUN_RESOLVED"
-            first = self.asked[known["opened"]].wish
+                return "RUN_CLOSED"
+            first = self.asked[known["opened"]].request
             facts = [
-                (each.owner, each.start, each.partition, each.line[0], each.resource)
-                for each in (wish, first)
+                (each.owner, each.start, each.partition, each.chain[0], each.resource)
+                for each in (request, first)
             ]
-            same = facts[0] == facts[1] and wish.amount in (first.amount, known["held"])
+            same = facts[0] == facts[1] and request.amount in (first.amount, known["held"])
             return (
                 self._again(known["opened"])
                 if same or self._repeats(known["opened"])
-                else "RUN_TAKEN"
+                else "HOLD_EXISTS"
             )
-        offers = self._offers(wish)
-        willing = [where for where in offers if not self._against(where, wish.owner, wish.amount)]
+        offers = self._offers(request)
+        willing = [
+            where for where in offers if not self._against(where, request.owner, request.amount)
+        ]
         if not offers:
             return "NO_ALLOCATION" if self.enforce else "ok"  # let through, nothing is held
         if not willing and self.enforce:
-            return self._against(offers[0], wish.owner, wish.amount)
-        self.runs[wish.run] = self._run((willing or offers)[0], wish.owner) | {
-            "held": wish.amount,
-            "until": wish.until,
+            return self._against(offers[0], request.owner, request.amount)
+        self.runs[request.run] = self._run((willing or offers)[0], request.owner) | {
+            "held": request.amount,
+            "until": request.until,
         }
-        self.runs[wish.run]["project"] = wish.line[0]
+        self.runs[request.run]["project"] = request.chain[0]
         return "ok"
 
-    def _offers(self, wish: Any) -> list[int]:
+    def _offers(self, request: Any) -> list[int]:
         """The run's own project first, then what its parents share."""
         return [
             number
-            for place, project in enumerate(wish.line)
+            for place, project in enumerate(request.chain)
             for number, each in self.allocations.items()
-            if (each["project"], each["resource"]) == (project, wish.resource)
-            and each["start"] <= wish.start < each["end"]
+            if (each["project"], each["resource"]) == (project, request.resource)
+            and each["start"] <= request.start < each["end"]
             and not (
                 each["state"] == "ended" and each["end"] - each["start"] == 1
             )  # ended before it began
@@ -58,7 +60,7 @@ class Runs(Granted):
         if self.allocations[where]["state"] == "frozen":
             return "FROZEN"
         if more > self.left(where):
-            return "OVERDRAWN"
+            return "INSUFFICIENT_CREDIT"
         cap = self.caps.get((where, uid))
         return (
             "CAPPED"
@@ -80,51 +82,56 @@ class Runs(Granted):
         }
         return run | {"opened": now, "set": now}
 
-    def _adjust(self, wish: w.Adjust, at: int) -> str:
-        run = self.runs.get(wish.run)
-        if not run and wish.owner is not None and not self.enforce:
+    def _adjust(self, request: w.Adjust, at: int) -> str:
+        run = self.runs.get(request.run)
+        if not run and request.owner is not None and not self.enforce:
             return "ok"  # let through, nothing is held
         if not run or run["state"] != "held":
-            return "RUN_RESOLVED" if run else "NO_HOLD"
-        if not self._repeats(run["set"]) and not self._is_its_own(run, wish):
-            return "TOLD_OTHERWISE"
-        if (run["held"], run["until"]) == (wish.amount, wish.until) or self._repeats(run["set"]):
+            return "RUN_CLOSED" if run else "NO_HOLD"
+        if not self._repeats(run["set"]) and not self._is_its_own(run, request):
+            return "REPORT_MISMATCH"
+        if (run["held"], run["until"]) == (request.amount, request.until) or self._repeats(
+            run["set"]
+        ):
             return self._again(run["set"])
-        more = wish.amount - run["held"]
+        more = request.amount - run["held"]
         against = self._against(run["where"], run["owner"], more) if more > 0 else ""
         if against and self.enforce:
             return against
-        run.update(held=wish.amount, until=wish.until, set=len(self.asked) - 1)
+        run.update(held=request.amount, until=request.until, set=len(self.asked) - 1)
         return "ok"
 
-    def _charge(self, wish: w.Charge, at: int) -> str:
-        return self._resolve(wish, "charged", wish.amount)
+    def _charge(self, request: w.Charge, at: int) -> str:
+        return self._resolve(request, "charged", request.amount)
 
-    def _release(self, wish: w.Release, at: int) -> str:
-        return self._resolve(wish, "released", 0)
+    def _release(self, request: w.Release, at: int) -> str:
+        return self._resolve(request, "released", 0)
 
-    def _resolve(self, wish: w.Charge | w.Release, state: str, cost: int) -> str:
-        run = self.runs.get(wish.run)
-        if run and not self._repeats(run["set"]) and not self._is_its_own(run, wish):
-            return "TOLD_OTHERWISE"
+    def _resolve(self, request: w.Charge | w.Release, state: str, cost: int) -> str:
+        run = self.runs.get(request.run)
+        if run and not self._repeats(run["set"]) and not self._is_its_own(run, request):
+            return "REPORT_MISMATCH"
         if run and run["state"] in ("charged", "released"):
             same = (run["state"], run["charged"] + run["off"]) == (state, cost)
-            return self._again(run["set"]) if same or self._repeats(run["set"]) else "RUN_RESOLVED"
+            return self._again(run["set"]) if same or self._repeats(run["set"]) else "RUN_CLOSED"
         if not run:
-            offers = self._offers(wish)
+            offers = self._offers(request)
             if not offers or not self.late:
                 return "NO_HOLD" if offers else "NO_ALLOCATION"
-            where = self._late_payer(offers, wish.owner or 0, cost)
-            run = self.runs[wish.run] = self._run(where, wish.owner or 0) | {
-                "project": wish.line[0]
+            where = self._late_payer(offers, request.owner or 0, cost)
+            run = self.runs[request.run] = self._run(where, request.owner or 0) | {
+                "project": request.chain[0]
             }
         room = max(0, self.left(run["where"]) + run["held"])
         paid = min(cost, room) if self.enforce and self.write_off else cost
         run.update(state=state, held=0, charged=paid, off=cost - paid, set=len(self.asked) - 1)
         return "ok"
 
-    def _is_its_own(self, run: dict[str, Any], wish: w.Adjust | w.Charge | w.Release) -> bool:
-        return wish.owner is None or (wish.owner, wish.line[0]) == (run["owner"], run["project"])
+    def _is_its_own(self, run: dict[str, Any], request: w.Adjust | w.Charge | w.Release) -> bool:
+        return request.owner is None or (request.owner, request.chain[0]) == (
+            run["owner"],
+            run["project"],
+        )
 
     def _late_payer(self, offers: list[int], uid: int, cost: int) -> int:
         """Who would have held it; then who has the credit, capped before frozen; then whoever is not frozen; then the first."""
@@ -134,24 +141,24 @@ class Runs(Granted):
         thawed = [where for where in offers if self.allocations[where]["state"] != "frozen"]
         return (willing + capped + rich + thawed + offers)[0]
 
-    def _lapse(self, wish: w.Lapse, at: int) -> str:
-        run = self.runs.get(wish.run)
+    def _lapse(self, request: w.Lapse, at: int) -> str:
+        run = self.runs.get(request.run)
         if not run or run["state"] != "held":
-            return "RUN_RESOLVED" if run else "NO_HOLD"
+            return "RUN_CLOSED" if run else "NO_HOLD"
         if at < run["until"]:
             return "NOT_DUE"
         run.update(state="lapsed", held=0, set=len(self.asked) - 1)
         return "ok"
 
-    def _refund(self, wish: w.Refund, at: int) -> str:
-        run = self.runs.get(wish.run)
+    def _refund(self, request: w.Refund, at: int) -> str:
+        run = self.runs.get(request.run)
         if not run or run["state"] != "charged":
             return "WRONG_STATE" if run else "NO_HOLD"
         most = run["charged"] - run["back"]
-        back = most if wish.amount is None else wish.amount
+        back = most if request.amount is None else request.amount
         if not back:
-            return "NOTHING_BACK"
+            return "NOTHING_TO_REFUND"
         if back > most:
-            return "TOO_MUCH_BACK"
+            return "REFUND_TOO_LARGE"
         run["back"] += back
         return "ok"

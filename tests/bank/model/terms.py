@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbank.bank import wish as w
+from fairbank.bank import requests as w
 from fairbank.bank.allocation import AllocationEvent
 from tests.bank.model.words import Words
 
@@ -18,36 +18,36 @@ LIFE = {
 
 
 class Terms(Words):
-    """The wishes of terms and caps, each answered by a word."""
+    """The requests of terms and caps, each answered by a word."""
 
-    def _open(self, wish: w.Open, at: int) -> str:
-        if wish.project not in self.projects:
+    def _open(self, request: w.Open, at: int) -> str:
+        if request.project not in self.projects:
             return "UNKNOWN_PROJECT"
-        if self.projects[wish.project]["removed"]:
+        if self.projects[request.project]["removed"]:
             return "PROJECT_REMOVED"
         terms = {
-            "project": wish.project,
-            "resource": wish.resource,
-            "start": wish.start,
-            "end": wish.end,
+            "project": request.project,
+            "resource": request.resource,
+            "start": request.start,
+            "end": request.end,
         }
         against = self._bad_period(0, terms)
         if not against:
             number = len(self.allocations) + 1
             self.allocations[number] = terms | {
                 "state": "active",
-                "shared": wish.shared,
-                "limit": wish.credit_limit,
+                "shared": request.shared,
+                "limit": request.credit_limit,
             }
             self.words[number, None] = [
                 self.allocations[number] | {"over": [0]}
             ]  # no entry has this number: none opens it again
-            self.credit.append((number, wish.deposit))
+            self.credit.append((number, request.deposit))
         return against or "ok"
 
     def _bad_period(self, number: int, terms: dict[str, Any]) -> str:
         if terms["end"] <= terms["start"]:
-            return "BAD_PERIOD"
+            return "INVALID_PERIOD"
         others = [each for other, each in self.allocations.items() if other != number]
         same = [
             each
@@ -62,25 +62,25 @@ class Terms(Words):
             else ""
         )
 
-    def _amend(self, wish: w.Amend, at: int) -> str:
-        old = self.allocations.get(wish.allocation)
+    def _amend(self, request: w.Amend, at: int) -> str:
+        old = self.allocations.get(request.allocation)
         if not old:
             return "UNKNOWN_ALLOCATION"
         more = (
-            wish.event is AllocationEvent.REOPEN
-            or (wish.end or 0) > at
-            or (wish.credit_limit or 0) > old["limit"]
+            request.event is AllocationEvent.REOPEN
+            or (request.end or 0) > at
+            or (request.credit_limit or 0) > old["limit"]
         )
         if more and self.projects[old["project"]]["removed"]:
             return "PROJECT_REMOVED"
         given = {
-            "start": wish.start,
-            "end": wish.end,
-            "shared": wish.shared,
-            "limit": wish.credit_limit,
+            "start": request.start,
+            "end": request.end,
+            "shared": request.shared,
+            "limit": request.credit_limit,
         }
         new = old | {what: value for what, value in given.items() if value is not None}
-        event = None if wish.event is None else wish.event.value
+        event = None if request.event is None else request.event.value
         over = old["state"] == "ended" or old["end"] <= at  # whether or not the sweep came by
         stands = (
             "ended" if over and not (old["state"] == "frozen" and event == "thaw") else old["state"]
@@ -94,20 +94,20 @@ class Terms(Words):
             new["state"] == "ended" and old["state"] == "frozen" and new["start"] < at
         ):  # the freeze outlives the period
             new["state"] = "frozen"
-        if against := self._bad_period(wish.allocation, new):
+        if against := self._bad_period(request.allocation, new):
             return against
-        if new["limit"] < old["limit"] and self.free(wish.allocation) + new["limit"] < 0:
+        if new["limit"] < old["limit"] and self.free(request.allocation) + new["limit"] < 0:
             return "LIMIT_IN_USE"
         if event == "reopen" and new["end"] <= at:
-            return "OVER"
+            return "ALLOCATION_EXPIRED"
         if (
             over
             and event != "reopen"
             and new["end"] > at
             and (old["start"], old["end"]) != (new["start"], new["end"])
         ):
-            return "OVER"
-        self._now(wish.allocation, new, at)
+            return "ALLOCATION_EXPIRED"
+        self._now(request.allocation, new, at)
         return "ok"
 
     def _now(self, number: int, new: dict[str, Any], at: int, undoes: int | None = None) -> None:
@@ -123,34 +123,34 @@ class Terms(Words):
         ):
             self.words[number, None][-1]["over"] = list(over)
 
-    def _expire(self, wish: w.Expire, at: int) -> str:
-        old = self.allocations.get(wish.allocation)
+    def _expire(self, request: w.Expire, at: int) -> str:
+        old = self.allocations.get(request.allocation)
         if not old:
             return "UNKNOWN_ALLOCATION"
         if old["state"] != "active" or at < old["end"]:
             return "WRONG_STATE" if old["state"] != "active" else "NOT_DUE"
-        self._now(wish.allocation, old | {"state": "ended"}, at)
+        self._now(request.allocation, old | {"state": "ended"}, at)
         return "ok"
 
-    def _setcap(self, wish: w.SetCap, at: int, undoes: int | None = None) -> str:
-        if wish.allocation not in self.allocations:
+    def _setcap(self, request: w.SetCap, at: int, undoes: int | None = None) -> str:
+        if request.allocation not in self.allocations:
             return "UNKNOWN_ALLOCATION"
-        if wish.by is not None and not self._may_cap(wish, wish.by):
+        if request.by is not None and not self._may_cap(request, request.by):
             return "ROLE_ABOVE"
-        about = (wish.allocation, wish.uid)
-        if undoes is None and wish.cap == self.caps.get(about):
+        about = (request.allocation, request.uid)
+        if undoes is None and request.cap == self.caps.get(about):
             return "again"
-        self._say(about, undoes, {"cap": wish.cap}, {"cap": None})
-        self.caps[about] = wish.cap
+        self._say(about, undoes, {"cap": request.cap}, {"cap": None})
+        self.caps[about] = request.cap
         return "ok"
 
-    def _may_cap(self, wish: w.SetCap, by: int) -> bool:
+    def _may_cap(self, request: w.SetCap, by: int) -> bool:
         below = ("pi", "coordinator", "member", None)
         mine, other = (
-            below.index(self.members.get((wish.project or 0, uid))) for uid in (by, wish.uid)
+            below.index(self.members.get((request.project or 0, uid))) for uid in (by, request.uid)
         )
         return bool(
-            wish.project == self.allocations[wish.allocation]["project"]
+            request.project == self.allocations[request.allocation]["project"]
             and mine < 2
             and mine < other
         )

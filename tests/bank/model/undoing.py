@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from fairbank.bank import wish as w
+from fairbank.bank import requests as w
 from fairbank.bank.project import Role
 from fairbank.cluster.job import Run
 from fairbank.core.units import SuMinutes
 from tests.bank.model.credit import Credit
-from tests.bank.model.office import Office
+from tests.bank.model.registry import RegistryHead
 from tests.bank.model.runs import Runs
 from tests.bank.model.terms import Terms
 
@@ -30,19 +30,19 @@ class Before(NamedTuple):
     about: tuple[Any, ...]
 
 
-class Undoing(Runs, Credit, Terms, Office):
+class Undoing(Runs, Credit, Terms, RegistryHead):
     """Each entry is undone once, by its reverse; terms, caps and roles only as long as nothing newer was said of them."""
 
     def told(self, entry: int, amount: int) -> None:
         """The number of the entry that the last question, granted just now, has made."""
-        wish = self.asked[-1].wish
-        if isinstance(wish, w.Undo):
+        request = self.asked[-1].request
+        if isinstance(request, w.Undo):
             moved = isinstance(
-                self.reverse[wish.entry], w.Transfer
+                self.reverse[request.entry], w.Transfer
             )  # its first half stands in the other book
-            self.undone[wish.entry] = entry + 1 if moved else entry
+            self.undone[request.entry] = entry + 1 if moved else entry
         back: Any = None
-        match self.reverse[wish.entry] if isinstance(wish, w.Undo) else wish:
+        match self.reverse[request.entry] if isinstance(request, w.Undo) else request:
             case w.Deposit() as done:
                 back = w.Withdraw(allocation=done.allocation, amount=done.amount)
             case w.Withdraw() as done:
@@ -70,59 +70,63 @@ class Undoing(Runs, Credit, Terms, Office):
         if back is not None:
             self.reverse[entry] = back
 
-    def _undo(self, wish: w.Undo, at: int) -> str:
+    def _undo(self, request: w.Undo, at: int) -> str:
         """Each entry once, by its reverse."""
-        if wish.book == NOWHERE:
+        if request.book == NOWHERE:
             return "UNKNOWN_ENTRY"
-        if wish.entry in self.undone:
-            self.against = self.undone[wish.entry]
-            return "UNDONE"
-        match self.reverse.get(wish.entry):
+        if request.entry in self.undone:
+            self.against = self.undone[request.entry]
+            return "ALREADY_UNDONE"
+        match self.reverse.get(request.entry):
             case None:
-                return "NOT_UNDONE"
+                return "CANNOT_UNDO"
             case Recharge() as back:
                 word = self._recharge(back)
             case Before(about):
-                word = self._put_back(about, wish, at)
+                word = self._put_back(about, request, at)
             case back:
                 word = str(getattr(self, f"_{type(back).__name__.lower()}")(back, at))
         return word
 
-    def _put_back(self, about: tuple[Any, ...], wish: w.Undo, at: int) -> str:
+    def _put_back(self, about: tuple[Any, ...], request: w.Undo, at: int) -> str:
         """What was said before is said again, if nothing was said since."""
         over = self.words[about][-1]["over"]
-        if wish.entry not in over:
+        if request.entry not in over:
             self.against = min(
-                each for each in over if each > wish.entry and each not in self.undone
+                each for each in over if each > request.entry and each not in self.undone
             )
             return "CHANGED_SINCE"
-        if wish.entry in self.swept:
-            return "OVER"
+        if request.entry in self.swept:
+            return "ALLOCATION_EXPIRED"
         before = {
-            what: value for what, value in self._before(about, wish.entry).items() if what != "over"
+            what: value
+            for what, value in self._before(about, request.entry).items()
+            if what != "over"
         }
         if "cap" in before:
             back = w.SetCap(
-                allocation=wish.book,
-                uid=wish.uid or 0,
+                allocation=request.book,
+                uid=request.uid or 0,
                 cap=before["cap"],
-                project=wish.project,
-                by=wish.by,
+                project=request.project,
+                by=request.by,
             )
-            return self._setcap(back, at, wish.entry)
+            return self._setcap(back, at, request.entry)
         if "role" in before:
             role = before["role"] and Role(before["role"])
             return self._setmember(
-                w.SetMember(project=about[1], uid=about[2], role=role, by=wish.by), at, wish.entry
+                w.SetMember(project=about[1], uid=about[2], role=role, by=request.by),
+                at,
+                request.entry,
             )
-        old = self.allocations[wish.book]
+        old = self.allocations[request.book]
         if self.projects[old["project"]]["removed"]:
             return "PROJECT_REMOVED"
-        if against := self._bad_period(wish.book, before):
+        if against := self._bad_period(request.book, before):
             return against
-        if before["limit"] < old["limit"] and self.free(wish.book) + before["limit"] < 0:
+        if before["limit"] < old["limit"] and self.free(request.book) + before["limit"] < 0:
             return "LIMIT_IN_USE"
-        self._now(wish.book, before, 0, wish.entry)
+        self._now(request.book, before, 0, request.entry)
         return "ok"
 
     def _recharge(self, back: Recharge) -> str:

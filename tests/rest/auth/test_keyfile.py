@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Corrupt, Forbidden, Unknown
+from fairbank.core.errors import Corrupt, Forbidden, NotFound
 from fairbank.rest.auth.keyfile import read_secret
 from tests.support.account import Account
 
 
 def test_a_key_is_made_once_and_is_private(tmp_path: Path) -> None:
     path = tmp_path / "key"
-    with pytest.raises(Unknown, match="no key"):
+    with pytest.raises(NotFound, match="no key"):
         read_secret(path)
     key = read_secret(path, create=True)
     assert len(key) == 32
@@ -60,7 +60,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for name in ("link", "folder", "pipe"):
         with pytest.raises(Forbidden):
             read_secret(tmp_path / name)
-    with pytest.raises(Unknown):
+    with pytest.raises(NotFound):
         read_secret(tmp_path / "nowhere" / "key", create=True)
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fairbank.core.errors import Malformed, Unauthenticated, Unreachable
+from fairbank.core.errors import InvalidInput, Unauthenticated, Unavailable
 from fairbank.rest.auth.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, _cannot_decode
 from tests.support.account import Account
 from tests.support.conditions import wait_until
@@ -167,7 +167,7 @@ def test_length_is_looked_at_before_anything_else() -> None:
     nowhere = Munge(library="libnothing.so.0")
     with pytest.raises(Unauthenticated, match="16385 bytes"):
         nowhere.decode(b"A" * (CREDENTIAL_MAX + 1))
-    with pytest.raises(Malformed, match="12001 bytes"):
+    with pytest.raises(InvalidInput, match="12001 bytes"):
         nowhere.encode(b"A" * (PAYLOAD_MAX + 1))
 
 
@@ -178,7 +178,7 @@ def test_a_silent_daemon_is_unreachable_and_comes_back(munged: Munged, munge: Mu
         munged.start()
         end()
         for call in (lambda: munge.encode(b"now"), lambda: munge.decode(credential)):
-            with pytest.raises(Unreachable, match="munged does not answer") as silent:
+            with pytest.raises(Unavailable, match="munged does not answer") as silent:
                 call()
             assert "systemctl start munge" in (silent.value.remedy or "")
     munged.start()
@@ -187,7 +187,7 @@ def test_a_silent_daemon_is_unreachable_and_comes_back(munged: Munged, munge: Mu
 
 @pytest.mark.parametrize("library", ["libnothing.so.0", "libc.so.6"])
 def test_without_libmunge_there_is_another_way_in(library: str) -> None:
-    with pytest.raises(Unreachable, match="cannot be used here") as missing:
+    with pytest.raises(Unavailable, match="cannot be used here") as missing:
         Munge(library=library).encode(b"")
     assert "libmunge2" in (missing.value.remedy or "")
 
@@ -203,10 +203,14 @@ def test_many_threads_get_each_their_own(munge: Munge) -> None:
 
 def test_importing_is_cheap_and_loads_nothing() -> None:
     """The everyday command comes through here."""
-    heavy = "{'asyncio', 'dataclasses', 'inspect', 'litestar', 'logging', 'msgspec', 'pathlib', 'ssl', 'subprocess', 'uvicorn'}"
+    heavy = (
+        "{'asyncio', 'dataclasses', 'inspect', 'litestar', 'logging', 'msgspec', 'pathlib', 'ssl',"
+        " 'subprocess', 'uvicorn'}"
+    )
     program = (
-        "import sys; bare = set(sys.modules); import fairbank.rest.auth.credentials\n"
-        f"print(sorted({heavy} & (set(sys.modules) - bare)), 'libmunge' in open('/proc/self/maps').read())"
+        "import sys; bare = set(sys.modules); import"
+        f" fairbank.rest.auth.credentials\nprint(sorted({heavy} & (set(sys.modules) - bare)),"
+        " 'libmunge' in open('/proc/self/maps').read())"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

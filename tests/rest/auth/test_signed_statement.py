@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.auth import credentials
 from fairbank.rest.auth.credentials import BoundRequest, statement
 from fairbank.rest.auth.munge import CREDENTIAL_MAX
@@ -32,7 +32,7 @@ def test_no_two_requests_have_one_statement(
     for method, target, body, audience, nonce in (one, other):
         try:
             sealed.append(statement(BoundRequest.of(method, target, body, audience), nonce))
-        except Malformed as bad:
+        except InvalidInput as bad:
             assert bad.field, "it says which part cannot be signed"
             return
     assert (sealed[0] == sealed[1]) == (one == other)
@@ -59,8 +59,9 @@ def test_whatever_can_be_signed_has_its_own_statement(
 
 
 def test_the_statement_is_what_the_manual_says() -> None:
-    assert statement(BoundRequest.of("POST", "/job?page=2", b"", BANK), NONCE) == (
-        b"fairbank request 1\nPOST\n/job?page=2\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
+    assert (
+        statement(BoundRequest.of("POST", "/job?page=2", b"", BANK), NONCE) == b"fairbank request"
+        b" 1\nPOST\n/job?page=2\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
         b"bank.example.org\n\n\n0f1e2d3c4b5a69788796a5b4c3d2e1f0"
     )
     assert statement(
@@ -83,7 +84,7 @@ def test_the_statement_is_what_the_manual_says() -> None:
     ],
 )
 def test_what_cannot_be_signed_is_named(part: str, asked: BoundRequest, nonce: str) -> None:
-    with pytest.raises(Malformed) as bad:
+    with pytest.raises(InvalidInput) as bad:
         statement(asked, nonce)
     assert bad.value.field == part
 

@@ -171,5 +171,5 @@ def test_a_munged_that_is_away_is_no_reason_to_let_anybody_in(munged: Munged, fo
         headers = signed(munged, "GET", "/whoami")
         munged.stop()
         answer = whoami(server, headers)
-        assert (answer.status_code, answer.json()["title"]) == (503, "unreachable")
+        assert (answer.status_code, answer.json()["title"]) == (503, "unavailable")
         assert "retry-after" in answer.headers

@@ -86,9 +86,12 @@ def test_without_munge_a_munge_credential_is_refused(old_world: World) -> None:
 # --- tokens ---
 
 
-def make(world: World, asker: int, **more: object) -> str:
+def make(world: World, identity: int, **more: object) -> str:
     answer = world.ask(
-        "POST", "/token", asker, json={"label": "a script", "scopes": ["read"], "days": 3, **more}
+        "POST",
+        "/token",
+        identity,
+        json={"label": "a script", "scopes": ["read"], "days": 3, **more},
     )
     assert answer.status_code == 201, answer.text
     return str(answer.json()["data"]["secret"])

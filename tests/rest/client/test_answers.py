@@ -12,17 +12,17 @@ from fairbank.cli.framework.error_exit import exit_code
 from fairbank.core.errors import (
     Conflict,
     Corrupt,
+    FairbankError,
     Forbidden,
-    Malformed,
-    Trouble,
+    InvalidInput,
+    NotFound,
+    RefusalKind,
     Unauthenticated,
-    Unknown,
-    Unreachable,
+    Unavailable,
 )
 from fairbank.rest.client import Address, Refused
 from fairbank.rest.client.answers import read_answer, trouble_of
 from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, read_response
-from fairbank.rest.statuses import STATUS
 
 HERE = Address("unix", "/run/bank.sock")
 
@@ -81,7 +81,7 @@ def test_what_is_said_in_between_is_passed_over() -> None:
     ],
 )
 def test_an_answer_that_is_none_is_unreachable(said: bytes) -> None:
-    with pytest.raises(Unreachable):
+    with pytest.raises(Unavailable):
         read_response(in_pieces(said, 1000))
 
 
@@ -94,7 +94,7 @@ def test_no_bytes_do_harm(said: bytes) -> None:
     ):
         try:
             read_response([start + said])
-        except Unreachable:
+        except Unavailable:
             pass
 
 
@@ -106,25 +106,24 @@ def test_no_bytes_do_harm(said: bytes) -> None:
     [
         (
             400,
-            {"title": "malformed", "detail": "bad", "field": "gid", "remedy": "mend"},
-            Malformed,
+            {"title": "invalid input", "detail": "bad", "field": "gid", "remedy": "mend"},
+            InvalidInput,
             2,
         ),
         (401, {"title": "unauthenticated"}, Unauthenticated, 4),
         (403, {"title": "forbidden"}, Forbidden, 4),
-        (404, {"title": "unknown"}, Unknown, 3),
-        (404, {"title": "not found"}, Unknown, 3),
+        (404, {"title": "not found"}, NotFound, 3),
         (409, {"title": "conflict"}, Conflict, 7),
-        (405, {"title": "method not allowed"}, Malformed, 2),
+        (405, {"title": "method not allowed"}, InvalidInput, 2),
         (500, {"title": "corrupt"}, Corrupt, 8),
-        (500, {"title": "failure"}, Trouble, 1),
-        (503, {"title": "busy"}, Unreachable, 6),
-        (502, {}, Unreachable, 6),
-        (418, {}, Malformed, 2),
+        (500, {"title": "failure"}, FairbankError, 1),
+        (503, {"title": "busy"}, Unavailable, 6),
+        (502, {}, Unavailable, 6),
+        (418, {}, InvalidInput, 2),
     ],
 )
 def test_a_problem_becomes_a_trouble_with_its_exit_code(
-    status: int, problem: dict[str, str], kind: type[Trouble], code: int
+    status: int, problem: dict[str, str], kind: type[FairbankError], code: int
 ) -> None:
     trouble = trouble_of(status, problem)
     assert type(trouble) is kind
@@ -134,10 +133,10 @@ def test_a_problem_becomes_a_trouble_with_its_exit_code(
         assert (trouble.message, trouble.field, trouble.remedy) == ("bad", "gid", "mend")
 
 
-@pytest.mark.parametrize("status", STATUS.values())
+@pytest.mark.parametrize("status", [each.status for each in RefusalKind])
 def test_a_refusal_brings_its_figures(status: int) -> None:
     refusal = {
-        "reason": "OVERDRAWN",
+        "reason": "INSUFFICIENT_CREDIT",
         "asked": 60,
         "available": 6,
         "shortfall": 54,
@@ -155,5 +154,5 @@ def test_a_refusal_brings_its_figures(status: int) -> None:
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b'"x"', b"\xff", b"[" * 100_000])
 def test_an_answer_that_is_no_json_object_comes_from_no_bank(body: bytes) -> None:
-    with pytest.raises(Unreachable, match="not a bank"):
+    with pytest.raises(Unavailable, match="not a bank"):
         read_answer(200, body, HERE)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.cli.framework.error_exit import exit_code
-from fairbank.core.errors import Malformed, Unreachable
+from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.rest.client import Address, Client, MungeSigner, TokenSigner, parse_address
 from fairbank.rest.client.client import quoted, target_of
 from tests.support.munge import Munged
@@ -67,7 +67,7 @@ def test_addresses(said: str, meant: Address) -> None:
     ],
 )
 def test_what_is_no_address_is_told(said: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         parse_address(said, field="--server")
     assert told.value.field == "--server"
 
@@ -76,7 +76,7 @@ def test_what_is_no_address_is_told(said: str) -> None:
 def test_any_text_is_an_address_or_told(said: str) -> None:
     try:
         assert parse_address(said).host.isascii()
-    except Malformed:
+    except InvalidInput:
         pass
 
 
@@ -182,12 +182,12 @@ def test_a_read_says_no_more_than_it_must() -> None:
 
 @pytest.mark.parametrize("user", ["x\r\nX-Evil: 1", "ü", "\x00"])
 def test_no_header_is_smuggled_in(user: str) -> None:
-    with pytest.raises(Malformed, match="cannot be sent"):
+    with pytest.raises(InvalidInput, match="cannot be sent"):
         Client(Address("unix", "/run/bank.sock"), acting_as=user).get("/whoami")
 
 
 def test_a_body_that_is_answered_before_it_is_read() -> None:
-    problem = {"title": "malformed", "status": 413, "detail": "the body is too large"}
+    problem = {"title": "invalid input", "status": 413, "detail": "the body is too large"}
     text = json.dumps(problem).encode()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -202,7 +202,7 @@ def test_a_body_that_is_answered_before_it_is_read() -> None:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        with pytest.raises(Malformed, match="too large"):
+        with pytest.raises(InvalidInput, match="too large"):
             Client(Address("http", "127.0.0.1", listener.getsockname()[1])).post(
                 "/job/bulk", {"reports": ["x" * 100] * 100_000}
             )
@@ -210,7 +210,7 @@ def test_a_body_that_is_answered_before_it_is_read() -> None:
 
 
 def test_nobody_there() -> None:
-    with pytest.raises(Unreachable, match="nobody answers at unix:/nowhere/bank.sock") as told:
+    with pytest.raises(Unavailable, match="no bank answers at unix:/nowhere/bank.sock") as told:
         Client(Address("unix", "/nowhere/bank.sock")).get("/health")
     assert exit_code(told.value) == 6
     assert "fairbank serve" in str(told.value.remedy)
@@ -219,12 +219,12 @@ def test_nobody_there() -> None:
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64, ".."])
 def test_a_host_that_is_none(host: str) -> None:
-    with pytest.raises(Unreachable):
+    with pytest.raises(Unavailable):
         Client(Address("http", host, 80)).get("/health")
 
 
 def test_a_path_that_is_too_long_for_a_socket() -> None:
-    with pytest.raises(Unreachable, match="too long"):
+    with pytest.raises(Unavailable, match="too long"):
         Client(Address("unix", "/" + "x" * 200)).get("/health")
 
 
@@ -235,7 +235,7 @@ def test_a_bank_that_says_nothing() -> None:
     ):
         listener.bind(f"{folder}/s")
         listener.listen()
-        with pytest.raises(Unreachable, match="in time"):
+        with pytest.raises(Unavailable, match="in time"):
             Client(Address("unix", f"{folder}/s"), timeout_seconds=0.05).get("/health")
 
 

@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.core.errors import Busy, Malformed, Unknown, Unreachable
+from fairbank.core.errors import Busy, InvalidInput, NotFound, Unavailable
 from fairbank.rest.client import Client, parse_address
 from fairbank.service.ledger import Ledger
 from fairbank.service.settings import LogFormat, StoreSettings
@@ -34,7 +34,7 @@ from tests.support.server import FairbankServer, banking, made
 
 pytestmark = pytest.mark.slow
 
-APART = 'counter = "process"'
+APART = 'write_queue = "process"'
 
 
 @pytest.fixture
@@ -124,11 +124,11 @@ def test_who_waits_when_the_process_dies_is_told_that_nobody_knows(
     assert counter.waiting == 3
     os.kill(process, signal.SIGKILL)
     wait_until(lambda: len(told) == 3, "everybody to be told")
-    assert all(isinstance(came, Unreachable) and "not known" in came.message for came in told)
+    assert all(isinstance(came, Unavailable) and "not known" in came.message for came in told)
     wait_until(lambda: counter.failure, "the failure")
     assert "status -9" in str(counter.failure)
     assert (
-        "the counter's process ended (status -9), and the server with it; 3 submissions were under way"
+        "the write queue process ended (status -9), and the server with it; 3 batches were in progress"
         in caplog.text
     )
     with pytest.raises(Busy, match="the server is stopping"):
@@ -142,7 +142,7 @@ def test_a_server_whose_counter_was_killed_says_so_and_ends_and_starts_anew(
     process = child(server.pid)
     os.kill(process, signal.SIGKILL)
     wait_until(lambda: not server.running, "the server to end")
-    assert "the counter's process ended (status -9), and the server with it" in server.tail()
+    assert "the write queue process ended (status -9), and the server with it" in server.tail()
     server.restart()
     assert child(server.pid) != process
     ask(server, 2)
@@ -153,7 +153,7 @@ def test_a_server_that_was_killed_leaves_no_counter_behind(server: FairbankServe
     process = child(server.pid)
     os.kill(server.pid, signal.SIGKILL)
     wait_until(lambda: gone(process), "the counter to end")
-    assert "the server is gone, and its counter ends" in server.tail()
+    assert "the server is gone, and its write queue ends" in server.tail()
     wait_until(lambda: not server.running, "the keeper to notice")
     server.restart()
     ask(server, 2)
@@ -179,10 +179,10 @@ def test_on_sqlite_the_counter_stays_in_the_server() -> None:
 
 
 def test_another_place_for_the_counter_is_not_known() -> None:
-    with made(server='counter = "cellar"') as server:
+    with made(server='write_queue = "cellar"') as server:
         done = server.command("serve")
     assert done.returncode
-    assert "field: server.counter\n  try: one of: threads, process" in done.stderr
+    assert "field: server.write_queue\n  try: one of: threads, process" in done.stderr
 
 
 def test_why_the_process_cannot_open_the_bank_is_told_in_its_words(
@@ -191,19 +191,19 @@ def test_why_the_process_cannot_open_the_bank_is_told_in_its_words(
     begin = partial(
         start_write_queue, log=LogFormat.SHORT, bank=Ledger(MemoryStore(), Policy()), capacity=1
     )
-    with postgres18.fresh_database() as name, pytest.raises(Unknown) as empty:
+    with postgres18.fresh_database() as name, pytest.raises(NotFound) as empty:
         begin(StoreSettings(postgres18.url(name)))
     assert "fairbank init" in str(empty.value.remedy)
-    with pytest.raises(Unreachable, match="the database does not answer"):
+    with pytest.raises(Unavailable, match="the database does not answer"):
         begin(StoreSettings(postgres18.url("nowhere")))
-    with pytest.raises(Malformed) as bad:
+    with pytest.raises(InvalidInput) as bad:
         begin(StoreSettings("nonsense"))
     assert bad.value.field == "store.url"
     assert not counters(os.getpid())
 
 
 def test_a_process_that_ends_without_a_word_is_told_too() -> None:
-    with pytest.raises(Unreachable, match="the counter's process did not start"):
+    with pytest.raises(Unavailable, match="the write queue process did not start"):
         start_process(
             (sys.executable, "-c", "raise SystemExit(3)"),
             WorkerSettings("memory:", "wal", Policy(), 1.0, "json"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.rest.auth.peers import EXTENSION, Peer
 from fairbank.rest.metrics import ServerMetrics
 from fairbank.rest.server.middleware import Middleware
@@ -62,7 +62,7 @@ def test_what_breaks_behind_the_front_is_a_500_without_insides() -> None:
     ("fault", "status", "title"),
     [
         (ZeroDivisionError("secret"), 500, "failure"),
-        (Unreachable("the database is away"), 503, "unreachable"),
+        (Unavailable("the database is away"), 503, "unavailable"),
     ],
 )
 def test_what_breaks_before_a_body_is_read_is_told_logged_and_counted_too(

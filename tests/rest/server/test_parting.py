@@ -48,7 +48,7 @@ def test_bytes_after_a_request_are_told_after_its_answer(
 ) -> None:
     *answers, (status, problem) = said(server, before + sent)
     assert [each for each, _ in answers] == [200] * (2 if before else 1)
-    assert (status, problem["title"], problem["field"]) == (400, "malformed", "Content-Length")
+    assert (status, problem["title"], problem["field"]) == (400, "invalid input", "Content-Length")
     assert problem["detail"] == detail
     assert "Content-Length" in problem["remedy"]
 

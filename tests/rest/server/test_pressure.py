@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, Note
-from fairbank.core.errors import Unreachable
+from fairbank.bank.requests import AuditNote, SubmittedRequest
+from fairbank.core.errors import Unavailable
 from fairbank.core.time import Instant, iso
 from fairbank.rest.write_queue import AsyncWriteQueue
 from fairbank.service.ledger import Ledger
@@ -37,12 +37,14 @@ def test_a_full_counter_sends_away_at_once_and_says_when_to_come_back(store: Slu
                 "the first to be let in",
             )
             wait_until(
-                lambda: world.context.services.counter.waiting == 0, "the first to be taken up"
+                lambda: world.context.services.write_queue.waiting == 0, "the first to be taken up"
             )
             second = others.submit(
                 world.ask, "POST", "/job/bulk", AGENT, json={"reports": [report(2), report(3)]}
             )
-            wait_until(lambda: world.context.services.counter.waiting == 2, "the second to wait")
+            wait_until(
+                lambda: world.context.services.write_queue.waiting == 2, "the second to wait"
+            )
             third = world.ask("POST", "/job", AGENT, json=report(4))
         assert (third.status_code, third.headers["retry-after"]) == (503, "1")
         assert third.json()["remedy"] == "try again in 1 s; the request was not carried out"
@@ -64,12 +66,12 @@ def test_reads_and_health_go_on_while_writes_wait(store: Sluggish) -> None:
 
 def test_a_store_that_is_away_is_503_and_says_so(store: Sluggish) -> None:
     with a_world(store) as world:
-        store.reading_breaks = Unreachable("the database does not answer", remedy="try again")
+        store.reading_breaks = Unavailable("the database does not answer", remedy="try again")
         answer = world.ask("GET", "/alloc", SUPERUSER)
         assert (answer.status_code, answer.headers["retry-after"], answer.json()["title"]) == (
             503,
             "5",
-            "unreachable",
+            "unavailable",
         )
         assert world.ask("GET", "/health").status_code == 200
 
@@ -78,7 +80,7 @@ def test_a_no_waits_for_no_advice_from_books_that_are_away(store: Sluggish) -> N
     """What was judged is told: asked again, it would be refused again."""
     early = {"start": NOW - 100 * DAY, "submitted": NOW - 100 * DAY}
     with a_world(store) as world:
-        store.reading_breaks = Unreachable("the database does not answer", remedy="try again")
+        store.reading_breaks = Unavailable("the database does not answer", remedy="try again")
         alone = world.ask("POST", "/job", AGENT, json=report(1, **early))
         (row,) = world.ask(
             "POST", "/job/bulk", AGENT, json={"reports": [report(2, **early)]}
@@ -107,8 +109,8 @@ def test_a_mistake_of_ours_is_told_by_a_number_that_the_log_explains(
 # --- the teller ---
 
 
-def _note(text: str) -> Asked:
-    return Asked(Note(details=text), Instant(NOW), 0)
+def _note(text: str) -> SubmittedRequest:
+    return SubmittedRequest(AuditNote(details=text), Instant(NOW), 0)
 
 
 def test_the_desk_answers_everybody_with_their_own() -> None:
@@ -125,7 +127,7 @@ def test_the_desk_answers_everybody_with_their_own() -> None:
     counter.close()
 
 
-def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
+def test_who_leaves_the_desk_does_not_stop_the_request() -> None:
     store = Sluggish()
     counter = WriterThreads(Ledger(store, Policy()))
 
@@ -165,4 +167,4 @@ def test_the_counter_goes_on_when_somebody_cannot_be_told(caplog: pytest.LogCapt
     counter.submit([_note("one")], gone)
     assert len(counter.apply([_note("two")])) == 1
     counter.close()
-    assert "an answer reached nobody" in caplog.text
+    assert "the result of a batch could not be delivered" in caplog.text

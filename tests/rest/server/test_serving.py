@@ -18,7 +18,7 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, RunQuery
-from fairbank.core.errors import Conflict, Malformed, Unreachable
+from fairbank.core.errors import Conflict, InvalidInput, Unavailable
 from fairbank.core.time import ManualClock
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.context import AppContext
@@ -103,7 +103,10 @@ def test_who_sends_no_more_is_answered(folder: Path, more: str) -> None:
     with served(folder) as server:
         with_credit(server)
         bodies = [json.dumps(hold(number)) for number in (1, 2)]
-        head = f"POST /job HTTP/1.1\r\nHost: bank\r\n{more}Content-Type: application/json\r\nContent-Length: "
+        head = (
+            f"POST /job HTTP/1.1\r\nHost: bank\r\n{more}Content-Type:"
+            " application/json\r\nContent-Length: "
+        )
         said = told(server, "".join(f"{head}{len(body)}\r\n\r\n{body}" for body in bodies).encode())
         assert said.count(b"HTTP/1.1 201 Created") == 2
         assert len(server.unix.get("/job").json()["data"]) == 2
@@ -143,7 +146,7 @@ def test_what_was_acknowledged_before_the_end_is_in_the_books(folder: Path) -> N
 
     def go_on() -> None:
         client = Client(parse_address(f"unix:{server.socket}"))
-        with suppress(Unreachable):
+        with suppress(Unavailable):
             while client.post("/job", hold(number := next(numbers)))["data"]["entry"]:
                 acknowledged.add(number)
                 if len(acknowledged) > 50:
@@ -182,13 +185,13 @@ def test_a_server_that_cannot_have_its_port_says_so_and_leaves_no_socket(folder:
 
 
 def test_a_server_listens_somewhere() -> None:
-    with pytest.raises(Malformed, match="no socket or port to listen on"):
+    with pytest.raises(InvalidInput, match="no socket or port to listen on"):
         serve(_house())
 
 
 @pytest.mark.parametrize("port", [65_536, 99_999_999])
 def test_a_port_that_is_none_is_told(port: int) -> None:
-    with pytest.raises(Malformed, match=f"{port} is not a port") as told:
+    with pytest.raises(InvalidInput, match=f"{port} is not a port") as told:
         serve(_house(), port=port)
     assert told.value.field == "port"
 
@@ -198,7 +201,8 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(folder: Path)
         with socket.socket(socket.AF_UNIX) as rude:
             rude.connect(str(server.socket))
             rude.sendall(
-                b"POST /job HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
+                b"POST /job HTTP/1.1\r\nhost: x\r\ncontent-type:"
+                b" application/json\r\ncontent-length: 100\r\n\r\n{"
             )
         wait_until(
             lambda: server.unix.get("/metrics").text.count('route="/job"') > 0,

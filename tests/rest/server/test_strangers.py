@@ -163,7 +163,7 @@ def test_what_a_proxy_says_of_its_clients_changes_nothing(server: Served) -> Non
 
 
 def test_the_page_about_proxies_has_the_figures_that_hold(checkout: Path) -> None:
-    page = (checkout / "docs/howto/run-behind-a-proxy.md").read_text()
+    page = " ".join((checkout / "docs/howto/run-behind-a-proxy.md").read_text().split())
     for figure in (
         f"{PER_PEER_MAX} connections",
         f"{REQUESTS_MAX // 2} requests at a time",

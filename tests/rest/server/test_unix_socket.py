@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Conflict, Forbidden, Malformed
+from fairbank.core.errors import Conflict, Forbidden, InvalidInput
 from fairbank.rest.server.unix_socket import bind_unix
 from tests.rest.mirror import needs_root
 from tests.support.account import Account
@@ -118,7 +118,7 @@ def test_a_folder_of_somebody_else_is_refused(place: Path) -> None:
 
 
 def test_a_path_too_long_is_refused(place: Path) -> None:
-    with pytest.raises(Malformed, match="too long") as bad:
+    with pytest.raises(InvalidInput, match="too long") as bad:
         bind_unix(place.with_name("x" * 108))
     assert bad.value.field == "socket"
     with pytest.raises(Forbidden, match="cannot create the socket"):

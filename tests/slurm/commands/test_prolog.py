@@ -7,7 +7,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.core.errors import Malformed, Unreachable
+from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
 from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.slurm.parsers.starting_job import FORMAT, Starting, read_starting
@@ -75,7 +75,7 @@ def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
     "text", ["", told() * 2, told("soon"), "slurm_load_jobs error: Invalid job id specified\n"]
 )
 def test_an_answer_that_is_no_job(text: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(InvalidInput):
         read_starting(text)
 
 
@@ -87,7 +87,7 @@ def test_job_owner_and_nodes_come_from_slurms_environment() -> None:
         "SLURM_ARRAY_TASK_ID": "3",
     }  # Slurm gives the last task the number of the array
     assert call_of({**ENVIRONMENT, **task}).name == "7_3"
-    with pytest.raises(Malformed) as wrong:
+    with pytest.raises(InvalidInput) as wrong:
         call_of({**ENVIRONMENT, "SLURM_JOB_UID": "root"})
     assert wrong.value.field == "SLURM_JOB_UID"
 
@@ -100,7 +100,7 @@ def test_requests_to_the_bank() -> None:
         600,
         "cpu=2,mem=2000M,node=1",
     )
-    with pytest.raises(Malformed, match="no time limit"):
+    with pytest.raises(InvalidInput, match="no time limit"):
         hold(
             CALL,
             Starting(submitted=1, start=1, limit_seconds=None, batch=True, qos=None, tres="cpu=1"),
@@ -113,14 +113,14 @@ def refused(reason: str) -> ReportAnswer:
     why = msgspec.convert(
         {"reason": reason, "remedies": ["-t 0:30"], **figures, **nobody}, RefusalDetails
     )
-    return ReportAnswer(status=402, detail="there is too little left", refusal=why)
+    return ReportAnswer(status=402, detail="not enough credit", refusal=why)
 
 
 def test_what_the_answer_means() -> None:
     assert refusal_of(GRANTED) is None
-    assert refusal_of(refused("OVERDRAWN")) == "there is too little left. Try -t 0:30"
+    assert refusal_of(refused("INSUFFICIENT_CREDIT")) == "not enough credit. Try -t 0:30"
     assert (
-        refusal_of(refused("RUN_TAKEN")) is None
+        refusal_of(refused("HOLD_EXISTS")) is None
     )  # a prolog that comes again: Slurm was restarted
     assert (
         refusal_of(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
@@ -130,7 +130,7 @@ def test_what_the_answer_means() -> None:
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
-    with pytest.raises(Unreachable, match="we may not report runs: not for you"):
+    with pytest.raises(Unavailable, match="we may not report runs: not for you"):
         refusal_of(ReportAnswer(status=status, detail="not for you"))
 
 
@@ -151,7 +151,7 @@ def test_a_run_that_is_settled_already_runs_unless_it_never_began(
     again as another run.
     """
     how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, RunResolution)
-    no = refused("RUN_RESOLVED")
+    no = refused("RUN_CLOSED")
     answer = msgspec.structs.replace(
         no,
         refusal=msgspec.structs.replace(no.refusal, resolution=how),  # type: ignore[type-var]
@@ -166,6 +166,6 @@ def test_a_run_that_is_settled_already_runs_unless_it_never_began(
 )
 def test_what_answers_otherwise_than_a_bank_counts_as_no_answer(rows: object) -> None:
     """Here as in the agent. Whether jobs start then is for the settings to say."""
-    with pytest.raises(Unreachable, match="what answers is not a bank: ") as told:
+    with pytest.raises(Unavailable, match="what answers is not a bank: ") as told:
         only_answer(rows)
     assert (told.value.field, told.value.remedy) == ("server", "name the bank's address")

@@ -8,7 +8,7 @@ from tests.slurm.commands.site import MY_UID, Centre
 
 pytestmark = pytest.mark.slow
 
-SAID = f"owner_uid is {MY_UID}, but its run is one of user {MY_UID + 5}"
+SAID = f"owner_uid is {MY_UID}, but its run belongs to user {MY_UID + 5}"
 
 
 def test_an_end_of_another_user_than_its_hold_is_reported_with_the_field(opened: Centre) -> None:
@@ -18,10 +18,10 @@ def test_an_end_of_another_user_than_its_hold_is_reported_with_the_field(opened:
     (row,) = opened.reconciled("--fix", code=8)
     refusal = row["refusal"]
     assert isinstance(refusal, dict)
-    assert (refusal["reason"], refusal["field"]) == ("TOLD_OTHERWISE", "owner_uid")
-    assert refusal["detail"] == f"the run was told of otherwise before: {SAID}."
+    assert (refusal["reason"], refusal["field"]) == ("REPORT_MISMATCH", "owner_uid")
+    assert refusal["detail"] == f"the report contradicts the hold: {SAID}."
     assert str(refusal["remedy"]).startswith(
-        "send the report with user, account and partition as its start had them"
+        "send the report with user, account and partition of the start"
     )
     assert SAID in str(row["done"])
 

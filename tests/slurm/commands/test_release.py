@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.compare.held_jobs import (
     FORGOTTEN_SECONDS,
@@ -133,7 +133,7 @@ class PaperQueue:
     def __init__(self, *jobs: Held) -> None:
         self.jobs = list(jobs)
         self.released: list[str] = []
-        self.trouble: Unreachable | None = None
+        self.trouble: Unavailable | None = None
         self.stuck: set[str] = set()
 
     def held(self) -> ParsedRows[Held]:
@@ -143,7 +143,7 @@ class PaperQueue:
 
     def release(self, name: str) -> None:
         if name in self.stuck:
-            raise Unreachable(f"scontrol ended with 1: job {name}", remedy="look")
+            raise Unavailable(f"scontrol ended with 1: job {name}", remedy="look")
         self.released.append(name)
         self.jobs = [each for each in self.jobs if each.name != name]
 
@@ -156,7 +156,7 @@ class PaperBank(Client):
 
     def post(self, path: str, body: Any, key: str | None = None) -> dict[str, Any]:
         if not self.answers:
-            raise Unreachable("nobody answers", remedy="start it")
+            raise Unavailable("nobody answers", remedy="start it")
         self.answers -= 1
         return {"data": {"amount": 1, "allocation": 1, "available": 1_000, "fits": True}}
 
@@ -231,7 +231,7 @@ def test_a_deposit_lets_go_on_what_it_pays_for(
     assert queue.released == ["1", "2", "3"]
     assert releaser.status() == {"released": 3, "trouble": None, "remedy": None}
 
-    queue.trouble = Unreachable("squeue ended with 1", remedy="see that slurmctld answers")
+    queue.trouble = Unavailable("squeue ended with 1", remedy="see that slurmctld answers")
     for _ in range(2):
         releaser.look(1_200)
     assert releaser.status()["trouble"] == "squeue ended with 1"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Malformed, Unreachable
+from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.slurm.commands import SlurmCommands
 from tests.slurm.compare.jobs import a_job, row_of
 from tests.support.recorded_slurm import GOLDEN, Recorded
@@ -81,7 +81,7 @@ def test_format_variables_of_the_user_do_not_matter(recorded: Recorded, tmp_path
     program = tmp_path / "slurm" / "programs" / "sinfo"
     program.write_text('#!/bin/sh\necho "[$SACCT_FORMAT$SLURM_TIME_FORMAT$(date +%Z)]"\n')
     with pytest.raises(
-        Malformed, match=r"\[UTC\]"
+        InvalidInput, match=r"\[UTC\]"
     ):  # which is no version, and tells what the command was given
         _ = slurm_of(
             recorded, SACCT_FORMAT="jobid", SLURM_TIME_FORMAT="relative", TZ="America/New_York"
@@ -90,20 +90,20 @@ def test_format_variables_of_the_user_do_not_matter(recorded: Recorded, tmp_path
 
 def test_a_command_that_hangs(recorded: Recorded) -> None:
     recorded.say("hangs", "")
-    with pytest.raises(Unreachable, match=r"sinfo did not answer within 0\.2 s"):
+    with pytest.raises(Unavailable, match=r"sinfo did not answer within 0\.2 s"):
         _ = slurm_of(recorded, 0.2).version
 
 
 def test_a_command_that_fails(recorded: Recorded) -> None:
     recorded.forget("squeue")
     with pytest.raises(
-        Unreachable, match="squeue ended with 1: squeue: error: nothing is recorded"
+        Unavailable, match="squeue ended with 1: squeue: error: nothing is recorded"
     ):
         slurm_of(recorded).queue()
 
 
 def test_no_slurm_at_all(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable, match="cannot run sinfo: No such file") as told:
+    with pytest.raises(Unavailable, match="cannot run sinfo: No such file") as told:
         _ = SlurmCommands({"PATH": str(tmp_path)}).version
     assert told.value.remedy is not None
     assert "PATH" in told.value.remedy
@@ -111,7 +111,7 @@ def test_no_slurm_at_all(tmp_path: Path) -> None:
 
 def test_another_cluster_than_expected(recorded: Recorded) -> None:
     assert slurm_of(recorded).check("lab") == "lab"
-    with pytest.raises(Malformed, match="belongs to cluster lab, not darwin"):
+    with pytest.raises(InvalidInput, match="belongs to cluster lab, not darwin"):
         slurm_of(recorded).check("darwin")
 
 
@@ -128,7 +128,7 @@ def test_changes_that_change_nothing_are_no_failure(recorded: Recorded) -> None:
     recorded.say("refuses", " Nothing modified\n")
     slurm_of(recorded).manage(("modify", "account"))
     recorded.say("refuses", " Access/permission denied\n")
-    with pytest.raises(Unreachable, match="Access/permission denied"):
+    with pytest.raises(Unavailable, match="Access/permission denied"):
         slurm_of(recorded).manage(("modify", "account"))
 
 

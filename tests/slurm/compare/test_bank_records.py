@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.schemas.job import JobRow
 from fairbank.slurm.compare.bank_records import (
     BankRun,
@@ -83,6 +83,6 @@ def test_a_project_with_its_members_and_an_allocation() -> None:
     ],
 )
 def test_what_is_no_run_names_the_field(row: dict[str, Any], said: str) -> None:
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         booked_run(row)
     assert said in f"{told.value.field} {told.value.message}"

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso, parse_instant
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.compare import health
@@ -109,7 +109,7 @@ def test_a_clock_that_is_wrong(there: int, expected: str) -> None:
 
 def test_slurmctlds_clock_is_read_from_its_answer() -> None:
     assert scontrol.read_clock(said("config")) == parse_instant("2026-11-21T14:17:50Z")
-    with pytest.raises(Malformed, match="does not begin with when it was told"):
+    with pytest.raises(InvalidInput, match="does not begin with when it was told"):
         scontrol.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
 
 

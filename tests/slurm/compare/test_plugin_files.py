@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.slurm.compare import plugin_files
 from fairbank.slurm.compare.plugin_files import RULES, TABLE, TableFile
 from fairbank.slurm.conf_file import conf_path, conf_settings
@@ -110,7 +110,7 @@ def test_slurm_conf_is_read_as_slurm_does(tmp_path: Path) -> None:
 
 
 def test_a_slurm_conf_that_is_not_there_or_includes_itself(tmp_path: Path) -> None:
-    with pytest.raises(Unknown, match="No such file"):
+    with pytest.raises(NotFound, match="No such file"):
         conf_settings(tmp_path / "slurm.conf")
     (tmp_path / "slurm.conf").write_text("Include slurm.conf\nA=b\n")
     assert conf_settings(tmp_path / "slurm.conf") == {"a": "b"}

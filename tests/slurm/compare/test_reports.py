@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.compare import reports
 from tests.slurm.compare.jobs import CLUSTER, a_job, booked
 
@@ -32,7 +32,7 @@ def test_a_run_is_closed_under_the_name_that_the_bank_knows() -> None:
 
 def test_unknown_user_is_reported_not_guessed() -> None:
     job = a_job(7, owner=None)
-    with pytest.raises(Malformed, match="nobody here is called 'alice'"):
+    with pytest.raises(InvalidInput, match="nobody here is called 'alice'"):
         reports.charge(job, None, 0, CLUSTER)
     assert reports.charge(job, booked(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.swf import NumberedLines
 from fairbank.slurm.parsers import trace
@@ -207,7 +207,7 @@ def test_late_line_is_reported_with_its_number(monkeypatch: pytest.MonkeyPatch) 
         for number in range(1, 6)
     ]
     with pytest.raises(
-        Malformed, match="line 5: submitted before a job that stands more than 2 lines ahead"
+        InvalidInput, match="line 5: submitted before a job that stands more than 2 lines ahead"
     ) as said:
         list(skimmed(*told).jobs)
     assert "sort -s -t '|' -k 2,2" in (said.value.remedy or "")
@@ -254,7 +254,7 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_heads_that_do_not_tell_enough_are_refused(heads: str, told: str) -> None:
-    with pytest.raises(Malformed, match=f"line 1: .*{told}") as said:
+    with pytest.raises(InvalidInput, match=f"line 1: .*{told}") as said:
         skimmed(GOOD, heads=heads)
     assert "--parsable2" in (said.value.remedy or "")
 

@@ -59,7 +59,7 @@ def test_fair_share_of_2205() -> None:
         "lab",
     )
     assert by_name["optics", "", ""].parent == "physics"
-    assert by_name["optics", "", ""].shares == shares.PARENT
+    assert by_name["optics", "", ""].shares == ON_PARENT
     alice = by_name["physics", "alice", "cpu"]
     assert (
         alice.shares,

@@ -9,7 +9,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.slurm.parsers import json_2311, sacct, sacctmgr, scontrol, squeue, sshare
 from fairbank.slurm.parsers.sacct import COLUMNS
@@ -127,7 +127,7 @@ def test_damaged_json_is_reported_by_its_field(field: str, value: object) -> Non
     jobs = [json_job(1), {**json_job(2), field: value}, json_job(3)]
     try:
         answer = json_2311.read_jobs(json.dumps({"jobs": jobs}).encode())
-    except (Malformed, UnicodeEncodeError):
+    except (InvalidInput, UnicodeEncodeError):
         return  # a number that JSON cannot hold: no job can be read
     numbers = [job.job_id for job in answer.rows]
     assert numbers[0] == 1

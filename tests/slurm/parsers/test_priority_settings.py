@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.core.tres import BillingRule
 from fairbank.priority.fairshare.decay import Reset
@@ -110,7 +110,7 @@ def test_a_setting_that_is_damaged_or_missing_is_named(name: str, value: str | N
     del settings[name]
     if value is not None:
         settings[name] = value
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         read_settings(settings)
     assert told.value.field == name
     assert re.fullmatch(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.compare.classification import restart_of
 from fairbank.slurm.parsers import job_ends, json_2311, sacct, sacctmgr, scontrol, squeue, sshare
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
@@ -247,7 +247,7 @@ def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
 def test_other_json_is_reported(text: bytes) -> None:
     for read in (json_2311.read_jobs, json_2311.read_queue):
-        with pytest.raises(Malformed, match="--json"):
+        with pytest.raises(InvalidInput, match="--json"):
             read(text)
 
 
@@ -269,7 +269,7 @@ def test_versions(text: str, version: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("text", ["", "slurm", "slurm 20.11.9", "bash 5.2", "slurm 22.05"])
 def test_unknown_versions_are_refused(text: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(InvalidInput):
         read_version(text)
 
 

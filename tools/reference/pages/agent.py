@@ -23,7 +23,7 @@ def agent_page() -> str:
         "",
         "`fairbank agent` runs on the host of slurmctld, next to the PrEp plug-in. It decides",
         "whether a job may start, and keeps reports that the bank has not received in its outbox",
-        "([decision 0013](../decisions/0013-the-agents-outbox.md)). It can also write the",
+        "([decision 0013](../decisions/0013-agent-outbox.md)). It can also write the",
         "[table of site factors](../decisions/0016-site-factor-table.md), which ranks jobs",
         "by credit; [its rules](site-factor.md) are a page of their own.",
         "",
@@ -94,7 +94,7 @@ which it was suspended, and never below 0. slurmdbd keeps the same difference (`
 | forward, so that it lasted over {OVERTIME_SECONDS} s beyond its limit | it costs what Slurm counts, where \
 `policy.overrun` is `write_off` at most what was held and what else is left; the agent's log names it, \
 and `fairbank refund` gives back what is too much |
-| forward, and that of the bank is right | its end is sent again until the bank's clock comes near (`FROM_FUTURE`), and its hold \
+| forward, and that of the bank is right | its end is sent again until the bank's clock comes near (`TIMESTAMP_IN_FUTURE`), and its hold \
 stays till then; `fairbank doctor --slurm` tells how many there are |
 | back while it was suspended, so that it lasted longer than from its start to its end, by more than 3600 s | the bank does not take \
 such an end, which the agent's log says; its hold stays until `fairbank reconcile --fix` charges what accounting has |

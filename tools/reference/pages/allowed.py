@@ -7,15 +7,12 @@ from itertools import count
 from typing import Any
 
 from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationState, Standing
-from fairbank.bank.ledger import judge
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Project
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.run import RunState
-from fairbank.bank.wish import (
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import (
     Adjust,
     Amend,
-    Asked,
     Charge,
     Deposit,
     Expire,
@@ -24,10 +21,13 @@ from fairbank.bank.wish import (
     Refund,
     Release,
     Request,
+    SubmittedRequest,
     Transfer,
     Withdraw,
 )
-from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.bank.rules import apply
+from fairbank.bank.run import RunState
+from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -46,7 +46,7 @@ _RUN, _SOME = Run("darwin", 1, 900), SuMinutes(10)
 _TERMS: Mapping[str, Any] = {"allocation": 1, "project": 1, "resource": "cpu"}
 _RUN_FIELDS: Mapping[str, Any] = {
     "run": _RUN,
-    "line": (1,),
+    "chain": (1,),
     "resource": "cpu",
     "owner": 7,
     "start": _DURING,
@@ -104,20 +104,20 @@ def run_outcomes() -> Iterator[tuple[str, list[str]]]:
         yield name, [_outcome(_with_run(state), request, Instant(5_000)) for state in RunState]
 
 
-def _work(standing: Standing) -> WorkingSet:
+def _work(standing: Standing) -> TransactionData:
     common: Mapping[str, Any] = {"project": 1, "category": "research", "deposited": SuMinutes(100)}
     state = _STORED.get(standing, AllocationState.ACTIVE)
     tested = Allocation(id=1, resource="cpu", start=_START, end=_END, state=state, **common)
     other = Allocation(id=2, resource="cpu", start=_LATER, end=Instant(9_999), **common)
-    return WorkingSet(
+    return TransactionData(
         allocations=[tested, other],
         projects=[Project(id=1, gname="chem", gid=1, account="chem")],
-        office=Office(),
+        registry=RegistryHead(),
         entry_ids=count(1),
     )
 
 
-def _with_run(state: RunState) -> WorkingSet:
+def _with_run(state: RunState) -> TransactionData:
     """Return data in which the run had a hold and then reached this state."""
     work = _work(Standing.ACTIVE)
     requests: Mapping[RunState, tuple[Request, ...]] = {
@@ -130,12 +130,12 @@ def _with_run(state: RunState) -> WorkingSet:
         amount=SuMinutes(20), until=Instant(4_000), **{**_RUN_FIELDS, "start": Instant(1_400)}
     )
     for request in (hold, *requests[state]):
-        judge(work, Asked(request, Instant(5_000), 0), Policy())
+        apply(work, SubmittedRequest(request, Instant(5_000), 0), Policy())
     return work
 
 
-def _outcome(work: WorkingSet, request: Request, now: Instant) -> str:
-    outcome = judge(work, Asked(request, now, 0), Policy())
+def _outcome(work: TransactionData, request: Request, now: Instant) -> str:
+    outcome = apply(work, SubmittedRequest(request, now, 0), Policy())
     if isinstance(outcome, Refusal):
         return outcome.reason.name
     return "as before" if outcome.again else "yes"

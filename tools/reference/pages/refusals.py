@@ -1,44 +1,37 @@
-"""Reference page of the reasons for refusals."""
+"""Reference page of the reasons of refusals."""
 
 from __future__ import annotations
 
-from fairbank.bank.explaining import explained
-from fairbank.cli.framework.exit_codes import REFUSED
-from fairbank.rest.statuses import STATUS
+from fairbank.bank.refusals import Reason
 
 
 def refusals_page() -> str:
-    """Return the page with every reason, its status and its remedy."""
+    """Return the page: a table, then a section for each reason."""
     lines = [
         "# Refusals",
         "",
-        (
-            "The bank's no is an answer, not an error. Jobs find theirs again with `fairbank jobs"
-            " --refused`."
+        "A refusal is a normal answer of the bank, not an error. `fairbank jobs --refused` lists",
+        "the refused jobs.",
+        "",
+        "| Reason | Meaning | HTTP status | Exit code |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| [{each.name}](#{each.name.lower()}) | {each.info.message} "
+            f"| {each.kind.status} | {each.kind.exit_code} |"
+            for each in Reason
         ),
         "",
+        "`fairbank help reasons` shows the following in a terminal, `fairbank help REASON` one of",
+        "them.",
     ]
-    lines += ["| Reason | Meaning | HTTP status | Exit code |", "| --- | --- | --- | --- |"]
-    reasons = explained()
-    lines += [
-        f"| [{no.name}](#{no.name.lower()}) | {no.meaning} | {STATUS[no.kind]} |"
-        f" {REFUSED[no.kind]} |"
-        for no in reasons
-    ]
-    lines += [
-        "",
-        (
-            "`fairbank help reasons` shows the following in a terminal, `fairbank help REASON` one"
-            " alone."
-        ),
-    ]
-    for no in reasons:
+    for each in Reason:
+        message = each.info.message
         lines += [
             "",
-            f"## {no.name}",
+            f"## {each.name}",
             "",
-            f"{no.meaning[0].upper()}{no.meaning[1:]}. {no.why}",
+            f"{message[0].upper()}{message[1:]}. {each.info.explanation}",
             "",
-            f"What to do: {no.remedy}",
+            f"What to do: {each.info.general_remedy}",
         ]
     return "\n".join(lines) + "\n"

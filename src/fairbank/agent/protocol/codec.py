@@ -35,7 +35,7 @@ from fairbank.agent.protocol.messages import (
     Welcome,
 )
 from fairbank.cluster.job import Run, checked_run
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import UID_MAX
 
 KINDS: Mapping[str, type[PrologRequest | LimitEvent | EpilogEvent]] = {
@@ -60,7 +60,7 @@ class UnreadableFrame(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     batch: bool
     body: bytes
-    why: Malformed
+    why: InvalidInput
 
     @property
     def is_prolog(self) -> bool:
@@ -76,7 +76,7 @@ class UnreadableFrame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_plugin_message(body: bytes) -> FromPlugin:
-    """Return the plug-in's message in a body. Raises Malformed with the key for anything else."""
+    """Return the plug-in's message in a body. Raises InvalidInput with the key for anything else."""
     word, fields = read_fields(body)
     message: FromPlugin
     if word == "hello":
@@ -96,7 +96,7 @@ def decode_plugin_message(body: bytes) -> FromPlugin:
 
 
 def decode_agent_message(body: bytes) -> FromAgent:
-    """Return the agent's message in a body. Raises Malformed with the key for anything else."""
+    """Return the agent's message in a body. Raises InvalidInput with the key for anything else."""
     word, fields = read_fields(body)
     message: FromAgent
     if word == "hello":
@@ -116,8 +116,8 @@ def decode_agent_message(body: bytes) -> FromAgent:
     return message
 
 
-def _unknown_kind(word: str, sender: str) -> Malformed:
-    return Malformed(
+def _unknown_kind(word: str, sender: str) -> InvalidInput:
+    return InvalidInput(
         f"{word[:40]!r} is no message of {sender}",
         field="kind",
         remedy=f"speak version {VERSION} of the protocol",
@@ -165,7 +165,7 @@ def _billing(text: str) -> Fraction:
     if _DECIMAL.fullmatch(text):
         # Nearly all billings are whole, and Fraction reads an int ten times faster than a text.
         return Fraction(int(text)) if text.isdigit() else Fraction(text)
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:40]!r} is no billing", field="billing", remedy="a decimal number, not negative"
     )
 
@@ -174,10 +174,10 @@ def _action(word: str) -> Action:
     for action in _ACTIONS:
         if action == word:
             return action
-    raise Malformed(f"{word[:40]!r} is no verdict", field="action", remedy=", ".join(_ACTIONS))
+    raise InvalidInput(f"{word[:40]!r} is no verdict", field="action", remedy=", ".join(_ACTIONS))
 
 
-def salvage(body: bytes, why: Malformed) -> UnreadableFrame | None:
+def salvage(body: bytes, why: InvalidInput) -> UnreadableFrame | None:
     """Return what is needed to answer a body that cannot be decoded; None if it has no number.
 
     Args:
@@ -208,13 +208,13 @@ def salvage(body: bytes, why: Malformed) -> UnreadableFrame | None:
 
 
 def encode(message: FromPlugin | FromAgent) -> bytes:
-    """Return the frame of a message, header included. Raises Malformed if it does not fit."""
+    """Return the frame of a message, header included. Raises InvalidInput if it does not fit."""
     word, fields = _fields_of(message)
     lines = [f"{key}={escape(str(value))}\n" for key, value in fields.items() if value is not None]
     body = "".join([f"{word}\n", *lines]).encode()
     max_body = AGENT_BODY_MAX if isinstance(message, FromAgent) else BODY_MAX
     if len(body) > max_body:
-        raise Malformed(
+        raise InvalidInput(
             f"a frame of {len(body)} bytes", field="frame", remedy=f"at most {max_body} bytes"
         )
     return len(body).to_bytes(HEADER, "big") + body

@@ -6,7 +6,7 @@ import re
 from urllib.parse import unquote_to_bytes
 
 from fairbank.agent.protocol.messages import VERSION
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import ID_MAX
 
 HEADER = 4  # bytes of length before each body
@@ -26,14 +26,14 @@ def split_frames(received: bytes, *, max_body: int = BODY_MAX) -> tuple[list[byt
     """Return the complete bodies in the received bytes, and the rest.
 
     Raises:
-        Malformed: a frame is longer than `max_body` bytes.
+        InvalidInput: a frame is longer than `max_body` bytes.
     """
     bodies: list[bytes] = []
     begin = 0
     while len(received) - begin >= HEADER:
         length = int.from_bytes(received[begin : begin + HEADER], "big")
         if length > max_body:
-            raise Malformed(
+            raise InvalidInput(
                 f"a frame of {length} bytes", field="frame", remedy=f"at most {max_body} bytes"
             )
         if len(received) - begin < HEADER + length:
@@ -55,21 +55,21 @@ def escape(value: str) -> str:
 
 
 def check_reason(text: str) -> str:
-    """Return the text if a verdict can carry it as its reason, or raise Malformed."""
+    """Return the text if a verdict can carry it as its reason, or raise InvalidInput."""
     if not _WORD.fullmatch(text):
         raise _unfit(text, "reason", REASON_MAX)
     return check_text(text, "reason", REASON_MAX)
 
 
 def check_text(text: str, field: str = "text", max_bytes: int = TEXT_MAX) -> str:
-    """Return the text if a verdict can carry it, or raise Malformed."""
+    """Return the text if a verdict can carry it, or raise InvalidInput."""
     if len(text.encode("utf-8", "replace")) > max_bytes or _CONTROL.search(text):
         raise _unfit(text, field, max_bytes)
     return text
 
 
-def _unfit(text: str, field: str, max_bytes: int) -> Malformed:
-    return Malformed(
+def _unfit(text: str, field: str, max_bytes: int) -> InvalidInput:
+    return InvalidInput(
         f"{text[:40]!r} is no {field} for a verdict",
         field=field,
         remedy=f"one line of at most {max_bytes} bytes",
@@ -85,15 +85,15 @@ def read_fields(body: bytes) -> tuple[str, Fields]:
     """Return the word for the kind and the fields of a body.
 
     Raises:
-        Malformed: the body is not UTF-8, or not made of `key=value` lines with each key once.
+        InvalidInput: the body is not UTF-8, or not made of `key=value` lines with each key once.
     """
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        raise Malformed("a frame that is no UTF-8", field="frame", remedy="UTF-8") from None
+        raise InvalidInput("a frame that is no UTF-8", field="frame", remedy="UTF-8") from None
     word, *lines = text.split("\n")
     if not lines or lines.pop() != "":
-        raise Malformed(
+        raise InvalidInput(
             "a frame that does not end with a line feed", field="frame", remedy="end each line"
         )
     fields: dict[str, str] = {}
@@ -102,7 +102,7 @@ def read_fields(body: bytes) -> tuple[str, Fields]:
     for line in lines:
         key, equals, value = line.partition("=")
         if not equals or not key or key in fields or (has_controls and _CONTROL.search(line)):
-            raise Malformed(
+            raise InvalidInput(
                 f"{line[:40]!r} is no line of a frame",
                 field="frame",
                 remedy="key=value, each key once",
@@ -112,7 +112,7 @@ def read_fields(body: bytes) -> tuple[str, Fields]:
 
 
 class Fields:
-    """Fields of a body, by key; each can be taken once. Methods raise Malformed with the key."""
+    """Fields of a body, by key; each can be taken once. Methods raise InvalidInput with the key."""
 
     def __init__(self, fields: dict[str, str]) -> None:
         self._fields = fields
@@ -123,24 +123,24 @@ class Fields:
     def text(self, key: str, default: str | None = None) -> str:
         raw = self._fields.pop(key, default)
         if raw is None:
-            raise Malformed(f"{key} is missing", field=key, remedy="send it once")
+            raise InvalidInput(f"{key} is missing", field=key, remedy="send it once")
         if "%" not in raw:
             return raw
         if _HALF_ESCAPE.search(raw):
-            raise Malformed(
+            raise InvalidInput(
                 f"{raw[:40]!r} has a % that begins nothing", field=key, remedy="write % as %25"
             )
         try:
             return unquote_to_bytes(raw).decode()
         except UnicodeDecodeError:
-            raise Malformed(f"{key} is no UTF-8", field=key, remedy="UTF-8") from None
+            raise InvalidInput(f"{key} is no UTF-8", field=key, remedy="UTF-8") from None
 
     def integer(self, key: str, low: int = 0, high: int = ID_MAX) -> int:
         raw = self._fields.pop(key, None)
         if raw is None:
-            raise Malformed(f"{key} is missing", field=key, remedy="send it once")
+            raise InvalidInput(f"{key} is missing", field=key, remedy="send it once")
         if (value := parse_integer(raw, low, high)) is None:
-            raise Malformed(
+            raise InvalidInput(
                 f"{raw[:40]!r} is no {key}",
                 field=key,
                 remedy=f"a whole number from {low} to {high}",
@@ -154,7 +154,7 @@ class Fields:
 
     def check_all_taken(self) -> None:
         for key in self._fields:
-            raise Malformed(
+            raise InvalidInput(
                 f"{key[:40]!r} is not known here",
                 field="key",
                 remedy=f"speak version {VERSION} of the protocol",

@@ -19,7 +19,7 @@ import msgspec
 from fairbank.agent.reports.bank_status import BankStatus, retry_pause
 from fairbank.agent.reports.flow import ReportFlow
 from fairbank.agent.reports.results import cannot_connect, not_a_bank
-from fairbank.core.errors import Forbidden, Trouble
+from fairbank.core.errors import FairbankError, Forbidden
 from fairbank.rest.client import Client
 from fairbank.rest.schemas.server import Myself
 
@@ -40,7 +40,7 @@ class Reachability(NamedTuple):
     reachable: bool | None
     since: float
     failures: int = 0
-    trouble: Trouble | None = None
+    trouble: FairbankError | None = None
 
 
 class ProbeResults:
@@ -52,7 +52,7 @@ class ProbeResults:
         self._last = Reachability(None, 0.0)
 
     def record(
-        self, trouble: Trouble | None, clusters: Set[str], bank: BankStatus, now: float
+        self, trouble: FairbankError | None, clusters: Set[str], bank: BankStatus, now: float
     ) -> bool:
         """Record a probe.
 
@@ -157,11 +157,11 @@ class BankProbe:
             _log.info("the bank answers, and takes reports of %s", ", ".join(sorted(clusters)))
 
 
-def probe(client: Client, clusters: Set[str]) -> Trouble | None:
+def probe(client: Client, clusters: Set[str]) -> FairbankError | None:
     """Return why the bank would take no reports of these clusters; block until it has answered."""
     try:
         identity = read_identity(client.get("/whoami").get("data"))
-    except Trouble as trouble:
+    except FairbankError as trouble:
         return trouble
     except OSError as error:
         return cannot_connect(error)
@@ -169,14 +169,14 @@ def probe(client: Client, clusters: Set[str]) -> Trouble | None:
 
 
 def read_identity(answer: object) -> Myself:
-    """Return our identity at the bank. Raises Unreachable if it is no bank's answer."""
+    """Return our identity at the bank. Raises Unavailable if it is no bank's answer."""
     try:
         return msgspec.convert(answer, Myself)
     except msgspec.ValidationError as error:
         raise not_a_bank(error) from error
 
 
-def missing_right(identity: Myself, cluster: str) -> Trouble | None:
+def missing_right(identity: Myself, cluster: str) -> FairbankError | None:
     """Return the error if this identity may not report runs of the cluster, else None."""
     if cluster in identity.clusters or (identity.superuser and "write" in identity.scopes):
         return None

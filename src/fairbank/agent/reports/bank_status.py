@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 
 STABLE_SECONDS = 2.0
 """Time for which the bank must have answered before the agent relies on it again."""
@@ -67,7 +67,7 @@ class AfterFailure(Enum):
     """give the report up as one that the bank cannot take"""
 
 
-def after_failure(trouble: Trouble, size: int, attempts: int) -> AfterFailure:
+def after_failure(trouble: FairbankError, size: int, attempts: int) -> AfterFailure:
     """Return what to do with the reports of a request that failed as a whole.
 
     A bank that is down or denies access is retried for ever: nothing is wrong with the reports. One
@@ -78,10 +78,10 @@ def after_failure(trouble: Trouble, size: int, attempts: int) -> AfterFailure:
         size: reports in it.
         attempts: requests so far that carried its first report.
     """
-    if isinstance(trouble, Malformed):
+    if isinstance(trouble, InvalidInput):
         return AfterFailure.SPLIT if size > 1 else AfterFailure.DROP
     # The base class itself is a server error (HTTP 500); its subclasses say what is wrong.
-    if type(trouble) is not Trouble or attempts < _SPLIT_AFTER:
+    if type(trouble) is not FairbankError or attempts < _SPLIT_AFTER:
         return AfterFailure.RETRY
     if size > 1:
         return AfterFailure.SPLIT
@@ -98,7 +98,7 @@ class BankStatus:
     def __init__(self, now: float) -> None:
         self.since = now
         self.down_since: float | None = None
-        self.trouble: Trouble | None = None
+        self.trouble: FairbankError | None = None
         self.failures = 0
         self.retry_at = now
         self.contacted_at: float | None = None
@@ -119,7 +119,7 @@ class BankStatus:
         self.down_since, self.trouble, self.failures = None, None, 0
         return was_down
 
-    def record_failure(self, trouble: Trouble, now: float) -> bool:
+    def record_failure(self, trouble: FairbankError, now: float) -> bool:
         """Record a failed request; return whether the bank was up before."""
         was_up = self.up
         if was_up:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.agent.protocol.messages import EpilogEvent, PluginMessage
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.core.ids import clean_job_name
 from fairbank.core.slurm_numbers import TRES_MAX
@@ -115,7 +115,7 @@ def name_and_tres(name: str, tres: str) -> dict[str, str]:
 def _is_valid_tres(tres: str) -> bool:
     try:
         parse_job_tres(tres, prices=False)
-    except Malformed:
+    except InvalidInput:
         return False
     return True
 

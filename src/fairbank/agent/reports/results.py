@@ -10,7 +10,7 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.core.errors import Trouble, Unreachable
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.rest.client import Client
 from fairbank.rest.schemas.envelope import RunResolution
 from fairbank.rest.schemas.job import ReportAnswer
@@ -55,15 +55,15 @@ class ReportResult(msgspec.Struct, frozen=True):
 
 
 _BY_REASON: Mapping[str, tuple[ResultKind, str]] = {
-    "OVERDRAWN": (ResultKind.REFUSED, "Allocation_exhausted"),
+    "INSUFFICIENT_CREDIT": (ResultKind.REFUSED, "Allocation_exhausted"),
     "CAPPED": (ResultKind.REFUSED, "User_cap_reached"),
     "NO_ALLOCATION": (ResultKind.REFUSED, "No_allocation"),
     "FROZEN": (ResultKind.REFUSED, "Allocation_frozen"),
     "TOO_LARGE": (ResultKind.REFUSED, "Too_large"),
-    "RUN_TAKEN": (ResultKind.HOLD_EXISTS, ""),
-    "RUN_RESOLVED": (ResultKind.LAPSED, ""),
+    "HOLD_EXISTS": (ResultKind.HOLD_EXISTS, ""),
+    "RUN_CLOSED": (ResultKind.LAPSED, ""),
     "NO_HOLD": (ResultKind.NO_HOLD, ""),
-    "FROM_FUTURE": (ResultKind.TOO_EARLY, "Clocks_differ"),
+    "TIMESTAMP_IN_FUTURE": (ResultKind.TOO_EARLY, "Clocks_differ"),
 }
 _UNBILLABLE = (ResultKind.UNBILLABLE, "Fairbank_cannot_bill_this")
 _GRANTED, _FORBIDDEN = (200, 201), (401, 403)
@@ -113,7 +113,7 @@ def _sentence(detail: str | None, remedies: Sequence[str]) -> str:
 # ------------------------------------------------------------------ requests
 
 
-def send_reports(client: Client, bodies: Sequence[bytes]) -> list[ReportResult] | Trouble:
+def send_reports(client: Client, bodies: Sequence[bytes]) -> list[ReportResult] | FairbankError:
     """Send reports in one request; block until the bank has answered.
 
     Args:
@@ -125,7 +125,7 @@ def send_reports(client: Client, bodies: Sequence[bytes]) -> list[ReportResult] 
     """
     try:
         return read_results(client.post("/job/bulk", bulk_body(bodies)).get("data"), len(bodies))
-    except Trouble as trouble:
+    except FairbankError as trouble:
         return trouble
     except OSError as error:
         return cannot_connect(error)
@@ -145,7 +145,7 @@ def read_results(rows: object, expected: int, *, field: str = "bank.server") -> 
         field: setting that has the bank's address, for the error.
 
     Raises:
-        Unreachable: these are not `expected` answers to reports.
+        Unavailable: these are not `expected` answers to reports.
     """
     return [result_of(answer) for answer in read_answers(rows, expected, field=field)]
 
@@ -161,17 +161,17 @@ def read_answers(rows: object, expected: int, *, field: str = "bank.server") -> 
     return answers
 
 
-def cannot_connect(error: OSError) -> Unreachable:
+def cannot_connect(error: OSError) -> Unavailable:
     """Return the error for a request that this host could not even begin."""
-    return Unreachable(
+    return Unavailable(
         f"cannot connect to the bank: {error}",
         field="bank.server",
         remedy="check the limits of this host (open files, memory)",
     )
 
 
-def not_a_bank(error: Exception, *, field: str = "bank.server") -> Unreachable:
+def not_a_bank(error: Exception, *, field: str = "bank.server") -> Unavailable:
     """Return the error for an answer that is no bank's; `field` is the setting with the address."""
-    return Unreachable(
+    return Unavailable(
         f"what answers is not a bank: {error}", field=field, remedy="name the bank's address"
     )

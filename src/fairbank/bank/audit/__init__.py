@@ -1,7 +1,7 @@
 """The audit: a book read again from its first entry, and every row that does not follow from it.
 
 The rows of allocations, runs, users, projects, members and tokens hold nothing that the journal does not say; here that is checked.
-`chain` looks at how the entries hang together, `runs` and `office` at the rows they leave behind, `run_rows` at where journal and rows
+`chain` looks at how the entries hang together, `runs` and `registry` at the rows they leave behind, `run_rows` at where journal and rows
 agree; `fold` reads a book through all of them, and looks at the sums; what is wrong becomes a `finding`,
 `telling` has its words.
 """

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.audit.telling import differences
+from fairbank.bank.audit.descriptions import differences
 from fairbank.bank.entry import Entry
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that is not as the journal says: in which book (0 is the office's, None the store as a whole), at which entry, what."""
+    """One thing that is not as the journal says: in which book (0 is the registry's, None the store as a whole), at which entry, what."""
 
     book: int | None
     what: str

@@ -6,16 +6,16 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.audit.chain import Chain
+from fairbank.bank.audit.descriptions import unreadable
 from fairbank.bank.audit.finding import Finding, Findings, Head, cut_off
-from fairbank.bank.audit.office import OfficeRows
+from fairbank.bank.audit.registry import OfficeRows
 from fairbank.bank.audit.run_rows import RowAgain, RunRows, no_row
 from fairbank.bank.audit.runs import after, may_follow, new_run
-from fairbank.bank.audit.telling import unreadable
 from fairbank.bank.entry import (
     OF_CREDIT,
     OF_RUNS,
     OF_TERMS,
-    OFFICE,
+    REGISTRY,
     UNDOING,
     Effect,
     Entry,
@@ -44,7 +44,7 @@ class Fold:
         self.users: dict[int, UserSums] = {}
         self._findings = Findings(book)
         self._runs = RunRows(self._findings, again)
-        self.office = OfficeRows(self._findings)
+        self.registry = OfficeRows(self._findings)
         self._chain = Chain(self._findings, head)
         self._sums = (0, 0, 0)
         self._limit = self._overrun = 0
@@ -95,8 +95,8 @@ class Fold:
             self._terms(entry)
         elif entry.kind is Kind.CAP:
             self._cap(entry)
-        elif self.book == OFFICE:
-            self.office.apply(entry, facts_of(entry))
+        elif self.book == REGISTRY:
+            self.registry.apply(entry, facts_of(entry))
 
     def _check_sums(self, entry: Entry, effect: Effect, closed: int) -> None:
         """`closed` is what the entry takes off the held sum beside its effect."""
@@ -221,4 +221,4 @@ class Fold:
         for uid, sums in self.users.items():
             if sums != UserSums():
                 self._findings.add(f"the sums of user {uid} are missing")
-        self.office.check_left_over()
+        self.registry.check_left_over()

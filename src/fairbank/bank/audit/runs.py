@@ -63,7 +63,7 @@ def new_run(entry: Entry) -> RunRecord:
         start=opening.start,
         until=opening.until,
         set_by=entry.id,
-        particulars=opening.particulars,
+        job_details=opening.job_details,
     )
 
 
@@ -96,7 +96,7 @@ def _resolved(run: RunRecord, entry: Entry, state: RunState, charged: SuMinutes)
         ended=end.ended,
         outcome=end.outcome,
         elapsed_seconds=end.elapsed_seconds,
-        particulars=merge_details(run.particulars, end.particulars),
+        job_details=merge_details(run.job_details, end.job_details),
     )
 
 
@@ -104,9 +104,9 @@ def _adjusted(run: RunRecord, entry: Entry) -> RunRecord:
     changed = read_adjustment(entry)
     held, told = (
         SuMinutes(run.held + entry.amount),
-        merge_details(run.particulars, changed.particulars),
+        merge_details(run.job_details, changed.job_details),
     )
-    return _replace(run, held=held, until=changed.until, set_by=entry.id, particulars=told)
+    return _replace(run, held=held, until=changed.until, set_by=entry.id, job_details=told)
 
 
 def _lapsed(run: RunRecord, entry: Entry) -> RunRecord:

@@ -1,4 +1,4 @@
-"""Where the commands find the bank: flags, then the environment, then the user's file, then the site's, then the usual places."""
+"""Client settings: from flags, the environment, the user's file, the site's file, or defaults."""
 
 from __future__ import annotations
 
@@ -6,42 +6,47 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.client import Address, MungeSigner, Signer, TokenSigner, parse_address
-from fairbank.rest.client.token_file import read_token
+from fairbank.rest.client.signers import read_token
 
 SITE_FILE = "/etc/fairbank/client.toml"
 SITE_SOCKET = "/run/fairbank/fairbank.sock"
 KEYS = {
-    "server": "where the bank listens: unix:/run/fairbank/fairbank.sock, http://host:port or https://host",
-    "server_name": "the bank's own name, which a MUNGE credential is made for (default: fairbank)",
-    "token_file": "a file with a token, to sign in over the network; nobody else may be able to read it",
-    "munge_socket": "where munged listens, when it is not in its usual place",
-    "libmunge": "the MUNGE library, when it is not in its usual place",
-    "cluster": "the usual cluster (-M)",
-    "account": "the usual project of fairbank quote (-A)",
+    "server": (
+        "address of the bank: unix:/run/fairbank/fairbank.sock, http://host:port or https://host"
+    ),
+    "server_name": "name of the bank in MUNGE credentials (default: fairbank)",
+    "token_file": "file with a token, to sign in over the network; readable by its owner only",
+    "munge_socket": "socket of munged, if not the default",
+    "libmunge": "MUNGE library, if not the default",
+    "cluster": "default cluster (-M)",
+    "account": "default project of fairbank quote (-A)",
 }
-"""What a client file may say; in the environment the same in capitals, after FAIRBANK_."""
+"""Keys of a client file. In the environment they are in capitals, after FAIRBANK_."""
 
 ENVIRONMENT = {
-    "FAIRBANK_FORMAT_BALANCE": "the usual columns of fairbank balance, as for -o; the same for every command that shows a table",
-    "FAIRBANK_CONFIG": "the bank's own settings, for the commands on its host",
-    "FAIRBANK_DEBUG": "1: a bug is told with its trace",
-    "SBATCH_ACCOUNT, SLURM_ACCOUNT": "who pays, for fairbank quote, before account above",
-    "SLURM_CLUSTER_NAME": "where, for fairbank quote, before cluster above",
-    "XDG_CACHE_HOME": "where names for completion are kept for some minutes, under fairbank/ (default: ~/.cache)",
-    "PAGER": "what long tables are shown with on a terminal (default: less; empty or cat: nothing)",
-    "TERM": "dumb: no pages",
-    "NO_COLOR": "anything: no colours",
-    "COLUMNS": "how wide tables may be, instead of the terminal's width",
-    "TZ": "the time zone in which times are shown and read",
+    "FAIRBANK_FORMAT_BALANCE": (
+        "default columns of fairbank balance, as for -o; every command with a table has its own"
+    ),
+    "FAIRBANK_CONFIG": "settings file of the bank, for the commands on its host",
+    "FAIRBANK_DEBUG": "1: show the traceback of a bug",
+    "SBATCH_ACCOUNT, SLURM_ACCOUNT": "default project of fairbank quote, before account above",
+    "SLURM_CLUSTER_NAME": "default cluster of fairbank quote, before cluster above",
+    "XDG_CACHE_HOME": (
+        "directory of the names cached for completion, in fairbank/ (default: ~/.cache)"
+    ),
+    "PAGER": "pager of long tables on a terminal (default: less; empty or cat: none)",
+    "TERM": "dumb: no pager",
+    "NO_COLOR": "any value: no colours",
+    "COLUMNS": "width of tables, instead of the terminal's",
+    "TZ": "time zone of input and output",
 }
-"""What else the commands read in the environment."""
+"""Other environment variables of the commands."""
 
 
 class Settings(NamedTuple):
-    """`server_name` is the bank's own name, which a MUNGE credential is made for; `munge_socket` and `libmunge` are where MUNGE is
-    when it is not in its usual place. `cluster` and `account` are the usual ones. `told`: somebody says where the bank is."""
+    """Settings by the keys of KEYS. `is_named`: an option, a variable or a file names the server."""
 
     server: str
     server_name: str = "fairbank"
@@ -50,19 +55,21 @@ class Settings(NamedTuple):
     libmunge: str | None = None
     cluster: str | None = None
     account: str | None = None
-    told: bool = True
+    is_named: bool = True
 
     @property
     def configured(self) -> bool:
-        """Whether there is a bank to be asked: somebody says where, or its usual socket is there."""
-        return self.told or (self.address.scheme == "unix" and os.path.exists(self.address.place))
+        """True if there may be a bank: its address is given, or its default socket exists."""
+        return self.is_named or (
+            self.address.scheme == "unix" and os.path.exists(self.address.place)
+        )
 
     @property
     def address(self) -> Address:
         return parse_address(self.server)
 
     def signer(self) -> Signer:
-        """Nothing on a Unix socket; a token where there is a file with one; else MUNGE."""
+        """Return the sign-in: none on a Unix socket, else a token if there is one, else MUNGE."""
         if self.address.scheme == "unix":
             return Signer()
         if self.token_file:
@@ -71,7 +78,7 @@ class Settings(NamedTuple):
 
 
 def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
-    """Each key from the first place that says it. Raises Malformed, naming file and key."""
+    """Return each key from the first source that has it. Raises InvalidInput with file and key."""
     layers = [
         {key: value for key, value in flags.items() if value},
         {
@@ -82,14 +89,19 @@ def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, 
         _file(_user_file(environ)),
         _file(SITE_FILE),
     ]
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     for layer in reversed(layers):
-        said |= layer
-    return Settings(**{"server": f"unix:{usual_socket(environ)}", **said}, told="server" in said)
+        values |= layer
+    return Settings(
+        **{"server": f"unix:{default_socket(environ)}", **values}, is_named="server" in values
+    )
 
 
-def usual_socket(environ: Mapping[str, str]) -> str:
-    """That of one's own bank where it runs, or where no site's does; else the site's. Importing pathlib would cost 9 ms of CPU."""
+def default_socket(environ: Mapping[str, str]) -> str:
+    """Return the socket of the user's own bank if it runs, or if no site's does; else the site's.
+
+    Uses os.path, because importing pathlib would cost 9 ms.
+    """
     folder = os.path.join(
         environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "fairbank"
     )
@@ -112,20 +124,20 @@ def _file(path: str) -> dict[str, str]:
             text = file.read(65_536)
     except OSError:
         return {}
-    import tomllib  # 13 ms that only those with a file pay
+    import tomllib  # 13 ms, only if there is a file
 
     try:
-        said: dict[str, Any] = tomllib.loads(text.decode())
+        values: dict[str, Any] = tomllib.loads(text.decode())
     except ValueError as bad:
-        raise Malformed(
-            f"{path} is not TOML: {bad}", field="client settings", remedy="mend the line named"
+        raise InvalidInput(
+            f"{path} is not TOML: {bad}", field="client settings", remedy="fix the line named"
         ) from bad
-    for key, value in said.items():
+    for key, value in values.items():
         if key not in KEYS or not isinstance(value, str):
             keys = ", ".join(sorted(KEYS))
-            raise Malformed(
-                f"{path}: {key!r} is not a setting, or not a text",
+            raise InvalidInput(
+                f"{path}: {key!r} is not a setting, or its value is not text",
                 field=key,
                 remedy=f'a line is KEY = "TEXT"; keys: {keys}',
             )
-    return said
+    return values

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.cli.framework.options import add_common, add_output, add_server
 from fairbank.cli.framework.parser import Parser
 from fairbank.cli.framework.shown import Shown, did_you_mean
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Command(NamedTuple):
 
         try:
             return self.run(Context(options, prog, words), options)
-        except Trouble as trouble:
+        except FairbankError as trouble:
             trouble.field = trouble.field and parser.typed(trouble.field, words)
             raise
 
@@ -69,7 +69,7 @@ class Noun(NamedTuple):
     def choose(self, prog: str, words: list[str]) -> tuple[str, Command, list[str]]:
         """Return the full name of the command, the command, and the remaining words.
 
-        Raises Malformed for an unknown verb, Shown with the help.
+        Raises InvalidInput for an unknown verb, Shown with the help.
         """
         word = words[0] if words else ""
         if word in self.verbs:
@@ -80,8 +80,8 @@ class Noun(NamedTuple):
             return f"{prog} {self.default}", self.verbs[self.default], words
         there = f"{prog} {' | '.join(self.verbs)}"
         if not word or word.startswith("-"):
-            raise Malformed(f"{prog} needs a verb", remedy=there)
-        raise Malformed(
+            raise InvalidInput(f"{prog} needs a verb", remedy=there)
+        raise InvalidInput(
             f"{plain(word[:40])!r} is no verb of {prog}{did_you_mean(word, self.verbs)}",
             remedy=there,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.framework.client_settings import Settings, read_client_settings
 from fairbank.cli.framework.host import Local
 from fairbank.cli.framework.terminal import Terminal
-from fairbank.core.errors import Malformed, Unreachable
+from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.core.time import Instant, parse_instant, parse_moment
 from fairbank.rest.client import Client
 from fairbank.rest.client.response import CHECK
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Query = Mapping[str, object]
 
 PAGE = 1_000
-"""How many rows are asked for at once: the most that the bank gives."""
+"""Rows of one request: the maximum of the bank."""
 Row = dict[str, Any]
 _NOTHING: Mapping[str, object] = {}
 
@@ -34,13 +34,13 @@ class Context(Terminal):
         super().__init__(options)
         self.prog, self._words = prog, words
         self.as_of: str | None = None
-        """When the bank gave its last answer, by its own clock."""
+        """Time of the bank's last answer, by its own clock."""
         self.later_notes: list[str] = []
-        """What is to be noted once the answer is shown."""
+        """Notes to print after the answer."""
 
     @property
     def command_line(self) -> str:
-        """The command as it was typed, for the provenance of what it writes."""
+        """Return the command as it was typed, for the provenance of its output."""
         import shlex
 
         return f"{self.prog} {shlex.join(self._words)}"
@@ -63,23 +63,21 @@ class Context(Terminal):
         )
 
     def get(self, path: str, query: Query = _NOTHING) -> dict[str, Any]:
-        """One answer of the bank; of the query None is left out. Remembers when it was given."""
+        """Return an answer of the bank, and keep its time. None is left out of the query."""
         answer = self.client.get(path, query)
         if "data" not in answer:
-            raise Unreachable(
-                f"what answers at {self.settings.address} is not a bank",
-                field="server",
-                remedy=CHECK,
+            raise Unavailable(
+                f"the server at {self.settings.address} is not a bank", field="server", remedy=CHECK
             )
         self.as_of = answer.get("as_of") or self.as_of
         return answer
 
     def rows(self, path: str, query: Query = _NOTHING, limit: int = 0) -> list[Row]:
-        """The rows of a list, at most `limit` (0: all). Notes when there are more."""
+        """Return the rows of a list, at most `limit` (0: all). Notes if there are more."""
         return [row for answer in self.pages(path, query, limit) for row in answer["data"]]
 
     def pages(self, path: str, query: Query = _NOTHING, limit: int = 0) -> Iterator[dict[str, Any]]:
-        """The answers of a list, page after page, with at most `limit` rows in all of them together (0: all). Notes when there are more."""
+        """Yield the pages of a list, with at most `limit` rows in all (0: all). Notes if there are more."""
         left, after = limit, None
         while True:
             answer = self.get(
@@ -95,27 +93,27 @@ class Context(Terminal):
                 return
 
     def one(self, path: str) -> Row:
-        """A single object."""
+        """Return a single object."""
         found: Row = self.get(path)["data"]
         return found
 
     @property
     def bank_time(self) -> Instant:
-        """The bank's clock when it last answered; ours before that."""
+        """Return the time of the bank's last answer; before that, the time of this host."""
         return parse_instant(self.as_of) if self.as_of else self.now()
 
     def now(self) -> Instant:
         return Instant(int(time.time()))
 
     def moment(self, said: str | None, field: str, usual: str | None = None) -> str | None:
-        """A time as people write it, as the bank reads it."""
+        """Return a time that a user typed, in the form for the bank."""
         word = said or usual
         if word is None:
             return None
         return f"{parse_moment(word, self.now(), Local(), field=field)}"
 
     def period(self, since: str | None = None) -> dict[str, str | None]:
-        """-S and -E as the bank reads them; `since` is where the period begins when nobody says. Raises Malformed."""
+        """Return -S and -E for the bank; `since` is the default of -S. Raises InvalidInput."""
         options = self.options
         begins, ends = (
             self.moment(options.starttime, "--starttime", since),
@@ -130,13 +128,13 @@ class Context(Terminal):
                 else ("", "exchange -S and -E")
             )
             field = "--endtime" if usual else "--starttime"
-            raise Malformed(
+            raise InvalidInput(
                 f"the period ends before it begins: {spans}{why}", field=field, remedy=remedy
             )
         return {"since": begins, "until": ends}
 
     def me(self) -> int:
-        """Whose rights count: ours, or those of the user acted as."""
+        """Return the uid whose permissions count: ours, or that of the user acted as."""
         if (
             getattr(self.options, "acting_as", None) is None
             and self.settings.address.scheme == "unix"
@@ -146,12 +144,12 @@ class Context(Terminal):
 
     @property
     def cluster(self) -> str | None:
-        """The cluster that was named, if one was."""
+        """Return the cluster that was named, if any."""
         return self.settings.cluster
 
 
 def _listed(answer: dict[str, Any]) -> list[Row]:
-    """The rows in an answer; in a statement they are not all there is."""
+    """Return the rows of an answer; a statement has other fields, too."""
     data = answer["data"]
     found: list[Row] = data if isinstance(data, list) else data["entries"]
     return found

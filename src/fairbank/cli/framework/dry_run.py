@@ -133,12 +133,16 @@ def shown_terms(context: Context, changes: Mapping[str, Any]) -> dict[str, objec
     """Return changed terms in words."""
     look = context.format
     return {
-        key: look.moment(int(value))
-        if key in ("start", "end")
-        else f"{look.su(value)} SU"
-        if key == "credit_limit"
-        else ("yes" if value else "no")
-        if key == "shared"
-        else str(value)
+        key: (
+            look.moment(int(value))
+            if key in ("start", "end")
+            else (
+                f"{look.su(value)} SU"
+                if key == "credit_limit"
+                else ("yes" if value else "no")
+                if key == "shared"
+                else str(value)
+            )
+        )
         for key, value in changes.items()
     }

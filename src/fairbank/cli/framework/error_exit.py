@@ -9,17 +9,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, cast
 
-from fairbank.cli.framework.exit_codes import (
-    DONE,
-    INTERRUPTED,
-    NOT_DONE,
-    exit_of_refusal,
-    exit_of_trouble,
-)
+from fairbank.cli.framework.exit_codes import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal
 from fairbank.cli.framework.shown import Shown, terminal_width
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.core.os_errors import translate_os_error
-from fairbank.core.units import show_shortfall, show_su
+from fairbank.core.units import show_su
 from fairbank.report.cells import folded, plain
 
 if TYPE_CHECKING:
@@ -43,11 +37,11 @@ def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
         return DONE  # whoever read us has seen enough
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Trouble as trouble:
+    except FairbankError as trouble:
         return _tell(trouble_lines(trouble), exit_code(trouble), program)
     except OSError as error:
         return _tell(trouble_lines(translate_os_error(error, _of_file(error))), NOT_DONE, program)
-    except Exception as bug:  # noqa: BLE001  the last line of defence: a person is told in one sentence
+    except Exception as bug:  # noqa: BLE001  the outermost handler: print one sentence
         return _tell(_bug_lines(bug), NOT_DONE, program)
     return code
 
@@ -57,16 +51,16 @@ def _of_file(error: OSError) -> str:
     return f"cannot use {error.filename}" if error.filename else "the output cannot be written"
 
 
-def exit_code(trouble: Trouble) -> int:
+def exit_code(trouble: FairbankError) -> int:
     """Return the exit code for a refusal or an error."""
     return (
         exit_of_refusal(cast("Refused", trouble).status)
         if _is_refusal(trouble)
-        else exit_of_trouble(trouble)
+        else trouble.exit_code
     )
 
 
-def trouble_lines(trouble: Trouble) -> list[str]:
+def trouble_lines(trouble: FairbankError) -> list[str]:
     """Return message, field and remedy; for a refusal all its details."""
     if _is_refusal(trouble):
         return refusal_lines(cast("Refused", trouble))
@@ -78,7 +72,7 @@ def trouble_lines(trouble: Trouble) -> list[str]:
     return lines
 
 
-def _is_refusal(trouble: Trouble) -> bool:
+def _is_refusal(trouble: FairbankError) -> bool:
     """Return whether it is `rest.client.Refused`, which help does not import."""
     return "refusal" in vars(trouble)
 
@@ -87,8 +81,9 @@ def refusal_lines(no: Refused) -> list[str]:
     """Return the refusal: requested, available, shortfall, and each remedy."""
     lines = [f"refused: {plain(no.message)}"]
     said = no.refusal
-    if said.get("asked") and "asked" not in no.message:
-        lines.append(f"  {', '.join(_figures(int(said['asked']), said.get('available')))}")
+    # Where the bank looked for credit, its message has the amounts.
+    if said.get("asked") and said.get("available") is None:
+        lines.append(f"  requested {show_su(int(said['asked']))} SU")
     if said.get("allocation"):
         lines.append(f"  allocation: {said['allocation']}")
     lines += [
@@ -100,14 +95,6 @@ def refusal_lines(no: Refused) -> list[str]:
     ):  # a job's; other refusals are in no list
         lines.append(f"  kept as refusal {said['entry']}: fairbank jobs --refused")
     return lines
-
-
-def _figures(asked: int, available: int | None) -> list[str]:
-    """Return the figures that the message lacks; without `available` only the request."""
-    if available is None:
-        return [f"asked {show_su(asked)} SU"]
-    left, lacking = show_su(available, down=True), show_shortfall(asked, available)
-    return [f"asked {show_su(asked)} SU", f"available {left} SU", f"shortfall {lacking} SU"]
 
 
 def _bug_lines(bug: Exception) -> list[str]:

@@ -1,22 +1,10 @@
-"""Exit codes, and which of them refusals and errors have."""
+"""Exit codes: the meaning of each, and the code of a refusal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.core.errors import (
-    Busy,
-    Conflict,
-    Corrupt,
-    Forbidden,
-    Malformed,
-    Trouble,
-    Unauthenticated,
-    Unknown,
-    Unreachable,
-)
-from fairbank.core.refusal_kind import RefusalKind
-from fairbank.rest.statuses import kind_of
+from fairbank.core.errors import RefusalKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,31 +25,7 @@ EXIT_CODES: Mapping[int, str] = {
     INTERRUPTED: "interrupted",
 }
 
-REFUSED: Mapping[RefusalKind, int] = {
-    RefusalKind.CANNOT_BE_PAID: TOO_LITTLE,
-    RefusalKind.NOT_FOUND: NOT_FOUND,
-    RefusalKind.NOT_PERMITTED: NOT_PERMITTED,
-    RefusalKind.CONFLICT: CONFLICT,
-}
-
-OF_TROUBLE: Mapping[type[Trouble], int] = {
-    Malformed: WRONG_USAGE,
-    Unauthenticated: NOT_PERMITTED,
-    Forbidden: NOT_PERMITTED,
-    Unknown: NOT_FOUND,
-    Conflict: CONFLICT,
-    Busy: NO_ANSWER,
-    Unreachable: NO_ANSWER,
-    Corrupt: FOUND,
-    Trouble: NOT_DONE,
-}
-
 
 def exit_of_refusal(status: int) -> int:
     """Return the exit code for a refusal with this HTTP status."""
-    return REFUSED[kind_of(status)]
-
-
-def exit_of_trouble(trouble: Trouble) -> int:
-    """Return the exit code for an error of this kind."""
-    return next(OF_TROUBLE[kind] for kind in type(trouble).__mro__ if kind in OF_TROUBLE)
+    return RefusalKind.of_status(status).exit_code

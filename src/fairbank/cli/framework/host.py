@@ -7,7 +7,7 @@ import time
 from datetime import datetime, timedelta, tzinfo
 from functools import cache
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.report.cells import plain
 
 
@@ -18,7 +18,7 @@ class Local(tzinfo):
     """
 
     def fromutc(self, at: datetime) -> datetime:
-        seconds = int((at.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds())  # noqa: DTZ001  a wall clock's difference
+        seconds = int((at.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds())  # noqa: DTZ001
         wall = time.localtime(seconds)
         fold = wall.tm_isdst == 0 and time.localtime(seconds - 3600).tm_isdst == 1
         return datetime(*wall[:6], tzinfo=self, fold=int(fold))
@@ -64,7 +64,7 @@ def own_name() -> str:
 
 
 def uid_of(user: str, field: str = "--user") -> int:
-    """Return the number of a user given by name or number. Raises Unknown."""
+    """Return the number of a user given by name or number. Raises NotFound."""
     if user.isascii() and user.isdigit() and len(user) <= 10:
         return int(user)
     from pwd import getpwnam
@@ -72,7 +72,7 @@ def uid_of(user: str, field: str = "--user") -> int:
     try:
         return getpwnam(user).pw_uid
     except (KeyError, ValueError) as bad:
-        raise Unknown(
+        raise NotFound(
             f"there is no user {plain(user[:64])!r} on this host",
             field=field,
             remedy="write a name that this host knows, or the number",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.parser import Help, Parser
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import UNITS
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def _reason(said: str) -> str:
     try:
         if said.strip():
             return ids.comment(said, field="--reason")
-    except Malformed as bad:
+    except InvalidInput as bad:
         raise ArgumentTypeError(f"{bad.message}: {bad.remedy}") from bad
     raise ArgumentTypeError("say why, in a few words")
 
@@ -321,5 +321,5 @@ def _reason(said: str) -> str:
 def _key(said: str) -> str:
     try:
         return ids.key(said)
-    except Malformed as bad:
+    except InvalidInput as bad:
         raise ArgumentTypeError(f"{bad.message}: {bad.remedy}") from bad

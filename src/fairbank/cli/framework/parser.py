@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from fairbank.cli.framework.shown import Shown, did_you_mean, terminal_width
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
 
 
 class Parser(argparse.ArgumentParser):
-    """Argument parser that never prints or exits. Raises Malformed, or Shown with the help."""
+    """Argument parser that never prints or exits. Raises InvalidInput, or Shown with the help."""
 
     def __init__(self, prog: str, about: str, examples: Sequence[str] = ()) -> None:
         super().__init__(
@@ -61,17 +61,17 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        raise Malformed(plain(message), remedy=f"{self.prog} --help")
+        raise InvalidInput(plain(message), remedy=f"{self.prog} --help")
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return the parsed options. Raises Malformed with the nearest names, or Shown."""
+        """Return the parsed options. Raises InvalidInput with the nearest names, or Shown."""
         options, unknown = self.parse_known_args(self._joined(words))
         if unknown:
             word = unknown[0]
             known = list(self._option_string_actions) if word.startswith("-") else []
             meant = did_you_mean(word.partition("=")[0], known)
             what = "option" if word.startswith("-") else "argument"
-            raise Malformed(
+            raise InvalidInput(
                 f"{plain(word[:40])!r} is no {what} of {self.prog}{meant}",
                 remedy=f"{self.prog} --help",
             )

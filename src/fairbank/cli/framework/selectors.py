@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.shown import did_you_mean
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ def find_allocation(
 ) -> int:
     """Return the allocation of this number, or the active one of the project and resource.
 
-    Raises Malformed, Unknown.
+    Raises InvalidInput, NotFound.
     """
     if number is not None:
         return number
     if account is None:
-        raise Malformed(
+        raise InvalidInput(
             "which allocation?",
             field="ALLOC",
             remedy="its number, or -A PROJECT -r RESOURCE; fairbank alloc list shows them",
@@ -32,14 +32,15 @@ def find_allocation(
     rows = context.rows("/balance", {"account": account, "resource": resource})
     if not rows:
         check_accounts(context, [account])
-        raise Unknown(
-            f"{plain(account)} has no active allocation{f' of {plain(resource)}' if resource else ''}",
+        raise NotFound(
+            f"{plain(account)} has no active"
+            f" allocation{f' of {plain(resource)}' if resource else ''}",
             field="--account",
             remedy=f"fairbank alloc list -A {plain(account)} shows all; name one by its number",
         )
     if len(rows) > 1:
         which = ", ".join(f"{row['id']} ({row['resource']})" for row in rows[:10])
-        raise Malformed(
+        raise InvalidInput(
             f"{plain(account)} has {len(rows)} active allocations: {which}",
             field="--resource",
             remedy="add -r, or the number",
@@ -48,11 +49,11 @@ def find_allocation(
 
 
 def find_project(context: Context, said: str, field: str = "PROJECT") -> Row:
-    """Return the project of this number, account or group. Raises Unknown, naming `field`."""
+    """Return the project of this number, account or group. Raises NotFound, naming `field`."""
     if said.isascii() and said.isdigit() and len(said) <= 15:
         try:
             return context.one(f"/project/{int(said)}")
-        except Unknown as missing:
+        except NotFound as missing:
             missing.field = field
             raise
     for name in ("account", "gname"):
@@ -60,7 +61,7 @@ def find_project(context: Context, said: str, field: str = "PROJECT") -> Row:
             found: Row = row
             return found
     mine = [str(row["account"]) for row in context.rows("/project")]
-    raise Unknown(
+    raise NotFound(
         f"there is no project {plain(said[:64])!r} that you may see{did_you_mean(said, mine)}",
         field=field,
         remedy="list yours with: fairbank project list",
@@ -77,7 +78,7 @@ def group_query(group: str | None) -> dict[str, object]:
 def check_listed(
     context: Context, rows: Sequence[Mapping[str, object]], *, of_jobs: bool = False
 ) -> None:
-    """Check that what -A, -r and -M name exists, as far as no row shows it. Raises Unknown."""
+    """Check that what -A, -r and -M name exists, as far as no row shows it. Raises NotFound."""
     check_accounts(
         context, context.options.account, {row["account"] for row in rows}, of_jobs=of_jobs
     )
@@ -95,24 +96,27 @@ def check_listed(
 def _check_clusters(
     context: Context, clusters: Sequence[str] | None, heard: Collection[object]
 ) -> None:
-    """Check that the bank knows the clusters, or had jobs of them. Raises Unknown."""
+    """Check that the bank knows the clusters, or had jobs of them. Raises NotFound."""
     silent = [each for each in clusters or () if each not in heard]
     known = [str(cluster["name"]) for cluster in context.get("/cluster")["data"]] if silent else []
     for name in silent:
         if name not in known and not any(
             context.get(path, {"cluster": name, "limit": 1})["data"] for path in _OF_JOBS
         ):
-            raise Unknown(
-                f"there is no cluster {plain(name[:64])!r} that you may see{did_you_mean(name, known)}",
+            raise NotFound(
+                f"there is no cluster {plain(name[:64])!r} that you may"
+                f" see{did_you_mean(name, known)}",
                 field="--clusters",
-                remedy=f"one of {plain(', '.join(known[:8]))}"
-                if known
-                else "have it entered in the settings",
+                remedy=(
+                    f"one of {plain(', '.join(known[:8]))}"
+                    if known
+                    else "have it entered in the settings"
+                ),
             )
 
 
 def check_group(context: Context, group: str | None) -> None:
-    """Check that a visible project has this Unix group. Raises Unknown."""
+    """Check that a visible project has this Unix group. Raises NotFound."""
     if (
         group is not None
         and not context.get("/project", {**group_query(group), "limit": 1, "removed": "any"})[
@@ -120,7 +124,7 @@ def check_group(context: Context, group: str | None) -> None:
         ]
     ):
         mine = [str(row["gname"]) for row in context.rows("/project")]
-        raise Unknown(
+        raise NotFound(
             f"you have no project with the group {plain(group[:64])!r}{did_you_mean(group, mine)}",
             field="--group",
             remedy="list yours with: sproject projects",
@@ -134,7 +138,7 @@ def check_accounts(
     *,
     of_jobs: bool = False,
 ) -> None:
-    """Check that projects without rows exist. Raises Unknown.
+    """Check that projects without rows exist. Raises NotFound.
 
     For a list `of_jobs`, projects are accepted if the user sees other jobs of theirs, such as a
     child's jobs that were paid by the user's project.
@@ -148,10 +152,14 @@ def check_accounts(
         if of_jobs and any(context.get(path, asked)["data"] for path in _OF_JOBS):
             continue
         mine = [str(row["account"]) for row in context.rows("/project")]
-        raise Unknown(
-            f"you have no project with the account {plain(account[:64])!r}{did_you_mean(account, mine)}",
+        raise NotFound(
+            "you have no project with the account"
+            f" {plain(account[:64])!r}{did_you_mean(account, mine)}",
             field="--account",
-            remedy=f"list yours with: {'sproject projects' if context.prog.startswith('sproject') else 'fairbank project list'}",
+            remedy=(
+                "list yours with:"
+                f" {'sproject projects' if context.prog.startswith('sproject') else 'fairbank project list'}"
+            ),
         )
 
 
@@ -161,7 +169,7 @@ _OF_JOBS = ("/job", "/failure")
 def check_resources(
     context: Context, resources: Sequence[str] | None, heard: Collection[object] = ()
 ) -> None:
-    """Check that a partition bills the resources, or credit existed for them. Raises Unknown."""
+    """Check that a partition bills the resources, or credit existed for them. Raises NotFound."""
     silent = [each for each in resources or () if each not in heard]
     if not silent:
         return
@@ -173,12 +181,15 @@ def check_resources(
     known |= {str(row["resource"]) for row in context.rows("/alloc")}
     for resource in silent:
         if resource not in known:
-            raise Unknown(
-                f"there is no resource {plain(resource[:64])!r} that you may see{did_you_mean(resource, sorted(known))}",
+            raise NotFound(
+                f"there is no resource {plain(resource[:64])!r} that you may"
+                f" see{did_you_mean(resource, sorted(known))}",
                 field="--resource",
-                remedy=f"one of {plain(', '.join(sorted(known)[:8]))}"
-                if known
-                else "list them with: fairbank alloc list",
+                remedy=(
+                    f"one of {plain(', '.join(sorted(known)[:8]))}"
+                    if known
+                    else "list them with: fairbank alloc list"
+                ),
             )
 
 
@@ -189,13 +200,13 @@ def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
     """Return one query for each combination of lists such as `-A chem,bio -j 1,2`.
 
     The bank takes one value of each. What is listed twice, perhaps by name and by number, is
-    requested once. Raises Malformed.
+    requested once. Raises InvalidInput.
     """
     queries: list[dict[str, object]] = [{}]
     for key, value in query.items():
         values = list(dict.fromkeys(value)) if isinstance(value, list) else [value]
         if len(queries) * len(values) > ASKED_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"{len(queries) * len(values)} questions at once are too many",
                 field=key,
                 remedy="name fewer at a time",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.cli.framework.dry_run import readable_entries, show_planned_entries
 from fairbank.cli.framework.exit_codes import NOT_DONE
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.report.cells import plain
 from fairbank.report.envelope import as_json
 
@@ -59,7 +59,7 @@ def post(context: Context, request: WriteRequest) -> Row | None:
     key = said or f"cli-{os.urandom(12).hex()}"
     try:
         answer = _send(context, request, key, said)
-    except Unreachable as silent:
+    except Unavailable as silent:
         if hasattr(options, "idempotency_key") and request.method in (
             "POST",
             "PATCH",
@@ -129,5 +129,8 @@ def moved(context: Context, answer: Row | None, what: str, *, of: str = "") -> s
     return (
         ""
         if answer is None
-        else f"entry {answer['entry']}: {what}; available {context.format.left(answer['available'])} SU{of}"
+        else (
+            f"entry {answer['entry']}: {what}; available {context.format.left(answer['available'])}"
+            f" SU{of}"
+        )
     )

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, BillingRule, Weights, is_max_candidate
 from fairbank.priority.fairshare.columns import Doubles, Ints
 
@@ -42,14 +42,14 @@ def prices(
     """The weights of each partition as Slurm's doubles; a partition without any bills CPUs.
 
     A suffix only divides by powers of two, so one rounding of the exact weight is what reading and dividing in doubles gives.
-    Raises Malformed for a weight that no TRES of `names` has, and for one beyond the doubles.
+    Raises InvalidInput for a weight that no TRES of `names` has, and for one beyond the doubles.
     """
     table = np.zeros((len(partitions), len(names)))
     column = {name: place for place, name in enumerate(names)}
     for row, weights in enumerate(partitions):
         for name, weight in (weights or BY_CPU).items():
             if name not in column:
-                raise Malformed(
+                raise InvalidInput(
                     f"partition row {row} has a weight for {name}, which the cluster does not count",
                     field="TRESBillingWeights",
                     remedy=f"add it to AccountingStorageTRES; counted are {', '.join(names)}",
@@ -61,7 +61,7 @@ def prices(
 def _double(weight: Fraction | float, row: int, name: str) -> float:
     double = float(weight) if weight < _TOO_MUCH else math.nan
     if not double >= 0:
-        raise Malformed(
+        raise InvalidInput(
             f"partition row {row}: {weight!s:.40} is no weight for {name}",
             field="TRESBillingWeights",
             remedy="a number from 0 to 10 to the power of 300",
@@ -95,7 +95,7 @@ def billable(counts: Wholes, partition: Ints, table: BillingPrices) -> Doubles:
 def allocated(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
     """What of `counts` [jobs, TRES] the ledgers and limits count, billing by its whole units: neither energy nor what is not used up.
 
-    Raises Malformed as `whole` does.
+    Raises InvalidInput as `whole` does.
     """
     found = np.where(counts == np.uint64(NO_CONSUME), np.uint64(0), counts)
     for place, name in enumerate(names):
@@ -107,10 +107,10 @@ def allocated(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
 
 
 def whole(units: Doubles) -> Wholes:
-    """The billing TRES: `units` cut off. Raises Malformed, naming the row, for what a 64-bit count does not hold."""
+    """The billing TRES: `units` cut off. Raises InvalidInput, naming the row, for what a 64-bit count does not hold."""
     wrong = np.flatnonzero(~((units >= 0) & (units < 2.0**64)))
     if wrong.size:
-        raise Malformed(
+        raise InvalidInput(
             f"row {wrong[0]} bills {units[wrong[0]]} units, which is no 64-bit count",
             field="billing",
             remedy="use smaller weights",

@@ -90,7 +90,7 @@ def faded_costs(jobs: ChargedJobs, seconds: Doubles, decay: Decay) -> Costs:
 
 
 def may_use(jobs: ChargedJobs) -> Wholes:
-    """Run-seconds of each TRES that starting jobs set aside: counts by their whole time limit. Raises Malformed when beyond counting."""
+    """Run-seconds of each TRES that starting jobs set aside: counts by their whole time limit. Raises InvalidInput when beyond counting."""
     return _by_counts(jobs, jobs.limit * 60 * jobs.factor)
 
 

@@ -13,7 +13,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.columns import Doubles, Long, Longs, quotient
 from fairbank.priority.fairshare.result import Standings, norm_usage
 from fairbank.priority.fairshare.settings import DAMPENING_MAX
@@ -29,11 +29,11 @@ def classic(
     """The factor of every row. `usage` is that of each row with all below it (`tree.summed`), in billing-seconds.
 
     `dampening` is FairShareDampeningFactor. Accounts have a factor as users do; Slurm prints theirs blank.
-    Raises Malformed for usage that is none and for a dampening out of range.
+    Raises InvalidInput for usage that is none and for a dampening out of range.
     """
     if not 1 <= dampening <= DAMPENING_MAX:
         remedy = f"a whole number from 1 to {DAMPENING_MAX}"
-        raise Malformed(
+        raise InvalidInput(
             f"{dampening} is no dampening factor", field="FairShareDampeningFactor", remedy=remedy
         )
     usage = usage_of(tree, usage)

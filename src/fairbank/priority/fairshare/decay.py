@@ -13,7 +13,7 @@ from enum import Enum
 import msgspec
 import numpy as np
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, Instant, parse_duration
 from fairbank.priority.fairshare.columns import Doubles
 
@@ -34,12 +34,12 @@ _MONTHS = {Reset.MONTHLY: 1, Reset.QUARTERLY: 3, Reset.YEARLY: 12}
 
 
 def parse_reset(text: str) -> Reset:
-    """Read a PriorityUsageResetPeriod. Raises Malformed."""
+    """Read a PriorityUsageResetPeriod. Raises InvalidInput."""
     try:
         return Reset(text.strip().upper())
     except ValueError as bad:
         words = ", ".join(each.value for each in Reset)
-        raise Malformed(
+        raise InvalidInput(
             f"{text[:40]!r} is not a reset period",
             field="PriorityUsageResetPeriod",
             remedy=f"one of {words}",
@@ -113,9 +113,9 @@ class Decay(msgspec.Struct, frozen=True):
         return 1 - _FADING / self.half_life if self.half_life else 1.0
 
     def remaining(self, seconds: int) -> float:
-        """What remains of usage after so many seconds; never 0. A clock that went back is refused: raises Malformed."""
+        """What remains of usage after so many seconds; never 0. A clock that went back is refused: raises InvalidInput."""
         if seconds < 0:
-            raise Malformed(
+            raise InvalidInput(
                 f"the clock went back by {-seconds} s since the last tick",
                 field="now",
                 remedy="give the time of the last tick or a later one",
@@ -141,22 +141,22 @@ def fading(half_life: int, reset: Reset | None = None) -> Decay:
     """How usage fades with this half-life in seconds; `reset` is None where slurm.conf says nothing of one.
 
     As in Slurm, usage that never fades is refused unless PriorityUsageResetPeriod is written down, be it NONE (trap T18).
-    Raises Malformed.
+    Raises InvalidInput.
     """
     if not 0 <= half_life < 2**32 * 60:
-        raise Malformed(
+        raise InvalidInput(
             f"{half_life} s is not a half-life",
             field="PriorityDecayHalfLife",
             remedy="7-0 for a week, 0 for no decay",
         )
     if half_life % 60:
-        raise Malformed(
+        raise InvalidInput(
             f"{half_life} s is no whole minute",
             field="PriorityDecayHalfLife",
             remedy="Slurm counts it in minutes",
         )
     if half_life == 0 and reset is None:
-        raise Malformed(
+        raise InvalidInput(
             "with half-life 0 usage never fades and nothing resets it",
             field="PriorityUsageResetPeriod",
             remedy="write it down, if only as NONE: usage then counts for ever",
@@ -165,7 +165,7 @@ def fading(half_life: int, reset: Reset | None = None) -> Decay:
 
 
 def parse_half_life(text: str) -> int:
-    """Seconds of a PriorityDecayHalfLife such as `7-0`, `14-00:00:00` or `0`, rounded up to minutes. Raises Malformed."""
+    """Seconds of a PriorityDecayHalfLife such as `7-0`, `14-00:00:00` or `0`, rounded up to minutes. Raises InvalidInput."""
     digits = text.strip().replace(":", "").replace("-", "")
     return (
         0

@@ -28,7 +28,7 @@ _INFINITE = np.float64(np.inf).view(
 def fair_tree(tree: Tree, usage: ArrayLike) -> FairTreeResult:
     """Rank every user of the tree. `usage` is that of each row with all below it (`tree.summed`), in billing-seconds.
 
-    Raises Malformed for usage that is none.
+    Raises InvalidInput for usage that is none.
     """
     usage = usage_of(tree, usage)
     shares = _norm_shares(tree)

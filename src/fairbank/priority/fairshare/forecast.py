@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.decay import Decay
 
 EVEN = 1.0
@@ -28,7 +28,7 @@ class Standpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     `usage`: its own. `others`: that of its siblings under Fair Tree, of all others on the cluster under the classic rule. `charged`: how
     much of that is counted as its own because its account used it (classic; 0 right below the root and under Fair Tree). `share`: its
-    normalised shares. Raises Malformed for what is out of range.
+    normalised shares. Raises InvalidInput for what is out of range.
     """
 
     usage: float
@@ -45,7 +45,7 @@ class Standpoint(msgspec.Struct, frozen=True, kw_only=True):
         ):
             if not 0 <= amount <= most or amount == math.inf:
                 top = "" if most == math.inf else f" to {most:g}"
-                raise Malformed(
+                raise InvalidInput(
                     f"{amount} is out of range", field=field, remedy=f"a finite number from 0{top}"
                 )
 
@@ -69,9 +69,9 @@ def back_after(
     who: Standpoint, decay: Decay, *, level: float = EVEN, reset_in: int | None = None
 ) -> Return:
     """How long `who` must pause to stand at `level`; 0 for who stands there or above. `reset_in`: seconds until all usage is reset, None
-    when it never is. Raises Malformed for a level that is none."""
+    when it never is. Raises InvalidInput for a level that is none."""
     if not 0 < level < math.inf:
-        raise Malformed(
+        raise InvalidInput(
             f"{level} is not a level", field="level", remedy="a number above 0; 1 is its share"
         )
     if who.level >= level:

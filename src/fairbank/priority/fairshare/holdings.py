@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
 from fairbank.core.tres import Weights
 from fairbank.core.validation import describe_invalid_setting
@@ -69,12 +69,12 @@ class NodeHoldings(msgspec.Struct, frozen=True):
 
 
 def read_holdings(text: str) -> NodeHoldings:
-    """Raises Malformed with the place in the text, for what is no TOML, and what cannot be."""
+    """Raises InvalidInput with the place in the text, for what is no TOML, and what cannot be."""
     try:
         told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), HoldingsFile)
     except tomllib.TOMLDecodeError as bad:
-        raise Malformed(
-            f"this is not TOML: {bad}", field="file", remedy="mend the line named"
+        raise InvalidInput(
+            f"this is not TOML: {bad}", field="file", remedy="fix the line named"
         ) from bad
     except msgspec.ValidationError as bad:
         raise describe_invalid_setting(bad, HoldingsFile, PAGE) from bad
@@ -89,7 +89,7 @@ def _nodes(told: HoldingsFile) -> dict[str, SharedNode]:
     for place, alike in enumerate(told.nodes):
         for chip, field in ((told.reference, "reference"), (alike.chip, f"nodes[{place}].chip")):
             if chip not in peaks:
-                raise Malformed(
+                raise InvalidInput(
                     f"there is no chip {chip[:40]!r}",
                     field=field,
                     remedy="name one of [chips], or add it there",
@@ -97,7 +97,7 @@ def _nodes(told: HoldingsFile) -> dict[str, SharedNode]:
         core = core_tres(peaks[alike.chip], peaks[told.reference])
         for name in expand(alike.names, field=f"nodes[{place}].names"):
             if name in found:
-                raise Malformed(
+                raise InvalidInput(
                     f"node {name} is there twice",
                     field=f"nodes[{place}].names",
                     remedy="name each node once",
@@ -114,7 +114,7 @@ def _held(told: HoldingsFile, nodes: dict[str, SharedNode]) -> Holdings:
         names = tuple(expand(each.nodes, field=f"partitions[{place}].nodes"))
         if sum(said is not None for said in (each.lab, each.communal, each.half_of)) > 1:
             remedy = "say one of lab, communal and half_of, or none for a public partition"
-            raise Malformed(
+            raise InvalidInput(
                 f"partition {each.name} is of two kinds at once",
                 field=f"partitions[{place}]",
                 remedy=remedy,
@@ -141,7 +141,7 @@ def _charges(told: HoldingsFile, nodes: dict[str, SharedNode]) -> Iterator[tuple
     for place, each in enumerate(told.partitions):
         field = f"partitions[{place}]"
         if each.name in names:
-            raise Malformed(
+            raise InvalidInput(
                 f"partition {each.name} is there twice",
                 field=f"{field}.name",
                 remedy="name each once",
@@ -157,7 +157,7 @@ def _weights(names: Sequence[str], nodes: dict[str, SharedNode], field: str) -> 
     first: tuple[str, Weights] | None = None
     for name in names:
         if name not in nodes:
-            raise Malformed(
+            raise InvalidInput(
                 f"there is no node {name[:40]!r}", field=field, remedy="name nodes of [[nodes]]"
             )
         weights = node_weights(nodes[name])
@@ -165,14 +165,14 @@ def _weights(names: Sequence[str], nodes: dict[str, SharedNode], field: str) -> 
             remedy = (
                 "Slurm has one price a partition: give each kind of nodes a partition of its own"
             )
-            raise Malformed(
+            raise InvalidInput(
                 f"a core or a GiB of {name} costs something else than of {first[0]}",
                 field=field,
                 remedy=remedy,
             )
         first = first or (name, weights)
     if first is None:
-        raise Malformed(
+        raise InvalidInput(
             "a partition without nodes has no price", field=field, remedy="name its nodes"
         )
     return first[1]
@@ -181,7 +181,7 @@ def _weights(names: Sequence[str], nodes: dict[str, SharedNode], field: str) -> 
 def _peak(peak: Decimal, field: str) -> Fraction:
     """FLOPs, by which the price of a core is divided."""
     if not peak.is_finite() or not 0 < peak <= 10**30:
-        raise Malformed(
+        raise InvalidInput(
             f"{peak} is out of range: peak FLOPs are more than 0",
             field=field,
             remedy="a number of more than 0, up to 1e30",
@@ -191,5 +191,5 @@ def _peak(peak: Decimal, field: str) -> Fraction:
 
 def _number(number: Decimal, field: str) -> Fraction:
     if not number.is_finite() or not 0 <= number <= 10**30:
-        raise Malformed(f"{number} is out of range", field=field, remedy="a number from 0 up")
+        raise InvalidInput(f"{number} is out of range", field=field, remedy="a number from 0 up")
     return Fraction(number)

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import SHARES_MAX
 from fairbank.core.tres import Weights
 
@@ -69,9 +69,9 @@ class ShareSource(msgspec.Struct, frozen=True):
 
 
 def core_tres(peak: Fraction, reference: Fraction) -> Fraction:
-    """What a core charges: its peak FLOPs beside those of a core of the reference chip. Raises Malformed."""
+    """What a core charges: its peak FLOPs beside those of a core of the reference chip. Raises InvalidInput."""
     if not (peak > 0 and reference > 0):
-        raise Malformed(
+        raise InvalidInput(
             "peak FLOPs are more than 0",
             field="peak",
             remedy="give those of one core, of this chip and of the reference",
@@ -82,10 +82,10 @@ def core_tres(peak: Fraction, reference: Fraction) -> Fraction:
 def node_weights(node: SharedNode) -> Weights:
     """TRES weights by which all cores of a node cost as much as all its memory: for memory NumCore * CoreTRES / TotalMem.
 
-    Raises Malformed for a node with no cores, no memory or a core that costs less than nothing.
+    Raises InvalidInput for a node with no cores, no memory or a core that costs less than nothing.
     """
     if node.cores <= 0 or node.memory <= 0 or node.core < 0:
-        raise Malformed(
+        raise InvalidInput(
             f"node {node.name} has no cores or no memory",
             field="node",
             remedy="give cores, core TRES and memory above 0",
@@ -101,15 +101,15 @@ def requeue_weights(weights: Weights, price: Fraction = Fraction(1, 2)) -> Weigh
 def shares(held: Holdings) -> dict[str, ShareSource]:
     """Each account's share: an equal part of the public nodes, its own nodes, and its part of those bought in common.
 
-    A node in several public partitions counts once. Raises Malformed, naming the node, account or partition that is not known, or the
+    A node in several public partitions counts once. Raises InvalidInput, naming the node, account or partition that is not known, or the
     parts that cannot be.
     """
     if not held.accounts:
-        raise Malformed(
+        raise InvalidInput(
             "there are no accounts to share among", field="accounts", remedy="name at least one"
         )
     if twice := _twice(held.accounts):
-        raise Malformed(
+        raise InvalidInput(
             f"account {twice} is named twice", field="accounts", remedy="name each once"
         )
     public = {name for pool in held.public if not pool.requeues for name in pool.nodes}
@@ -128,7 +128,7 @@ def raw_shares(parts: Mapping[str, ShareSource]) -> dict[str, int]:
     """Whole shares for Slurm: each to the nearest, halves up, so that equal labs stay equal; their sum is then only about the cores of the
     reference chip that there are. Who has any share gets at least 1, since 0 is no priority at all.
 
-    Raises Malformed for more than Slurm counts.
+    Raises InvalidInput for more than Slurm counts.
     """
     whole = {
         name: max(int(share.total > 0), int(share.total + Fraction(1, 2)))
@@ -136,7 +136,7 @@ def raw_shares(parts: Mapping[str, ShareSource]) -> dict[str, int]:
     }
     for name, share in whole.items():
         if share > SHARES_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"account {name} would have {share} shares",
                 field="shares",
                 remedy=f"Slurm counts up to {SHARES_MAX}",
@@ -146,11 +146,11 @@ def raw_shares(parts: Mapping[str, ShareSource]) -> dict[str, int]:
 
 def _tres(held: Holdings, names: Sequence[str], field: str) -> Fraction:
     if twice := _twice(names):
-        raise Malformed(f"node {twice} is named twice", field=field, remedy="name each once")
+        raise InvalidInput(f"node {twice} is named twice", field=field, remedy="name each once")
     total = Fraction(0)
     for name in names:
         if (node := held.nodes.get(name)) is None:
-            raise Malformed(
+            raise InvalidInput(
                 f"there is no node {name!r}", field=field, remedy="name nodes of the list of nodes"
             )
         node_weights(node)
@@ -162,7 +162,7 @@ def _divided(bought: Communal, held: Holdings) -> dict[str, Fraction]:
     field = f"communal.{bought.name}"
     all_parts = sum(bought.parts.values(), Fraction(0))
     if all_parts <= 0 or min(bought.parts.values()) < 0:
-        raise Malformed(
+        raise InvalidInput(
             f"the parts of {bought.name} cannot be",
             field=field,
             remedy="give each lab a part of 0 or more, one of them more",
@@ -176,7 +176,7 @@ def _divided(bought: Communal, held: Holdings) -> dict[str, Fraction]:
 
 def _known(account: str, held: Holdings, field: str) -> str:
     if account not in held.accounts:
-        raise Malformed(
+        raise InvalidInput(
             f"there is no account {account!r}", field=field, remedy="name one of the accounts"
         )
     return account

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX, U32_MAX
 from fairbank.priority.fairshare.columns import Bools, Ints, Long, Longs, Parents
 from fairbank.priority.fairshare.tree_shape import DEPTH_MAX, Shape, distances, in_a_circle, shaped
@@ -57,7 +57,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False):
 
 
 def planted(rows: Sequence[ShareAssociation]) -> Tree:
-    """The tree of these rows. Raises Malformed, naming the row and the remedy."""
+    """The tree of these rows. Raises InvalidInput, naming the row and the remedy."""
     rows = tuple(rows)
     accounts = _accounts(rows)
     root = _root(rows)
@@ -76,7 +76,7 @@ def summed(tree: Tree, own: ArrayLike) -> Longs:
     """The usage of every row with all below it, from what each used itself: users, and accounts for users that are gone.
 
     Rows are added one after the other, each to all accounts above it, as slurmctld does when it starts: sums of long doubles depend on
-    the order. Raises Malformed.
+    the order. Raises InvalidInput.
     """
     own = usage_of(tree, own)
     total = np.zeros(len(own), Long)
@@ -93,10 +93,10 @@ def summed(tree: Tree, own: ArrayLike) -> Longs:
 
 
 def usage_of(tree: Tree, usage: ArrayLike) -> Longs:
-    """`usage` as a column of long doubles, one for each row. Raises Malformed for what is no amount of usage."""
+    """`usage` as a column of long doubles, one for each row. Raises InvalidInput for what is no amount of usage."""
     column = np.asarray(usage, Long)
     if column.shape != tree.parent.shape:
-        raise Malformed(
+        raise InvalidInput(
             f"usage of {column.size} rows for a tree of {len(tree.rows)}",
             field="usage",
             remedy="give one figure for each association",
@@ -117,8 +117,8 @@ def usage_of(tree: Tree, usage: ArrayLike) -> Longs:
 # --- what may be wrong with rows ---
 
 
-def _malformed(at: int, row: ShareAssociation, what: str, field: str, remedy: str) -> Malformed:
-    return Malformed(f"row {at + 1} ({row}): {what}", field=field, remedy=remedy)
+def _malformed(at: int, row: ShareAssociation, what: str, field: str, remedy: str) -> InvalidInput:
+    return InvalidInput(f"row {at + 1} ({row}): {what}", field=field, remedy=remedy)
 
 
 def _accounts(rows: Sequence[ShareAssociation]) -> dict[str, int]:
@@ -155,7 +155,7 @@ def _accounts(rows: Sequence[ShareAssociation]) -> dict[str, int]:
 def _root(rows: Sequence[ShareAssociation]) -> int:
     roots = [at for at, row in enumerate(rows) if not row.user and not row.parent]
     if not roots:
-        raise Malformed(
+        raise InvalidInput(
             "no account is without a parent",
             field="parent",
             remedy="give the root account, with no parent",

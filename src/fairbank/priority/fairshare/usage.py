@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.billing import Wholes
 from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs
 from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
@@ -83,7 +83,7 @@ class ChargeRows(NamedTuple):
 def lines(rows: Ints, parent: Ints | None = None) -> ChargeRows:
     """Each job's own row (-1: none) and, by `parent` (the row of each row's parent, -1 for the root), every row above it.
 
-    Raises Malformed, naming the row, for parents that lead to no root.
+    Raises InvalidInput, naming the row, for parents that lead to no root.
     """
     climbed = [rows]
     while (
@@ -93,7 +93,7 @@ def lines(rows: Ints, parent: Ints | None = None) -> ChargeRows:
         climbed.append(above)
         if len(climbed) > DEPTH_MAX + 1:  # the row itself is the first
             lost = rows[np.flatnonzero(above >= 0)[0]]
-            raise Malformed(
+            raise InvalidInput(
                 f"row {lost}: {DEPTH_MAX} parents above it and no root",
                 field="parent",
                 remedy="mend the circle of parents",
@@ -118,7 +118,7 @@ def add(usage: DecayedUsage, to: ChargeRows, costs: Costs, *, limits: bool) -> N
 
 def rebuilt(own: DecayedUsage, parent: Ints) -> DecayedUsage:
     """Every account's sums made anew from what each row itself used (an account: what users deleted from it had), as Slurm does after a
-    restart and when an account moves. Raises Malformed."""
+    restart and when an account moves. Raises InvalidInput."""
     to = lines(np.arange(len(parent), dtype=np.int64), parent)
     sums = nothing_used(*own.tres.shape)
     np.add.at(sums.raw, to.row, own.raw[to.job])
@@ -131,7 +131,7 @@ def rebuilt(own: DecayedUsage, parent: Ints) -> DecayedUsage:
 
 
 def set_aside(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
-    """Add to `usage` itself what starting jobs may use at most. Raises Malformed, naming the row, rather than wrap round as Slurm does."""
+    """Add to `usage` itself what starting jobs may use at most. Raises InvalidInput, naming the row, rather than wrap round as Slurm does."""
     rows, sums = _summed(to, run_seconds)
     check_counted(usage.run_seconds[rows].astype(np.float64) + sums.astype(np.float64), rows)
     usage.run_seconds[rows] += sums
@@ -144,7 +144,7 @@ def give_back(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
 
 
 def _summed(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
-    """Which rows are concerned, and the sum for each. Raises Malformed when that is beyond counting."""
+    """Which rows are concerned, and the sum for each. Raises InvalidInput when that is beyond counting."""
     rows, place = np.unique(to.row, return_inverse=True)
     columns = run_seconds.shape[1]
     about, sums = np.zeros((len(rows), columns)), np.zeros((len(rows), columns), np.uint64)
@@ -159,10 +159,12 @@ def _summed(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
 
 
 def check_counted(run_seconds: Doubles, rows: Ints) -> None:
-    """Raises Malformed, naming the row, where run-seconds [rows, TRES] are more than is counted."""
+    """Raises InvalidInput, naming the row, where run-seconds [rows, TRES] are more than is
+    counted.
+    """
     wrong = np.flatnonzero(~(run_seconds < COUNTED).all(axis=1))
     if wrong.size:
-        raise Malformed(
+        raise InvalidInput(
             f"row {rows[wrong[0]]} would hold {run_seconds[wrong[0]].max():.3g} run-seconds, more than a count of 63 bits",
             field="time limit",
             remedy="give jobs a time limit: without one Slurm counts 4294967295 minutes",

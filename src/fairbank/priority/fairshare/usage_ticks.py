@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 from fairbank.priority.fairshare.charges import (
     ChargedJobs,
@@ -80,7 +80,7 @@ def ticked(
 ) -> UsageLedger:
     """The books after a tick at `now`: what was there fades, then what `running` jobs used since `last` is added.
 
-    Raises Malformed when the clock went back since `last`.
+    Raises InvalidInput when the clock went back since `last`.
     """
     remaining = rules.decay.remaining(now - last) if last != UNKNOWN else 1.0
     books = UsageLedger(
@@ -105,7 +105,7 @@ def ended(
 def started(
     books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
 ) -> UsageLedger:
-    """The books when `jobs` start: what they may use at most is set aside. Raises Malformed when that is beyond counting."""
+    """The books when `jobs` start: what they may use at most is set aside. Raises InvalidInput when that is beyond counting."""
     if not rules.limits:
         return books
     books, most = UsageLedger(copied(books.associations), copied(books.qos)), may_use(jobs)
@@ -173,7 +173,7 @@ def recounted(
 
     `left` is when each job was gone (0: it runs), which is its end but for a job that ended suspended: ticks charged its pause, although
     its end is when it was suspended. A job that ends at the very second of a tick is still charged by it, and gives back its rest before
-    the next. Raises Malformed for ticks that go back, and for a record that ends before it starts, naming its row.
+    the next. Raises InvalidInput for ticks that go back, and for a record that ends before it starts, naming its row.
     """
     records, gone = _checked(records, left)
     held = records._replace(
@@ -219,7 +219,7 @@ def _checked(records: ChargedJobs, left: Ints) -> tuple[ChargedJobs, Ints]:
     )
     wrong = np.flatnonzero((records.start > 0) & backwards)
     if wrong.size:
-        raise Malformed(
+        raise InvalidInput(
             f"record row {wrong[0]} ends before it starts",
             field="end",
             remedy="correct the record, or leave it out",

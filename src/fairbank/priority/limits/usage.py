@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import STATIC_TRES, UNLIMITED_MINUTES
 from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind, reason
 
@@ -29,14 +29,14 @@ def _check(field: str, amounts: Mapping[str, float]) -> None:
     for name, amount in amounts.items():
         if not 0 <= amount < math.inf:
             remedy = "a number from 0 up; leave out what is not limited"
-            raise Malformed(
+            raise InvalidInput(
                 f"{name}={amount} is out of range", field=f"{field}[{name}]", remedy=remedy
             )
 
 
 class AssociationLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of an association or a QOS, by the name that sacctmgr gives them; what is absent is not limited. Times in minutes.
-    Raises Malformed for a negative one.
+    Raises InvalidInput for a negative one.
 
     `jobs` and `wall` are those on no TRES: GrpJobs, MaxJobs, MaxSubmitJobs and their like; GrpWall, MaxWall.
     """

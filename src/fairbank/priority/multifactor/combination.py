@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.priority.multifactor import factors
 from fairbank.priority.multifactor.pending_jobs import FactorScale, Floats, PendingColumns
@@ -88,7 +88,7 @@ def priorities(
 ) -> Priorities:
     """The priority of each job, in the one partition and with the one QOS that it has here: never below 1, as 0 means held.
 
-    Raises Malformed when a TRES is weighted that the scale does not know.
+    Raises InvalidInput when a TRES is weighted that the scale does not know.
     """
     _check(scale, settings)
     if len(jobs.nice) <= _BLOCK:
@@ -137,7 +137,7 @@ def shown(terms: PriorityTerms) -> Floats:
 def _check(scale: FactorScale, settings: MultifactorSettings) -> None:
     if strange := [name for name in settings.weights.tres if name not in scale.tres]:
         remedy = "take it out, or put it into AccountingStorageTRES"
-        raise Malformed(
+        raise InvalidInput(
             f"{strange[0]} is weighted, and the cluster has no such TRES",
             field="PriorityWeightTRES",
             remedy=remedy,

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX, U32_MAX
 
 Floats = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ def scale(
     association_max: int = 0,
     totals: Mapping[str, Numbers] | None = None,
 ) -> FactorScale:
-    """The scale of a cluster. `totals`: how much of each TRES each partition has, by TRES in Slurm's order. Raises Malformed."""
+    """The scale of a cluster. `totals`: how much of each TRES each partition has, by TRES in Slurm's order. Raises InvalidInput."""
     totals = totals or {}
     several = len(partition_factors)
     filled = [
@@ -107,7 +107,7 @@ def pending(
     qos: Numbers = NO_QOS,
     tres: Mapping[str, Numbers] | None = None,
 ) -> PendingColumns:
-    """`count` jobs: each column a value for each, or one for all. Raises Malformed, naming the column and the row, for what Slurm
+    """`count` jobs: each column a value for each, or one for all. Raises InvalidInput, naming the column and the row, for what Slurm
     could not hold: NaN, infinity, a partition that is not there."""
     tres = tres or {}
     if strange := [name for name in tres if name not in to.tres]:
@@ -159,5 +159,5 @@ def _column(field: str, given: Numbers, count: int, low: float, high: float) -> 
     return column
 
 
-def _wrong(field: str, message: str, remedy: str) -> Malformed:
-    return Malformed(message, field=field, remedy=remedy)
+def _wrong(field: str, message: str, remedy: str) -> InvalidInput:
+    return InvalidInput(message, field=field, remedy=remedy)

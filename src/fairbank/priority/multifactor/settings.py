@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import DAY
 
@@ -48,7 +48,7 @@ RAW = frozenset(
 class PriorityWeights(msgspec.Struct, frozen=True, kw_only=True):
     """What each factor counts: the most it adds to a priority while factors are normalised. Whole numbers, except for TRES.
 
-    Raises Malformed for one that Slurm could not hold, NaN and infinity among them.
+    Raises InvalidInput for one that Slurm could not hold, NaN and infinity among them.
     """
 
     age: int = 0
@@ -64,13 +64,13 @@ class PriorityWeights(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if not (isinstance(value, int) and 0 <= value <= U32_MAX):
                 remedy = f"a whole number from 0 to {U32_MAX}"
-                raise Malformed(
+                raise InvalidInput(
                     f"{value!r} is not a weight", field=f"PriorityWeight{word}", remedy=remedy
                 )
         for name, weight in self.tres.items():
             if not (math.isfinite(weight) and weight >= 0):
                 remedy = "a number from 0 up, such as cpu=1000"
-                raise Malformed(
+                raise InvalidInput(
                     f"{name}={weight} is not a weight", field="PriorityWeightTRES", remedy=remedy
                 )
 
@@ -90,7 +90,7 @@ class MultifactorSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 0 <= self.max_age_seconds <= U32_MAX:
             remedy = f"from 0 to {U32_MAX} seconds; 7-0 is a week"
-            raise Malformed(
+            raise InvalidInput(
                 f"{self.max_age_seconds} s is no age", field="PriorityMaxAge", remedy=remedy
             )
 

@@ -1,6 +1,6 @@
-"""Drawing of figures with matplotlib, through its object-oriented interface: no window, no state kept.
+"""Drawing of figures with matplotlib's object-oriented interface: no window and no global state.
 
-Only the functions of this module import matplotlib, so that no other command pays for it or needs it.
+Only the functions of this module import matplotlib: no other command needs it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import isnan
 from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Literal
 
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.report.cells import plain
 from fairbank.report.plots.figures import (
     STYLES,
@@ -52,11 +52,11 @@ _STYLE = {
 
 
 def check_installed() -> None:
-    """Raise Unreachable, with the remedy, if matplotlib cannot be imported."""
+    """Raise Unavailable, with the remedy, if matplotlib cannot be imported."""
     try:
         import matplotlib.style  # noqa: F401
     except ImportError as error:
-        raise Unreachable(
+        raise Unavailable(
             f"figures need matplotlib, which is not installed here ({error})", remedy=_INSTALL
         ) from error
 
@@ -65,7 +65,7 @@ def render(figure: Figure, form: Format) -> bytes:
     """Return the file of a figure. The same figure gives the same bytes.
 
     Raises:
-        Unreachable: matplotlib is not installed.
+        Unavailable: matplotlib is not installed.
     """
     check_installed()
     from matplotlib import style

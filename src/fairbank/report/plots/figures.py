@@ -1,4 +1,4 @@
-"""Descriptions of figures: plain values, with the text and the unit of every axis. `canvas` draws them."""
+"""Descriptions of figures: plain values with text and unit of each axis. `canvas` draws them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Series(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Lines over one vertical axis. `filled` fills the area below them; `dotted` marks each point."""
+    """Lines over one vertical axis. `filled` fills the area below; `dotted` marks each point."""
 
     up: Axis
     series: Sequence[Series]
@@ -115,7 +115,7 @@ class Group(NamedTuple):
 
 
 class GroupFigure(NamedTuple):
-    """Groups of bars side by side. `names` are the series of each group, `line` explains the line."""
+    """Groups of bars side by side. `names` are the series, `line` explains the line."""
 
     caption: Caption
     across: str

@@ -25,13 +25,13 @@ from fairbank.simulator.results.delivered_shares import WINDOW
 from fairbank.simulator.results.time_series import Size, TimeSeries
 
 ACCOUNTS = 10
-"""Number of accounts in a figure: those whose share of the delivered time differs most from theirs."""
+"""Accounts in a figure: those whose delivered share differs most from their own share."""
 
 Account = int | str
 
 
 class _Sketch(NamedTuple):
-    """What all figures of one simulation share."""
+    """Common parts of all figures of one simulation."""
 
     courses: Sequence[tuple[str, TimeSeries]]
     across: Axis

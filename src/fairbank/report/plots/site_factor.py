@@ -91,7 +91,10 @@ def _contours(caption: Caption, *rules: tuple[str, CurveRule]) -> Figure:
         Contour(formula, rule.of(steps[:, np.newaxis], steps).tolist()) for formula, rule in rules
     ]
     formulas = "; ".join(formula for formula, _ in rules)
-    about = f"Contours, at each tenth, of the site factor over credit and closeness of the end: {formulas}"
+    about = (
+        "Contours, at each tenth, of the site factor over credit and closeness of the end:"
+        f" {formulas}"
+    )
     return ContourFigure(
         caption._replace(about=about), EXPIRY, CREDIT, "site factor (0 to 1)", contours
     )

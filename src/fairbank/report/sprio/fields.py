@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import PRIORITY_MAX
 from fairbank.report.sprio.row import PriorityRow, WeightRow
 
@@ -133,13 +133,13 @@ def sort_rows(
     rows: Sequence[PriorityRow], weights: WeightRow, keys: str = "i"
 ) -> list[PriorityRow]:
     """Sort by letters separated by commas, the first counting most; `-` reverses. Raises
-    Malformed.
+    InvalidInput.
     """
     found = list(rows)
     for key in reversed(keys.split(",")):
         letter = key.lstrip("+-")
         if letter not in FIELDS or len(key) - len(letter) > 1:
-            raise Malformed(
+            raise InvalidInput(
                 f"{key[:40]!r} is nothing to sort by",
                 field="--sort",
                 remedy=f"the letters are {', '.join(FIELDS)}, as in u,-y",

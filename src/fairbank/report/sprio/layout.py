@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import csv_line
 from fairbank.report.sprio.fields import FIELDS, PriorityField
 from fairbank.report.sprio.row import PriorityRow, WeightRow
@@ -38,21 +38,21 @@ _WANTED = re.compile(r"(\.?)(\d{0,4})(.)(.*)", re.DOTALL)
 
 def parse_format(text: str) -> Format:
     """Parse `%.15i %9r`: the dot aligns right, the number is the width, the letter the column.
-    Raises Malformed.
+    Raises InvalidInput.
     """
     before, *wanted = text.split("%")
     cells = []
     for each in filter(None, wanted):
         match = _WANTED.fullmatch(each)
         if match is None or match[3] not in FIELDS:
-            raise Malformed(
+            raise InvalidInput(
                 f"%{each[:40]} is no column",
                 field="--format",
                 remedy=f"the letters are {', '.join(FIELDS)}, as in %.15i %9r",
             )
         cells.append(Cell(FIELDS[match[3]], int(match[2] or 0), bool(match[1]), match[4]))
     if not cells:
-        raise Malformed(
+        raise InvalidInput(
             f"{text[:40]!r} names no column",
             field="--format",
             remedy="write for example %.15i %9r %.10Y",

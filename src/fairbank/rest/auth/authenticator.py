@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, cast
 
 from litestar.concurrency import sync_to_thread
 
-from fairbank.bank.wish import Asked, Note
+from fairbank.bank.requests import AuditNote, SubmittedRequest
 from fairbank.core import ids
-from fairbank.core.errors import Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import Instant
 from fairbank.rest.auth.authorization import (
     BEARER,
@@ -34,7 +34,7 @@ from fairbank.rest.auth.peers import peer_of
 from fairbank.rest.context import AppContext
 from fairbank.rest.request import SENT_METHOD, ApiRequest
 from fairbank.rest.thread_pools import ThreadPools
-from fairbank.service.access.identity import FULL, Asker, asker_of
+from fairbank.service.access.identity import FULL, Identity, identity_of
 from fairbank.service.access.tokens import AGENT
 
 Scope = MutableMapping[str, Any]
@@ -78,8 +78,8 @@ class Authenticator:
         """Authenticate by the head of a request, so that no body of an unknown user is read.
 
         Raises:
-            Unauthenticated, Malformed: there is no credential, or it is invalid.
-            Unreachable: munged or the database does not answer.
+            Unauthenticated, InvalidInput: there is no credential, or it is invalid.
+            Unavailable: munged or the database does not answer.
         """
         header = authorization(scope["headers"])
         if header is not None and scheme_of(header) == MUNGE:
@@ -91,9 +91,9 @@ class Authenticator:
         """Authenticate a request before its handler is called.
 
         Raises:
-            Unauthenticated, Malformed: there is no credential, or it is invalid.
+            Unauthenticated, InvalidInput: there is no credential, or it is invalid.
             Forbidden: the credential lacks the scope, or the user must not act as another one.
-            Unreachable: munged or the database does not answer.
+            Unavailable: munged or the database does not answer.
         """
         opt = request.route_handler.opt
         if opt.get("open"):
@@ -162,14 +162,14 @@ class Authenticator:
             key=single_header(scope, b"idempotency-key"),
         )
 
-    async def _asker(self, signed_in: SignedIn, scope: str) -> Asker:
+    async def _asker(self, signed_in: SignedIn, scope: str) -> Identity:
         """Return the user with permissions. The roles of superusers, and of agents that report
         runs, do not matter and are not looked up.
         """
         if scope == "report" or signed_in.uid in self._services.staff.superusers:
             return self._asker_without_roles(signed_in)
         roles = await sync_to_thread(self._services.memberships.roles, signed_in.uid)
-        return asker_of(
+        return identity_of(
             signed_in.uid,
             self._services.staff,
             roles,
@@ -178,8 +178,8 @@ class Authenticator:
             token=signed_in.token,
         )
 
-    def _new_asker_without_roles(self, signed_in: SignedIn) -> Asker:
-        return asker_of(
+    def _new_asker_without_roles(self, signed_in: SignedIn) -> Identity:
+        return identity_of(
             signed_in.uid,
             self._services.staff,
             {},
@@ -190,7 +190,7 @@ class Authenticator:
 
     def _asker_acting_as(
         self, signed_in: SignedIn, acting_as: str, method: str, path: str
-    ) -> Asker:
+    ) -> Identity:
         """Return the user who acts as another one, after the journal recorded it.
 
         The scopes of an agent do not apply, like all other permissions of the user.
@@ -203,7 +203,7 @@ class Authenticator:
                 remedy="send the request as yourself",
             )
         uid = parse_user(acting_as)
-        asker = asker_of(
+        identity = identity_of(
             signed_in.uid,
             staff,
             self._services.memberships.roles(uid),
@@ -211,12 +211,16 @@ class Authenticator:
             scopes=signed_in.scopes & FULL,
             until=signed_in.until,
         )
-        if asker.acting_as is not None:
-            note = Note(details=f"acted as user {uid}: {method} {path[:200]}")
-            self._services.counter.apply(
-                [Asked(note, self._services.clock.now(), asker.actor, asker.acting_as)]
+        if identity.acting_as is not None:
+            note = AuditNote(details=f"acted as user {uid}: {method} {path[:200]}")
+            self._services.write_queue.apply(
+                [
+                    SubmittedRequest(
+                        note, self._services.clock.now(), identity.actor, identity.acting_as
+                    )
+                ]
             )
-        return asker
+        return identity
 
 
 def demand_scope(scopes: frozenset[str], scope: str) -> None:
@@ -236,10 +240,10 @@ def demand_scope(scopes: frozenset[str], scope: str) -> None:
 
 
 def single_header(scope: Scope, name: bytes) -> str | None:
-    """Return the value of a header, None if it is missing; raise Malformed if it is repeated."""
+    """Return the value of a header, None if it is missing; raise InvalidInput if it is repeated."""
     values = [value for header, value in scope["headers"] if header == name]
     if len(values) > 1:
-        raise Malformed(
+        raise InvalidInput(
             f"the request has two {name.decode()} headers", field=name.decode(), remedy="send one"
         )
     return values[0].decode("latin-1") if values else None
@@ -249,15 +253,15 @@ def parse_user(text: str) -> int:
     """Return the uid for a uid or a login name of X-Fairbank-As.
 
     Raises:
-        Malformed: it is neither.
-        Unknown: the system has no such user.
+        InvalidInput: it is neither.
+        NotFound: the system has no such user.
     """
     if text.isascii() and text.isdigit() and len(text) <= 10:
         return ids.uid(int(text), field=AS_HEADER)
     try:
         return pwd.getpwnam(ids.name(text, field=AS_HEADER)).pw_uid
     except KeyError as missing:
-        raise Unknown(
+        raise NotFound(
             f"there is no user {text}",
             field=AS_HEADER,
             remedy="name a user of this system, or a uid",

@@ -20,7 +20,7 @@ import os
 import re
 from typing import NamedTuple, Protocol
 
-from fairbank.core.errors import Malformed, Unauthenticated
+from fairbank.core.errors import InvalidInput, Unauthenticated
 from fairbank.core.time import Clock, Instant
 from fairbank.rest.auth.munge import NEW_CREDENTIAL, SYNCHRONISE, Decoded, Munge
 
@@ -101,15 +101,17 @@ def new_nonce() -> str:
 
 
 def statement(request: BoundRequest, nonce: str) -> bytes:
-    """Return the payload of a credential; raise Malformed if a line cannot be signed."""
+    """Return the payload of a credential; raise InvalidInput if a line cannot be signed."""
     lines = (_VERSION, *request, nonce)
     for line, (name, form, length_max) in zip(lines, _LINES, strict=True):
         if len(line) > length_max or not re.fullmatch(form, line):
-            raise Malformed(
+            raise InvalidInput(
                 f"the {name} {line[:64]!r} cannot be signed",
                 field=name,
-                remedy=f"at most {length_max} characters, printable ASCII without blanks; "
-                "percent-encode the rest",
+                remedy=(
+                    f"at most {length_max} characters, printable ASCII without blanks; "
+                    "percent-encode the rest"
+                ),
             )
     return "\n".join(lines).encode("ascii")
 
@@ -199,8 +201,8 @@ class MungeVerifier:
 
         Raises:
             Unauthenticated: it is invalid, for another request, or was used before.
-            Malformed: the request cannot be signed.
-            Unreachable: munged does not answer.
+            InvalidInput: the request cannot be signed.
+            Unavailable: munged does not answer.
         """
         return self.spend(self._munge.decode(credential), request)
 
@@ -218,7 +220,7 @@ class MungeVerifier:
 
         Raises:
             Unauthenticated: it is for another request, or was used before.
-            Malformed: the request cannot be signed.
+            InvalidInput: the request cannot be signed.
         """
         nonce = self._check(decoded, request)
         # Twice as long as this server needs: the clock of another server may be behind.

@@ -8,7 +8,7 @@ from contextlib import suppress
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from fairbank.core.errors import Corrupt, Forbidden, Unknown
+from fairbank.core.errors import Corrupt, Forbidden, NotFound
 from fairbank.core.os_errors import is_full, translate_os_error
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def read_secret(path: Path, *, create: bool = False) -> bytes:
         create: create the file with a new key if it is missing.
 
     Raises:
-        Unknown: the file is missing.
+        NotFound: the file is missing.
         Forbidden: other users can read or replace it.
         Corrupt: it does not contain a key.
     """
@@ -34,7 +34,7 @@ def read_secret(path: Path, *, create: bool = False) -> bytes:
             make_private(path, os.urandom(_KEY_BYTES).hex() + "\n")
         return _read_private(path)
     except FileNotFoundError as missing:
-        raise Unknown(
+        raise NotFound(
             f"there is no key in {path}", field="secret", remedy="create one with: fairbank init"
         ) from missing
     except OSError as bad:

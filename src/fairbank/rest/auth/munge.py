@@ -1,4 +1,4 @@
-"""MUNGE through libmunge: creation and decoding of credentials. `credentials` binds one to a request.
+"""Creation and decoding of MUNGE credentials through libmunge.
 
 The library is loaded on first use, so that commands which do not need it start fast.
 """
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed, Trouble, Unauthenticated, Unreachable
+from fairbank.core.errors import FairbankError, InvalidInput, Unauthenticated, Unavailable
 from fairbank.core.time import Instant, iso
 
 LIBRARY = "libmunge.so.2"
@@ -67,11 +67,11 @@ class Munge:
         """Create a credential for the calling process.
 
         Raises:
-            Malformed: the payload is too large.
-            Unreachable: munged does not answer, or libmunge is missing.
+            InvalidInput: the payload is too large.
+            Unavailable: munged does not answer, or libmunge is missing.
         """
         if len(payload) > PAYLOAD_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"{len(payload)} bytes are too many for a credential",
                 remedy=f"at most {PAYLOAD_MAX} bytes",
             )
@@ -92,7 +92,7 @@ class Munge:
 
         Raises:
             Unauthenticated: it is invalid, has expired or was decoded before.
-            Unreachable: munged does not answer, or libmunge is missing.
+            Unavailable: munged does not answer, or libmunge is missing.
         """
         _check_shape(credential)
         lib = _load(self._library)
@@ -122,10 +122,10 @@ class Munge:
 
     @contextmanager
     def _context(self, lib: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
-        """Create a context for one call: contexts are not thread-safe, and decoding changes them."""
+        """Create a context for one call. They are not thread-safe, and decoding changes them."""
         context = ctypes.c_void_p(lib.munge_ctx_create())
         if not context.value:
-            raise Unreachable("libmunge has no memory left", remedy="free memory on this host")
+            raise Unavailable("libmunge has no memory left", remedy="free memory on this host")
         try:
             if self._socket is not None:
                 _set(lib, context, _SOCKET, ctypes.c_char_p(os.fsencode(self._socket)))
@@ -163,15 +163,15 @@ _INVALID = frozenset(range(8, 15))  # version, cipher, MAC, zip, realm, or not d
 _EXPIRED, _REWOUND, _REPLAYED, _NOT_FOR_US = 15, 16, 17, 18
 
 
-def _cannot_encode(error: int, detail: str) -> Trouble:
+def _cannot_encode(error: int, detail: str) -> FairbankError:
     if error == _BAD_LENGTH:
-        return Malformed(
+        return InvalidInput(
             f"MUNGE cannot encode this: {detail}", remedy=f"at most {PAYLOAD_MAX} bytes"
         )
     return _unreachable(error, detail)
 
 
-def _cannot_decode(error: int, detail: str, encoded_at: int, now: int, ttl: int) -> Trouble:
+def _cannot_decode(error: int, detail: str, encoded_at: int, now: int, ttl: int) -> FairbankError:
     if error == _EXPIRED:
         return Unauthenticated(
             f"the credential has expired: made at {iso(encoded_at)}, {now - encoded_at} s ago, "
@@ -198,9 +198,9 @@ def _cannot_decode(error: int, detail: str, encoded_at: int, now: int, ttl: int)
     return _unreachable(error, detail)
 
 
-def _unreachable(error: int, detail: str) -> Trouble:
+def _unreachable(error: int, detail: str) -> FairbankError:
     problem = "munged does not answer" if error in (_NO_SOCKET, _TIMED_OUT) else "munged failed"
-    return Unreachable(
+    return Unavailable(
         f"{problem}: {detail}",
         remedy="start munged on this host (systemctl start munge) and try again",
     )
@@ -225,7 +225,7 @@ def _load(library: str) -> ctypes.CDLL:
         # free() is found through libmunge, so it belongs to the C library that allocated.
         lib.free.argtypes = [ctypes.c_void_p]
     except (OSError, AttributeError) as bad:
-        raise Unreachable(
+        raise Unavailable(
             f"MUNGE cannot be used here: {bad}", remedy="install libmunge2, or use the Unix socket"
         ) from bad
     return lib
@@ -240,7 +240,7 @@ def _set(
     error = lib.munge_ctx_set(context, option, value)
     if error:
         detail = _detail(lib, context, error)
-        raise Malformed(
+        raise InvalidInput(
             f"MUNGE does not accept this: {detail}",
             field="munge_socket",
             remedy="check server.munge_socket in the settings",

@@ -1,4 +1,4 @@
-"""The client's side of the REST language: for the commands, the agent and the workload manager. Standard library only."""
+"""REST client of the commands, the agent and the workload manager. Standard library only."""
 
 from fairbank.rest.client.address import Address, parse_address
 from fairbank.rest.client.answers import Json, Refused

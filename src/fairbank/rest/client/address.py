@@ -1,17 +1,17 @@
-"""Where a bank listens."""
+"""Addresses of banks."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 UNIX, HTTP, HTTPS = "unix", "http", "https"
 PORTS = {HTTP: 80, HTTPS: 443}
 
 
 class Address(NamedTuple):
-    """A socket file, or a host and a port."""
+    """Path of a Unix socket, or a host and a port."""
 
     scheme: str
     place: str
@@ -24,7 +24,7 @@ class Address(NamedTuple):
 
     @property
     def host(self) -> str:
-        """For the `Host` header; a socket file has no name that a server would know."""
+        """Value of the `Host` header. A Unix socket has none, so any name will do."""
         if self.scheme == UNIX:
             return "localhost"
         place = f"[{self.place}]" if ":" in self.place else self.place
@@ -32,22 +32,28 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str, *, field: str = "server") -> Address:
-    """Read `unix:/run/fairbank/fairbank.sock`, a bare absolute path, `http://host:port` or `https://host`.
+    """Parse an address.
 
-    Raises Malformed, naming `field`.
+    Args:
+        text: `unix:/run/fairbank/fairbank.sock`, an absolute path, `http://host:port` or
+            `https://host`.
+        field: the option or setting that contains it.
+
+    Raises:
+        InvalidInput: it has another form.
     """
     if not text.isprintable() or not text.isascii() or " " in text:
-        raise _no_address(text, field)
+        raise _invalid_address(text, field)
     if text.startswith("/"):
         return Address(UNIX, text)
     scheme, _, rest = text.partition(":")
     if scheme == UNIX and rest.startswith("/"):
         return Address(UNIX, "/" + rest.lstrip("/"))
     if scheme not in PORTS or not rest.startswith("//"):
-        raise _no_address(text, field)
+        raise _invalid_address(text, field)
     place, port = _host_and_port(rest[2:].removesuffix("/"))
-    if not place or any(each in place for each in "/?#@[]") or not _is_port(port):
-        raise _no_address(text, field)
+    if not place or any(character in place for character in "/?#@[]") or not _is_port(port):
+        raise _invalid_address(text, field)
     return Address(scheme, place, int(port or PORTS[scheme]))
 
 
@@ -63,8 +69,8 @@ def _is_port(text: str) -> bool:
     return text == "" or (text.isdigit() and len(text) <= 5 and 0 < int(text) < 65_536)
 
 
-def _no_address(text: str, field: str) -> Malformed:
-    return Malformed(
+def _invalid_address(text: str, field: str) -> InvalidInput:
+    return InvalidInput(
         f"{text[:80]!r} is not the address of a bank",
         field=field,
         remedy="write unix:/run/fairbank/fairbank.sock or http://host:port",

@@ -1,23 +1,25 @@
-"""One HTTP/1.1 response, read from the pieces in which it arrives. No socket here."""
+"""Parser of one HTTP/1.1 response, from the pieces in which it arrives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 
 HEAD_MAX = 65_536
-"""Bytes of all heads and trailers of a response together, those of 1xx included."""
+"""Maximum of bytes of all heads and trailers of a response together, those of 1xx included."""
 BODY_MAX = 256 * 1024 * 1024
 CHECK = "check --server or FAIRBANK_SERVER"
 
 
 def read_response(pieces: Iterable[bytes]) -> tuple[int, bytes]:
-    """The status and the body. Raises Unreachable when the response is cut short, endless, or no HTTP."""
+    """Return the status and the body; raise Unavailable if the response is truncated, too long or
+    not HTTP.
+    """
     stream = _Stream(pieces)
     while True:
         status, headers = _read_head(stream)
-        if status >= 200:  # before it there may be some 1xx
+        if status >= 200:  # responses 1xx may precede it
             break
     if status in (204, 304):
         return status, b""
@@ -28,15 +30,15 @@ def read_response(pieces: Iterable[bytes]) -> tuple[int, bytes]:
 
 
 class _Stream:
-    """Bytes that arrive in pieces, taken by line or by count."""
+    """Bytes that arrive in pieces, read by line or by number."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
-        self._kept = bytearray()
+        self._buffer = bytearray()
         self._head_left = HEAD_MAX
 
     def head_line(self) -> str:
-        """A line of a head or of the trailers. Raises Unreachable when these are too long in all."""
+        """Return a line of a head or of trailers; raise Unavailable if all are too long."""
         line = self.line()
         self._head_left -= len(line) + 1
         if self._head_left < 0:
@@ -44,32 +46,32 @@ class _Stream:
         return line
 
     def line(self) -> str:
-        while (end := self._kept.find(b"\n")) < 0:
-            if len(self._kept) > HEAD_MAX:
+        while (end := self._buffer.find(b"\n")) < 0:
+            if len(self._buffer) > HEAD_MAX:
                 raise _not_http()
-            self._more()
-        line = bytes(self._kept[:end]).rstrip(b"\r").decode("latin-1")
-        del self._kept[: end + 1]
+            self._receive()
+        line = bytes(self._buffer[:end]).rstrip(b"\r").decode("latin-1")
+        del self._buffer[: end + 1]
         return line
 
     def exactly(self, count: int) -> bytes:
-        while len(self._kept) < count:
-            self._more()
-        taken = bytes(self._kept[:count])
-        del self._kept[:count]
-        return taken
+        while len(self._buffer) < count:
+            self._receive()
+        data = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return data
 
     def rest(self) -> bytes:
         for piece in self._pieces:
-            self._kept += piece
-            _checked(len(self._kept))
-        return bytes(self._kept)
+            self._buffer += piece
+            _check_size(len(self._buffer))
+        return bytes(self._buffer)
 
-    def _more(self) -> None:
+    def _receive(self) -> None:
         piece = next(self._pieces, b"")
         if not piece:
-            raise Unreachable("the bank's answer was cut short", remedy="try again")
-        self._kept += piece
+            raise Unavailable("the bank's response is truncated", remedy="try again")
+        self._buffer += piece
 
 
 def _read_head(stream: _Stream) -> tuple[int, dict[str, str]]:
@@ -90,7 +92,7 @@ def _read_chunks(stream: _Stream) -> bytes:
         if stream.line():
             raise _not_http()
         framing += len(line)
-        _checked(len(body) + framing)
+        _check_size(len(body) + framing)
     while stream.head_line():
         pass
     return bytes(body)
@@ -98,21 +100,21 @@ def _read_chunks(stream: _Stream) -> bytes:
 
 def _size(text: str, base: int) -> int:
     try:
-        return _checked(int(text, base))
+        return _check_size(int(text, base))
     except ValueError as bad:
         raise _not_http() from bad
 
 
-def _checked(size: int) -> int:
+def _check_size(size: int) -> int:
     if size < 0:
         raise _not_http()
     if size > BODY_MAX:
-        raise Unreachable(
-            f"the bank's answer is longer than {BODY_MAX} bytes",
-            remedy="ask for less at a time, with --limit",
+        raise Unavailable(
+            f"the bank's response is longer than {BODY_MAX} bytes",
+            remedy="request fewer rows, with --limit",
         )
     return size
 
 
-def _not_http() -> Unreachable:
-    return Unreachable("what answers there is not a bank", field="server", remedy=CHECK)
+def _not_http() -> Unavailable:
+    return Unavailable("the server is not a bank", field="server", remedy=CHECK)

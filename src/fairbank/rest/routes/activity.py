@@ -1,4 +1,4 @@
-"""Movements of credit in HADM's terms (its schemas 3 to 5): activity, credits, predebits, debits."""
+"""Activity, credits, predebits and debits in HADM's terms (its schemas 3 to 5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from fairbank.bank.entry import EFFECTS, OF_CREDIT
 from fairbank.bank.query import DebitPage, DebitQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.run import RunState
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.parameters import (
     PERIOD,
     PROJECTS,
@@ -49,7 +49,7 @@ def entry_query(
 ) -> EntryQuery:
     """Return the query for entries of all kinds that the user may see."""
     return EntryQuery(
-        sight=request.asker.sight,
+        visibility=request.identity.visibility,
         book=allocation,
         projects=projects,
         since=period.since,
@@ -72,9 +72,9 @@ def list_activity(
 ) -> ListResponse[ActivityRow]:
     """List entries that move credit.
 
-    `project`, `gid`, `gname` and `account` select the project that a run was for, whoever paid;
-    for other entries, the project of the allocation. `allocation` selects the one whose credit
-    moved.
+    `project`, `gid`, `gname` and `account` select the project that a run was for, also if another
+    one paid; for other entries, the project of the allocation. `allocation` selects the one whose
+    credit moved.
     """
     query = replace(chosen, kinds=frozenset(EFFECTS))
     entries, next_ = split_page(
@@ -106,7 +106,7 @@ def list_predebits(
 ) -> ListResponse[PredebitRow]:
     """List open holds. `since` and `until` select by the start of the run."""
     query = RunQuery(
-        sight=chosen.sight,
+        visibility=chosen.visibility,
         projects=chosen.projects,
         allocation=chosen.book,
         state=RunState.HELD,
@@ -134,7 +134,10 @@ def list_debits(
     """List the sum of charges of each owner in each allocation."""
     page = DebitPage(limit, _parse_cursor(after))
     query = DebitQuery(
-        sight=request.asker.sight, projects=projects, allocation=allocation, owner=owner_uid
+        visibility=request.identity.visibility,
+        projects=projects,
+        allocation=allocation,
+        owner=owner_uid,
     )
     debits, next_ = split_page(
         limit,
@@ -151,7 +154,7 @@ def _parse_cursor(text: str | None) -> tuple[int, int] | None:
         return None
     cursor = re.fullmatch(r"(\d{1,16})-(\d{1,10})", text, re.ASCII)
     if cursor is None:
-        raise Malformed(
+        raise InvalidInput(
             f"{text!r} is not a cursor of this list",
             field="after",
             remedy="send the `next` of the previous page",

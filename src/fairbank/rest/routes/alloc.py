@@ -94,7 +94,7 @@ def list_balances(
     if chosen.at_any_time and not every:
         chosen = chosen._replace(state=Standing.ACTIVE)
     allocations, next_ = _find(request, page, chosen)
-    now, directory = request.services.clock.now(), request.services.directory
+    now, directory = request.services.clock.now(), request.services.project_cache
     rows = [
         balance_row(allocation, directory.by_id(allocation.project), now)
         for allocation in allocations
@@ -107,18 +107,18 @@ def _find(
 ) -> tuple[list[Allocation], str | None]:
     services, state = request.services, chosen.state
     query = AllocationQuery(
-        sight=request.asker.sight,
+        visibility=request.identity.visibility,
         projects=chosen.projects,
         **chosen.allocations._asdict(),
         stands=None if state is None else (state, services.clock.now()),
-        lenders=services.allocations.parents_of(request.asker, chosen.projects),
+        lenders=services.allocations.parents_of(request.identity, chosen.projects),
     )
     return split_page(page.limit, services.allocations.find(query, page.and_one))
 
 
 def _row(request: ApiRequest, allocation: Allocation) -> AllocationRow:
     services = request.services
-    project = services.directory.by_id(allocation.project)
+    project = services.project_cache.by_id(allocation.project)
     return allocation_row(allocation, project, services.clock.now())
 
 
@@ -133,7 +133,7 @@ def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListRe
     """List the use of an allocation by each user, and the users' caps, by uid."""
     users, next_ = split_page(
         page.limit,
-        request.services.allocations.users(request.asker, allocation, page.and_one),
+        request.services.allocations.users(request.identity, allocation, page.and_one),
         lambda user: user.uid,
     )
     rows = [drawn_row(user) for user in users]
@@ -141,8 +141,8 @@ def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListRe
 
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:
-    """Return an allocation as it is now; raise Unknown if the user may not see it."""
-    allocation = request.services.allocations.get_drawable(request.asker, number)
+    """Return an allocation as it is now; raise NotFound if the user may not see it."""
+    allocation = request.services.allocations.get_drawable(request.identity, number)
     return item_response("allocation", request.services.clock, _row(request, allocation))
 
 

@@ -16,13 +16,13 @@ def show_heads(request: ApiRequest, page: OnePage) -> AuditAnswer:
     """Return the last link of each journal. A copy stored elsewhere reveals a journal that was
     rewritten from its start.
     """
-    check_allowed(request.asker, Action.AUDIT)
-    entries, office, standing = request.services.audit.state(page.and_one)
-    heads, next_ = split_page(page.limit, standing, lambda head: head.book)
+    check_allowed(request.identity, Action.AUDIT)
+    entries, registry, allocations = request.services.audit.state(page.and_one)
+    heads, next_ = split_page(page.limit, allocations, lambda head: head.book)
     card = AuditCard(
         entries=entries,
-        office_seq=office.seq,
-        office_link=office.link.hex(),
+        registry_seq=registry.seq,
+        registry_link=registry.link.hex(),
         heads=[
             ChainHead(allocation=head.book, seq=head.seq, link=head.link.hex()) for head in heads
         ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.query import RefusalQuery
-from fairbank.bank.refusal import NOTHING_KNOWN, Refusal
+from fairbank.bank.refusals import NOTHING_KNOWN, Refusal
 from fairbank.rest.parameters import JOBS, JobsChosen, Number, OneId, OneName, OnePage, OneUid
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route
@@ -47,8 +47,8 @@ def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRo
     """Return one refusal. For its owner and for staff, it also names other projects of the owner
     that could pay.
     """
-    entry, refusal = request.services.runs.refusal(request.asker, failure)
-    may_know = request.asker.sight.everything or refusal.owner == request.asker.uid
+    entry, refusal = request.services.runs.refusal(request.identity, failure)
+    may_know = request.identity.visibility.everything or refusal.owner == request.identity.uid
     known = request.services.runs.remedies_for(refusal) if may_know else NOTHING_KNOWN
     row = failure_row(entry, refusal, _account(request, refusal), known)
     return item_response("failure", request.services.clock, row)
@@ -57,7 +57,7 @@ def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRo
 def _account(request: ApiRequest, refusal: Refusal) -> str | None:
     if not refusal.project:
         return refusal.account
-    return request.services.directory.by_id(refusal.project).account
+    return request.services.project_cache.by_id(refusal.project).account
 
 
 ROUTES = (list_failures, show_failure)

@@ -23,8 +23,10 @@ def show_health() -> Health:
 @read_route("/whoami", opt={"scope": "none"})
 def show_myself(request: ApiRequest) -> ItemResponse[Myself]:
     """Return the authenticated user and the user's permissions."""
-    asker = request.asker
-    return item_response("whoami", request.services.clock, myself(asker, _user_name(asker.uid)))
+    identity = request.identity
+    return item_response(
+        "whoami", request.services.clock, myself(identity, _user_name(identity.uid))
+    )
 
 
 def _user_name(uid: int) -> str | None:
@@ -37,7 +39,7 @@ def _user_name(uid: int) -> str | None:
 @read_route("/metrics", media_type="text/plain")
 def show_metrics(request: ApiRequest) -> Response[str]:
     """Return the metrics in the format of Prometheus, for staff."""
-    if not request.asker.sight.everything:
+    if not request.identity.visibility.everything:
         raise Forbidden(
             "the server's metrics are for staff", remedy="ask a superuser for a token of an admin"
         )

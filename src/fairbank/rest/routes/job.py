@@ -11,14 +11,14 @@ from litestar import Response, post
 from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import RunQuery
-from fairbank.bank.refusal import NOTHING_KNOWN, Help, Reason, Refusal
+from fairbank.bank.refusals import NOTHING_KNOWN, Help, Reason, Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.bank.wish import Asked
 from fairbank.cluster.run_report import RunReport
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.units import SuMinutes
 from fairbank.rest.field_hints import fields_of_body
 from fairbank.rest.json_body import read_json
@@ -39,7 +39,6 @@ from fairbank.rest.schemas.envelope import (
 from fairbank.rest.schemas.job import JobRow, ReportAnswer, job_row
 from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
 from fairbank.rest.schemas.requests import NewRefund
-from fairbank.rest.statuses import status_of
 
 InOutcome = Annotated[
     Literal["completed", "failed"] | None,
@@ -85,9 +84,9 @@ async def report_runs(
     """
     _refuse_key_header(request, 'send one with each report, as "key"')
     prepared = await request.thread_pools.reports.run(_prepare, request, data)
-    requests = [item for item in prepared if isinstance(item, Asked)]
+    requests = [item for item in prepared if isinstance(item, SubmittedRequest)]
     outcomes = iter(await request.write_queue.apply(requests))
-    results = [next(outcomes) if isinstance(item, Asked) else item for item in prepared]
+    results = [next(outcomes) if isinstance(item, SubmittedRequest) else item for item in prepared]
     refusals = [result for result in results if isinstance(result, Refusal)]
     known = iter(await _help_for_batch(request, refusals))
     rows = [
@@ -100,7 +99,7 @@ async def report_runs(
 def _refuse_key_header(request: ApiRequest, remedy: str) -> None:
     """Refuse the header Idempotency-Key: it would be ignored, and the client would rely on it."""
     if any(name == b"idempotency-key" for name, _ in request.scope["headers"]):
-        raise Malformed(
+        raise InvalidInput(
             "a report of a run takes no Idempotency-Key header: its key is a part of it",
             field="Idempotency-Key",
             remedy=remedy,
@@ -111,11 +110,11 @@ async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
     """Apply one report. No thread is needed if all that it names is in the cache, as usually."""
     service = request.services.reports
     if service.can_prepare_now([report]):
-        prepared = service.requests(request.asker, [report])[0]
+        prepared = service.requests(request.identity, [report])[0]
     else:
         prepare = request.thread_pools.reports.run
-        prepared = (await prepare(service.prepare, request.asker, [report]))[0]
-    if isinstance(prepared, Trouble):
+        prepared = (await prepare(service.prepare, request.identity, [report]))[0]
+    if isinstance(prepared, FairbankError):
         raise prepared
     return (await request.write_queue.apply([prepared]))[0]
 
@@ -140,29 +139,29 @@ async def _in_time(look_up: Callable[[], T], default: T) -> T:
     try:
         async with asyncio.timeout(HELP_SECONDS):
             return await sync_to_thread(look_up)
-    except (TimeoutError, Trouble):
+    except (TimeoutError, FairbankError):
         return default
 
 
-def _prepare(request: ApiRequest, data: ReportBatch) -> list[Asked | Trouble]:
+def _prepare(request: ApiRequest, data: ReportBatch) -> list[SubmittedRequest | FairbankError]:
     """Convert reports to requests, and invalid ones to their errors, in order."""
     parsed = [_parse(raw) for raw in data.reports]
-    valid = [report for report in parsed if not isinstance(report, Trouble)]
-    requests = iter(request.services.reports.prepare(request.asker, valid))
-    return [item if isinstance(item, Trouble) else next(requests) for item in parsed]
+    valid = [report for report in parsed if not isinstance(report, FairbankError)]
+    requests = iter(request.services.reports.prepare(request.identity, valid))
+    return [item if isinstance(item, FairbankError) else next(requests) for item in parsed]
 
 
-def _parse(raw: msgspec.Raw) -> RunReport | Trouble:
+def _parse(raw: msgspec.Raw) -> RunReport | FairbankError:
     try:
         return run_report(read_json(raw, AnyReport))
-    except Trouble as trouble:
+    except FairbankError as trouble:
         return trouble
 
 
 _REPORT_FIELDS = fields_of_body(AnyReport)
 
 
-def _report_answer(result: Outcome | Trouble, known: Help) -> ReportAnswer:
+def _report_answer(result: Outcome | FairbankError, known: Help) -> ReportAnswer:
     match result:
         case Done():
             return ReportAnswer(status=200 if result.again else 201, granted=granted(result))
@@ -175,9 +174,9 @@ def _report_answer(result: Outcome | Trouble, known: Help) -> ReportAnswer:
                 remedy=problem.remedy,
                 refusal=problem.refusal,
             )
-        case Trouble():
+        case FairbankError():
             return ReportAnswer(
-                status=status_of(result),
+                status=result.status,
                 detail=result.message,
                 field=result.field,
                 remedy=result.remedy,
@@ -198,10 +197,10 @@ def list_jobs(
 ) -> ListResponse[JobRow]:
     """List runs of the user, of the user's projects, and those that allocations of these pay for.
 
-    `project`, `gid`, `gname` and `account` select the project that a run was for, whoever paid:
-    runs of a child project are not among those of its parent. `allocation` selects the one that
-    pays, of the project or of a parent that shares it; `resource`, `category` and `active-at`
-    select by that allocation. `since` and `until` select by the start of the run.
+    `project`, `gid`, `gname` and `account` select the project that a run was for, also if another
+    one paid: runs of a child project are not among those of its parent. `allocation` selects the
+    one that pays, of the project or of a parent that shares it; `resource`, `category` and
+    `active-at` select by that allocation. `since` and `until` select by the start of the run.
     """
     query = RunQuery(
         **chosen._asdict(),
@@ -217,12 +216,12 @@ def list_jobs(
 @read_route("/job/{job:int}")
 def show_job(request: ApiRequest, job: Number) -> ItemResponse[JobRow]:
     """Return one run. `job` is the bank's number: a job id of Slurm may have several runs."""
-    run = request.services.runs.get(request.asker, job)
+    run = request.services.runs.get(request.identity, job)
     return item_response("job", request.services.clock, _row(request, run))
 
 
 def _row(request: ApiRequest, run: RunRecord) -> JobRow:
-    return job_row(run, request.services.directory.by_id(run.project).account)
+    return job_row(run, request.services.project_cache.by_id(run.project).account)
 
 
 @write_route(post, "/job/{job:int}/refund", responses=GRANTED_BEFORE)
@@ -234,7 +233,7 @@ def refund_job(
     """
     amount = None if data.amount is None else SuMinutes(data.amount)
     outcome = request.services.runs.refund(
-        request.asker, job, amount, ids.reason(data.comment), checked_key(key)
+        request.identity, job, amount, ids.reason(data.comment), checked_key(key)
     )
     return created_response(outcome, request.services.clock)
 

@@ -10,11 +10,11 @@ from litestar.params import JSONBody
 from msgspec import UNSET, structs
 
 from fairbank.bank.allocation import AllocationEvent
-from fairbank.bank.ledger import Done
-from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.bank.requests import Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.bank.rules import Done
 from fairbank.cluster.partition import unbilled_warnings
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.rest.parameters import Key, Number, UidNumber, checked_key
@@ -42,8 +42,8 @@ def open_allocation(
 ) -> Response[ItemResponse[ChangedAllocation]]:
     """Grant a project credit on a resource for a period."""
     # First, so that users without this permission cannot find out which projects exist.
-    check_allowed(request.asker, Action.OPEN_ALLOCATION)
-    wish = Open(
+    check_allowed(request.identity, Action.OPEN_ALLOCATION)
+    bank_request = Open(
         project=_project(request, data),
         resource=ids.kind(data.resource),
         category=ids.kind(data.category, field="category"),
@@ -55,9 +55,9 @@ def open_allocation(
         key=checked_key(key),
         comment=ids.reason(data.comment),
     )
-    _check_period(wish.start, wish.end)
-    done = done_of(request.services.allocations.open(request.asker, wish))
-    warnings = unbilled_warnings(wish.resource, request.services.clusters)
+    _check_period(bank_request.start, bank_request.end)
+    done = done_of(request.services.allocations.open(request.identity, bank_request))
+    warnings = unbilled_warnings(bank_request.resource, request.services.clusters)
     return Response(_changed(request, done, warnings), status_code=200 if done.again else 201)
 
 
@@ -73,7 +73,7 @@ def _changed(
 
 def _check_period(start: Instant | None, end: Instant | None) -> None:
     if start is not None and end is not None and end <= start:
-        raise Malformed(
+        raise InvalidInput(
             "the allocation would not end after it starts",
             field="end",
             remedy="an allocation is valid at t if start <= t < end",
@@ -82,7 +82,7 @@ def _check_period(start: Instant | None, end: Instant | None) -> None:
 
 def _project(request: ApiRequest, data: NewAllocation) -> int:
     if (data.project is None) == (data.account is None):
-        raise Malformed(
+        raise InvalidInput(
             "name the project once",
             field="project",
             remedy="send either project, its number, or account",
@@ -90,9 +90,9 @@ def _project(request: ApiRequest, data: NewAllocation) -> int:
     if data.project is not None:
         return data.project
     account = ids.name(data.account or "", field="account")
-    project = request.services.directory.by_account(account)
+    project = request.services.project_cache.by_account(account)
     if project is None:
-        raise Unknown(
+        raise NotFound(
             f"there is no project with the account {data.account}",
             field="account",
             remedy="create it first: fairbank project create",
@@ -113,12 +113,12 @@ def amend_allocation(
         event=None if data.event is None else AllocationEvent(data.event),
     )
     if terms == TermChanges():
-        raise Malformed(
+        raise InvalidInput(
             "the request changes nothing", remedy="send start, end, credit_limit, shared or event"
         )
     _check_period(terms.start, terms.end)
     outcome = request.services.allocations.amend(
-        request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)
+        request.identity, allocation, terms, ids.reason(data.comment), checked_key(key)
     )
     return _changed(request, done_of(outcome))
 
@@ -128,14 +128,14 @@ def set_cap(
     request: ApiRequest, allocation: Number, uid: UidNumber, data: JSONBody[NewCap], key: Key = None
 ) -> ItemResponse[Granted]:
     """Set the maximum that a user may use of an allocation in total."""
-    wish = SetCap(
+    bank_request = SetCap(
         allocation=allocation,
         uid=uid,
         cap=None if data.cap is None else SuMinutes(data.cap),
         key=checked_key(key),
         comment=None if data.comment is None else ids.comment(data.comment),
     )
-    outcome = request.services.allocations.set_cap(request.asker, wish)
+    outcome = request.services.allocations.set_cap(request.identity, bank_request)
     return granted_response(outcome, request.services.clock)
 
 
@@ -160,8 +160,8 @@ def deposit(
     request: ApiRequest, allocation: Number, data: JSONBody[Movement], key: Key = None
 ) -> Response[ItemResponse[Granted]]:
     """Deposit credit in an allocation."""
-    wish = Deposit(allocation=allocation, **_movement_fields(data, key))
-    outcome = request.services.allocations.deposit(request.asker, wish)
+    bank_request = Deposit(allocation=allocation, **_movement_fields(data, key))
+    outcome = request.services.allocations.deposit(request.identity, bank_request)
     return created_response(outcome, request.services.clock)
 
 
@@ -170,8 +170,8 @@ def withdraw(
     request: ApiRequest, allocation: Number, data: JSONBody[Movement], key: Key = None
 ) -> Response[ItemResponse[Granted]]:
     """Withdraw unused credit from an allocation."""
-    wish = Withdraw(allocation=allocation, **_movement_fields(data, key))
-    outcome = request.services.allocations.withdraw(request.asker, wish)
+    bank_request = Withdraw(allocation=allocation, **_movement_fields(data, key))
+    outcome = request.services.allocations.withdraw(request.identity, bank_request)
     return created_response(outcome, request.services.clock)
 
 
@@ -180,8 +180,8 @@ def transfer(
     request: ApiRequest, allocation: Number, data: JSONBody[NewTransfer], key: Key = None
 ) -> Response[ItemResponse[Granted]]:
     """Transfer unused credit to another allocation of the same resource."""
-    wish = Transfer(source=allocation, target=data.to, **_movement_fields(data, key))
-    outcome = request.services.allocations.transfer(request.asker, wish)
+    bank_request = Transfer(source=allocation, target=data.to, **_movement_fields(data, key))
+    outcome = request.services.allocations.transfer(request.identity, bank_request)
     return created_response(outcome, request.services.clock)
 
 

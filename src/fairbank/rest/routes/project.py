@@ -10,9 +10,9 @@ from msgspec import structs
 
 from fairbank.bank.project import Role
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
-from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject
+from fairbank.bank.requests import AmendProject, CreateProject, RemoveProject
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.parameters import (
     PAGE,
     Key,
@@ -61,7 +61,7 @@ def list_projects(
 ) -> ListResponse[ProjectRow]:
     """List the projects that the user may see. Removed projects are listed for staff only."""
     query = ProjectQuery(
-        sight=request.asker.sight,
+        visibility=request.identity.visibility,
         gid=gid,
         gname=gname,
         account=account,
@@ -77,7 +77,8 @@ def show_project(request: ApiRequest, project: Number) -> ItemResponse[ProjectCa
     """Return one project with its first 1,000 members."""
     service = request.services.projects
     card = project_card(
-        service.get(request.asker, project), service.members(request.asker, project, Page(PAGE_MAX))
+        service.get(request.identity, project),
+        service.members(request.identity, project, Page(PAGE_MAX)),
     )
     return item_response("project", request.services.clock, card)
 
@@ -88,15 +89,15 @@ def enter_project(
 ) -> Response[ItemResponse[EnteredProject]]:
     """Create a project for a Unix group."""
     account = data.gname if data.account is None else data.account
-    wish = CreateProject(
+    bank_request = CreateProject(
         gname=ids.name(data.gname, field="gname"),
         gid=data.gid,
         account=ids.name(account, field="account"),
         parent=data.parent,
         key=checked_key(key),
     )
-    done = done_of(request.services.projects.create(request.asker, wish))
-    row = project_row(request.services.directory.by_id(done.project or 0))
+    done = done_of(request.services.projects.create(request.identity, bank_request))
+    row = project_row(request.services.project_cache.by_id(done.project or 0))
     entered = EnteredProject(**structs.asdict(row), entry=done.entry or None)
     return Response(
         item_response("project", request.services.clock, entered),
@@ -114,10 +115,10 @@ def amend_project(
     run.
     """
     if structs.replace(data, comment=None) == NewNames():
-        raise Malformed(
+        raise InvalidInput(
             "the request changes nothing", remedy="send gname, gid, account, parent or restore"
         )
-    wish = AmendProject(
+    bank_request = AmendProject(
         project=project,
         gname=None if data.gname is None else ids.name(data.gname, field="gname"),
         gid=data.gid,
@@ -127,7 +128,7 @@ def amend_project(
         key=checked_key(key),
         comment=None if data.comment is None else ids.comment(data.comment),
     )
-    outcome = request.services.projects.amend(request.asker, wish)
+    outcome = request.services.projects.amend(request.identity, bank_request)
     return granted_response(outcome, request.services.clock)
 
 
@@ -138,8 +139,8 @@ def remove_project(request: ApiRequest, project: Number, key: Key = None) -> Ite
     Staff can still read its journal. Its names stay reserved, so that no later project gets access
     to it.
     """
-    wish = RemoveProject(project=project, key=checked_key(key))
-    outcome = request.services.projects.remove(request.asker, wish)
+    bank_request = RemoveProject(project=project, key=checked_key(key))
+    outcome = request.services.projects.remove(request.identity, bank_request)
     return granted_response(outcome, request.services.clock)
 
 
@@ -148,7 +149,7 @@ def list_members(request: ApiRequest, project: Number, page: OnePage) -> ListRes
     """List the members of a project, by uid."""
     members, next_ = split_page(
         page.limit,
-        request.services.projects.members(request.asker, project, page.and_one),
+        request.services.projects.members(request.identity, project, page.and_one),
         lambda member: member.uid,
     )
     rows = [member_row(member) for member in members]
@@ -162,7 +163,7 @@ def set_member(
     """Give a user a role in a project."""
     comment = None if data.comment is None else ids.comment(data.comment)
     outcome = request.services.projects.set_member(
-        request.asker, project, uid, Role(data.role), comment=comment, key=checked_key(key)
+        request.identity, project, uid, Role(data.role), comment=comment, key=checked_key(key)
     )
     return granted_response(outcome, request.services.clock)
 
@@ -173,7 +174,7 @@ def remove_member(
 ) -> ItemResponse[Granted]:
     """Remove a user from a project."""
     outcome = request.services.projects.set_member(
-        request.asker, project, uid, None, key=checked_key(key)
+        request.identity, project, uid, None, key=checked_key(key)
     )
     return granted_response(outcome, request.services.clock)
 

@@ -7,7 +7,7 @@ from litestar.params import JSONBody
 
 from fairbank.cluster.job import JobRequest
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
 from fairbank.core.tres import parse_job_tres
 from fairbank.core.units import AMOUNT_MAX
@@ -25,17 +25,19 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
     """
     account, service = ids.name(data.account, field="account"), request.services.quotes
     job = JobRequest(
-        cluster=service.only_cluster()
-        if data.cluster is None
-        else ids.name(data.cluster, field="cluster"),
+        cluster=(
+            service.only_cluster()
+            if data.cluster is None
+            else ids.name(data.cluster, field="cluster")
+        ),
         partition=ids.name(data.partition, field="partition"),
         counts=parse_job_tres(data.tres),
         limit_seconds=_limit_seconds(data.time_limit),
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
     )
-    quote = service.quote(request.asker, account, job)
+    quote = service.quote(request.identity, account, job)
     if quote.bill.amount > AMOUNT_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"this job costs {quote.bill.amount} SU-minutes, more than the bank can count",
             field="tres",
             remedy=f"at most {AMOUNT_MAX} SU-minutes",
@@ -47,7 +49,7 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
 def _limit_seconds(limit: int | str) -> int:
     seconds = limit if isinstance(limit, int) else parse_duration(limit, field="time_limit")
     if seconds > LIMIT_MAX_SECONDS:
-        raise Malformed(
+        raise InvalidInput(
             f"{seconds} s is out of range",
             field="time_limit",
             remedy=f"at most {LIMIT_MAX_SECONDS} s",

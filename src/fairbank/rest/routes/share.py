@@ -8,7 +8,7 @@ from litestar import post
 from litestar.params import JSONBody, QueryParameter
 
 from fairbank.cluster.share_record import ShareQuery
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, iso
 from fairbank.rest.dry_run import SAME_RESPONSE
 from fairbank.rest.parameters import PERIOD, Limit, OneName, OnePeriod
@@ -65,7 +65,7 @@ def list_shares(
         limit=limit + 1,
     )
     records, next_ = split_page(
-        limit, request.services.shares.find(request.asker, query), share_cursor
+        limit, request.services.shares.find(request.identity, query), share_cursor
     )
     rows = [share_day(record) for record in records]
     return list_response("share-figure", request.services.clock, rows, next_)
@@ -79,15 +79,15 @@ def record_shares(request: ApiRequest, data: JSONBody[NewShares]) -> ItemRespons
     Allowed for the agents of the cluster and for superusers. Large clusters send several requests.
     """
     # Before the rows are checked.
-    check_cluster(request.asker, data.cluster, "record the fair share")
+    check_cluster(request.identity, data.cluster, "record the fair share")
     at = parse_when(data.at, field="at")
     if at > request.services.clock.now() + DAY:
-        raise Malformed(
+        raise InvalidInput(
             f"{iso(at)} is in the future", field="at", remedy="synchronise the clocks (NTP)"
         )
     records = share_records(data, at)
-    kept = request.services.shares.record(request.asker, data.cluster, records)
-    row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, there=len(records) - kept)
+    kept = request.services.shares.record(request.identity, data.cluster, records)
+    row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, present=len(records) - kept)
     return item_response("shares-kept", request.services.clock, row)
 
 

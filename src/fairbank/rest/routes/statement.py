@@ -58,12 +58,12 @@ def show_statement(
     services = request.services
     until = LAST_INSTANT if period.until is None else period.until
     statement = services.allocations.statement(
-        request.asker, allocation, period.since or Instant(0), until, page.and_one
+        request.identity, allocation, period.since or Instant(0), until, page.and_one
     )
     entries, next_ = split_page(page.limit, statement.entries, lambda entry: entry.seq)
     runs = request.runs_by_id(entry.run for entry in entries)
     opening = Sums() if statement.opening is None else sums(statement.opening)
-    project = services.directory.by_id(statement.allocation.project)
+    project = services.project_cache.by_id(statement.allocation.project)
     data = StatementPage(
         allocation=allocation_row(statement.allocation, project, services.clock.now()),
         opening=opening,
@@ -103,7 +103,7 @@ def list_entries(
     or set caps; by default all of these.
     """
     query = EntryQuery(
-        sight=request.asker.sight,
+        visibility=request.identity.visibility,
         book=allocation,
         projects=projects,
         kinds=_ALL_KINDS if about is None else _KINDS_ABOUT[about],
@@ -132,8 +132,8 @@ def undo_entry(
     role are set to those before, unless they changed again since. Requires the permission for the
     opposite request.
     """
-    outcome = request.services.undoing.undo(
-        request.asker, entry, ids.reason(data.comment), checked_key(key)
+    outcome = request.services.undo.undo(
+        request.identity, entry, ids.reason(data.comment), checked_key(key)
     )
     return created_response(outcome, request.services.clock)
 

@@ -24,7 +24,7 @@ from fairbank.service.access.tokens import unknown_cluster_warnings
 def list_tokens(request: ApiRequest, page: OnePage, uid: OneUid = None) -> ListResponse[TokenRow]:
     """List tokens without their secrets."""
     tokens, next_ = split_page(
-        page.limit, request.services.tokens.list(request.asker, uid, page.and_one)
+        page.limit, request.services.tokens.list(request.identity, uid, page.and_one)
     )
     rows = [token_row(token) for token in tokens]
     return list_response("token", request.services.clock, rows, next_)
@@ -34,7 +34,7 @@ def list_tokens(request: ApiRequest, page: OnePage, uid: OneUid = None) -> ListR
 def make_token(request: ApiRequest, data: JSONBody[NewToken]) -> ItemResponse[TokenCard]:
     """Create a token. Only this response contains its secret."""
     token, secret = request.services.tokens.create(
-        request.asker, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid
+        request.identity, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid
     )
     warnings = unknown_cluster_warnings(token.scopes, request.services.clusters)
     card = token_card(token, secret, warnings)
@@ -44,7 +44,7 @@ def make_token(request: ApiRequest, data: JSONBody[NewToken]) -> ItemResponse[To
 @write_route(delete, "/token/{token:int}", status_code=200)
 def revoke_token(request: ApiRequest, token: Number) -> ItemResponse[TokenRow]:
     """Revoke a token, at once and on all servers."""
-    revoked = request.services.tokens.revoke(request.asker, token)
+    revoked = request.services.tokens.revoke(request.identity, token)
     return item_response("token", request.services.clock, token_row(revoked))
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from litestar.params import FromQuery, QueryParameter
 
 from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.parameters import (
     PERIOD,
     PROJECTS_OF_RUNS,
@@ -55,13 +55,14 @@ def show_usage(
 ) -> ListResponse[UsageRow]:
     """Return sums over finished runs, in groups. `since` and `until` select by the end of a run.
 
-    `project`, `gid`, `gname` and `account` select the project that a run was for, whoever paid.
+    `project`, `gid`, `gname` and `account` select the project that a run was for, also if
+    another one paid.
     `allocation` selects the one that paid, `resource` its resource.
     """
     group_by = UsageBy(by)
     page = GroupPage(limit, _parse_cursor(after, group_by))
     query = UsageQuery(
-        sight=request.asker.sight,
+        visibility=request.identity.visibility,
         projects=projects,
         allocation=allocation,
         resource=resource,
@@ -88,7 +89,7 @@ def _parse_cursor(text: str | None, by: UsageBy) -> str | int | None:
         if by in (UsageBy.DAY, UsageBy.MONTH):
             date.fromisoformat(text if by is UsageBy.DAY else f"{text}-01")
     except ValueError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{text!r} is not a {by.value}",
             field="after",
             remedy="send the `next` of the previous page",

@@ -8,9 +8,10 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from fairbank.bank.allocation import Allocation
+from fairbank.bank.pace import OutlookState, daily_pace, outlook
 from fairbank.bank.project import Project
 from fairbank.bank.query import UserRow
-from fairbank.core.time import Instant, iso
+from fairbank.core.time import DAY, Instant, iso
 
 
 class AllocationRow(Struct, frozen=True, kw_only=True):
@@ -46,10 +47,20 @@ class ChangedAllocation(AllocationRow, frozen=True, kw_only=True):
 
 
 class BalanceRow(AllocationRow, frozen=True, kw_only=True):
-    """An allocation with the used part of its deposits, in percent rounded down; 0 without
-    deposits."""
+    """An allocation with its outlook: the pace of its use, projected to its end.
+
+    `used_percent` is the used part of the deposits, rounded down; 0 without deposits. `runs_out` is
+    the time at which the credit will be used up, if before the end. `left_over` is the part of the
+    deposits that will expire unused. `pace` is the use per day since the start, `days_left` the
+    number of whole days to the end.
+    """
 
     used_percent: int
+    outlook: OutlookState
+    runs_out: str | None
+    left_over: int | None
+    pace: int
+    days_left: int
 
 
 class DrawnRow(Struct, frozen=True, kw_only=True):
@@ -83,10 +94,25 @@ def allocation_row(allocation: Allocation, project: Project, now: Instant) -> Al
 
 
 def balance_row(allocation: Allocation, project: Project, now: Instant) -> BalanceRow:
-    """Return an allocation with the used part of its deposits."""
+    """Return an allocation with its outlook at `now`."""
     percent = allocation.charged * 100 // allocation.deposited if allocation.deposited else 0
+    projected = outlook(
+        allocation.deposited,
+        allocation.charged,
+        allocation.start,
+        allocation.end,
+        now,
+        held=allocation.held,
+        limit=allocation.credit_limit,
+    )
     return BalanceRow(
-        **structs.asdict(allocation_row(allocation, project, now)), used_percent=percent
+        **structs.asdict(allocation_row(allocation, project, now)),
+        used_percent=percent,
+        outlook=projected.state,
+        runs_out=None if projected.at is None else iso(Instant(projected.at)),
+        left_over=projected.left_over,
+        pace=daily_pace(allocation.charged, allocation.start, now),
+        days_left=max(0, allocation.end - now) // DAY,
     )
 
 

@@ -14,12 +14,14 @@ class ChainHead(Struct, frozen=True, kw_only=True):
 
 
 class AuditCard(Struct, frozen=True, kw_only=True):
-    """Number of entries, and the last links. `office` is the journal of projects, roles and
-    tokens."""
+    """Number of entries, and the last links.
+
+    The registry is the journal of projects, roles and tokens.
+    """
 
     entries: int
-    office_seq: int
-    office_link: str
+    registry_seq: int
+    registry_link: str
     heads: list[ChainHead]
 
 

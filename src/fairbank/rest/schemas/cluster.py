@@ -51,8 +51,10 @@ def partition_row(partition: Partition) -> PartitionRow:
     return PartitionRow(
         name=partition.name,
         resource=partition.resource,
-        weights=None
-        if weights is None
-        else {name: str(weight) for name, weight in sorted(weights.items())},
+        weights=(
+            None
+            if weights is None
+            else {name: str(weight) for name, weight in sorted(weights.items())}
+        ),
         adding=partition.billing_rule.value,
     )

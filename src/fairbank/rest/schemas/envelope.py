@@ -11,8 +11,8 @@ from msgspec import UNSET, Struct, UnsetType
 from fairbank.core.time import Clock, iso
 
 if TYPE_CHECKING:
-    from fairbank.bank.ledger import Done
-    from fairbank.bank.refusal import Help, Refusal
+    from fairbank.bank.refusals import Help, Refusal
+    from fairbank.bank.rules import Done
 
 T = TypeVar("T")
 
@@ -30,8 +30,8 @@ class RefusalDetails(Struct, frozen=True, kw_only=True):
     """A refusal of the bank with its amounts.
 
     `entry` is the journal entry that keeps it, if any; `resolution` is set if the run has ended.
-    `available` and `shortfall` are null if the reason is neither the available credit (OVERDRAWN,
-    CAPPED, NO_ALLOCATION, FROZEN, NOT_ENOUGH) nor the charge (TOO_MUCH_BACK): the bank did not look
+    `available` and `shortfall` are null if the reason is neither the available credit (INSUFFICIENT_CREDIT,
+    CAPPED, NO_ALLOCATION, FROZEN, NOT_ENOUGH) nor the charge (REFUND_TOO_LARGE): the bank did not look
     them up. Then `asked` is null too, unless the request had an amount.
     """
 
@@ -143,7 +143,7 @@ def granted(done: Done) -> Granted:
 
 def refusal_details(refusal: Refusal, known: Help) -> RefusalDetails:
     """Return a refusal with its amounts and remedies; `known` is what the bank can suggest."""
-    from fairbank.bank.refusal import remedies  # noqa: PLC0415  clients do not need the bank
+    from fairbank.bank.refusals import remedies  # noqa: PLC0415  clients do not need the bank
     from fairbank.bank.run import RunState  # noqa: PLC0415
 
     resolution = refusal.resolution
@@ -157,11 +157,13 @@ def refusal_details(refusal: Refusal, known: Help) -> RefusalDetails:
         run=refusal.run,
         entry=refusal.entry,
         remedies=list(remedies(refusal, known)),
-        resolution=RunResolution(
-            state=resolution.state.value,
-            outcome=resolution.outcome,
-            elapsed=resolution.elapsed_seconds,
-        )
-        if resolution and resolution.state is not RunState.HELD
-        else None,
+        resolution=(
+            RunResolution(
+                state=resolution.state.value,
+                outcome=resolution.outcome,
+                elapsed=resolution.elapsed_seconds,
+            )
+            if resolution and resolution.state is not RunState.HELD
+            else None
+        ),
     )

@@ -20,7 +20,7 @@ class JobRow(Struct, frozen=True, kw_only=True):
 
     It ran for `project` and `account`. `allocation` pays; it may belong to a parent that shares it.
     `status` is HADM's word for the state. `set_by` is the entry that set the hold or closed it.
-    `elapsed`, `time_limit` and `cpu_seconds` (of all processors together) are seconds. Unknown
+    `elapsed`, `time_limit` and `cpu_seconds` (of all processors together) are seconds. NotFound
     values are null.
     """
 
@@ -73,7 +73,7 @@ def job_row(record: RunRecord, account: str) -> JobRow:
     """Return a run with the account that it ran for."""
     from fairbank.cluster.job_details import NO_DETAILS, split_status  # noqa: PLC0415  see __init__
 
-    details = record.particulars or NO_DETAILS
+    details = record.job_details or NO_DETAILS
     exit_code, exit_signal = split_status(details.exit_status)
     return JobRow(
         id=record.id,

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Raw
 
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import FINAL_STATES, PATTERN, final_state
 from fairbank.core.ids import JOB_ID_MAX, JOB_NAME_MAX
 from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX, NODES_MAX
@@ -56,7 +56,8 @@ Billing = Annotated[
 ]
 Key = Annotated[str, Meta(max_length=128, extra_json_schema={"pattern": "^[!-~]+$"})]
 _CLOCK_STEP_SECONDS = 3_600
-"""Tolerance between the times of a run: schedulers measure its duration, and clocks get corrected."""
+"""Tolerance between the times of a run. Schedulers measure its duration, and clocks get
+corrected."""
 
 _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
@@ -137,7 +138,7 @@ def run_report(body: AnyReport) -> RunReport:
     """Convert a body to a report of the bank.
 
     Raises:
-        Malformed: a name, time or number is invalid; `field` names it.
+        InvalidInput: a name, time or number is invalid; `field` names it.
     """
     facts = _facts(body)
     _check_times(body)
@@ -175,7 +176,7 @@ def _facts(body: AnyReport) -> dict[str, Any]:
         "counts": counts,
         "key": None if body.key is None else ids.key(body.key),
         "comment": None if body.comment is None else ids.comment(body.comment),
-        "particulars": _job_details(body, qos, counts),
+        "job_details": _job_details(body, qos, counts),
     }
 
 
@@ -184,23 +185,25 @@ def _check_times(body: AnyReport) -> None:
     if isinstance(body, CompleteReport):  # an end is never refused for its submission time
         _check_end(body)
     elif body.submitted > body.start + _CLOCK_STEP_SECONDS:
-        raise Malformed(
+        raise InvalidInput(
             f"the run starts {body.submitted - body.start} s before it was submitted",
             field="submitted",
-            remedy="send submitted and start in seconds since 1970, in that order; "
-            f"up to {_CLOCK_STEP_SECONDS} s are allowed for clock corrections",
+            remedy=(
+                "send submitted and start in seconds since 1970, in that order; "
+                f"up to {_CLOCK_STEP_SECONDS} s are allowed for clock corrections"
+            ),
         )
 
 
 def _check_end(body: CompleteReport) -> None:
     if body.end < body.start:
-        raise Malformed(
+        raise InvalidInput(
             "the run ends before it starts",
             field="end",
             remedy="send start and end in seconds since 1970, in that order",
         )
     if body.elapsed > body.end - body.start + _CLOCK_STEP_SECONDS:
-        raise Malformed(
+        raise InvalidInput(
             f"elapsed is {body.elapsed} s, but start to end is only {body.end - body.start} s",
             field="elapsed",
             remedy=f"send the run time in seconds: at most end - start + {_CLOCK_STEP_SECONDS}",
@@ -214,14 +217,14 @@ def _tres_counts(body: AnyReport, tres: str) -> Counts:
     return parse_job_tres(tres, prices=body.amount is None and body.billing is None)
 
 
-def _job_details(body: AnyReport, qos: str | None, counts: Counts | None) -> Particulars | None:
+def _job_details(body: AnyReport, qos: str | None, counts: Counts | None) -> JobDetails | None:
     """Return the job details, which do not affect the price."""
     status = cpu_seconds = None
     if isinstance(body, CompleteReport):
         cpu_seconds = body.cpu_seconds
         if body.exit_code is not None or body.exit_signal is not None:
             status = (body.exit_code or 0) * 256 + (body.exit_signal or 0)
-    return Particulars(
+    return JobDetails(
         name=None if body.name is None else ids.job_name(body.name),
         qos=qos,
         nodes=body.nodes or _whole_count(counts, "node", NODES_MAX),
@@ -245,7 +248,7 @@ def _final_state(state: str) -> str:
     # A state that is not final would close a run that continues.
     final = final_state(state)
     if final is None:
-        raise Malformed(
+        raise InvalidInput(
             f"{state[:64]!r} is not a final job state",
             field="state",
             remedy=f"one of {', '.join(FINAL_STATES)}; report the end of a run after it has ended",
@@ -257,7 +260,7 @@ def exact_fraction(number: Decimal, *, field: str = "billing") -> Fraction:
     """Convert a decimal exactly.
 
     Raises:
-        Malformed: it is not finite or has too many digits (1e999999 would fill the memory).
+        InvalidInput: it is not finite or has too many digits (1e999999 would fill the memory).
     """
     exponent = number.as_tuple().exponent
     if (
@@ -265,7 +268,7 @@ def exact_fraction(number: Decimal, *, field: str = "billing") -> Fraction:
         or not -_BILLING_PLACES <= exponent <= _BILLING_PLACES
         or not 0 <= number <= _BILLING_MAX
     ):
-        raise Malformed(
+        raise InvalidInput(
             "this is not a price",
             field=field,
             remedy=f"a number from 0 to {_BILLING_MAX}, at most {_BILLING_PLACES} decimals",

@@ -52,7 +52,7 @@ Tres = Annotated[str, Meta(max_length=TRES_MAX, examples=["cpu=8,mem=16G,gres/gp
 
 
 def parse_when(value: When, *, field: str) -> Instant:
-    """Parse a time of a body; raise Malformed for an invalid one."""
+    """Parse a time of a body; raise InvalidInput for an invalid one."""
     return Instant(value) if isinstance(value, int) else parse_instant(value, field=field)
 
 
@@ -61,7 +61,10 @@ class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class NewProject(Body, frozen=True, kw_only=True):
-    """A Unix group that becomes a project. `account` is its Slurm account; default: the group's name."""
+    """A Unix group that becomes a project.
+
+    `account` is its Slurm account; default: the group's name.
+    """
 
     gname: Name
     gid: Uid
@@ -91,7 +94,7 @@ class NewRole(Body, frozen=True, kw_only=True):
 
 
 class NewAllocation(Body, frozen=True, kw_only=True):
-    """Credit of one project, given by number or account, on one resource from `start` until `end`."""
+    """Credit of one project, named by number or account, on one resource from `start` to `end`."""
 
     project: Id | None = None
     account: Name | None = None

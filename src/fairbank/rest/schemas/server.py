@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from fairbank.service.access.identity import Asker
+    from fairbank.service.access.identity import Identity
 
 RoleWord = Literal["pi", "coordinator", "member"]
 
@@ -38,18 +38,18 @@ class Myself(Struct, frozen=True, kw_only=True):
     scopes: list[str]
 
 
-def myself(asker: Asker, user: str | None) -> Myself:
+def myself(identity: Identity, user: str | None) -> Myself:
     """Return the user and the permissions of a request; `user` is the login name."""
     return Myself(
-        actor=asker.actor,
-        uid=asker.uid,
+        actor=identity.actor,
+        uid=identity.uid,
         user=user,
-        superuser=asker.superuser,
-        admin=asker.admin,
+        superuser=identity.superuser,
+        admin=identity.admin,
         roles=[
             ProjectRole(project=project, role=role.value)
-            for project, role in sorted(asker.roles.items())
+            for project, role in sorted(identity.roles.items())
         ],
-        clusters=sorted(asker.clusters),
-        scopes=sorted(asker.scopes),
+        clusters=sorted(identity.clusters),
+        scopes=sorted(identity.scopes),
     )

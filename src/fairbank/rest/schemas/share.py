@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import DAY, Instant, iso
 from fairbank.rest.schemas.requests import Body, Name, NameOrNone, When
@@ -20,7 +20,7 @@ NotNegative = Annotated[float, Meta(ge=0)]
 
 
 class NewShare(Body, frozen=True, kw_only=True):
-    """Fair-share values of an association: an account, or a user in it. See the response for units."""
+    """Fair-share values of an association: an account, or a user in it. Units: see the response."""
 
     account: Name
     user: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
@@ -64,12 +64,12 @@ class ShareDay(Struct, frozen=True, kw_only=True):
 
 
 class SharesKept(Struct, frozen=True, kw_only=True):
-    """Number of values stored (or, in a dry run, to store), and of those present for that day."""
+    """Number of values stored (in a dry run, to store), and of those present for that day."""
 
     cluster: str
     day: str
     kept: int
-    there: int
+    present: int
 
 
 def share_day(record: ShareRecord) -> ShareDay:
@@ -94,11 +94,11 @@ def share_records(body: NewShares, at: Instant) -> list[ShareRecord]:
     """Convert a body to records at a time.
 
     Raises:
-        Malformed: a name is invalid (`field` names the row), or an association is repeated.
+        InvalidInput: a name is invalid (`field` names the row), or an association is repeated.
     """
     records = list(_records(body, at))
     if len({share_key(record) for record in records}) < len(records):
-        raise Malformed(
+        raise InvalidInput(
             "an association is repeated",
             field="rows",
             remedy="send each account, and each user and partition in it, once",
@@ -129,7 +129,7 @@ def _records(body: NewShares, at: Instant) -> Iterator[ShareRecord]:
 def _login(text: str | None, field: str) -> str:
     # Slurm's users may have a domain, but never a blank or a slash.
     if text and (not text.isprintable() or set(text) & set(" /")):
-        raise Malformed(
+        raise InvalidInput(
             f"{text[:64]!r} is not a user", field=field, remedy="one word, as Slurm names them"
         )
     return text or ""
@@ -144,13 +144,13 @@ def parse_share_cursor(text: str) -> ShareKey:
     """Parse a cursor.
 
     Raises:
-        Malformed: it is none.
+        InvalidInput: it is none.
     """
     try:
         cluster, day, account, user, partition = text.split("/")
         return cluster, int(day if len(day) < 10 else ""), account, user, partition
     except ValueError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{text[:80]!r} is not a cursor of this list",
             field="after",
             remedy="send the `next` of the previous page",

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from fairbank.bank.entry import EFFECTS, Entry, Kind
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusals import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.core.time import iso
 from fairbank.rest.schemas.alloc import AllocationRow
@@ -114,7 +114,9 @@ def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
     details = msgspec.json.decode(entry.details) if entry.details else None
     cluster, job_id = (run.run.cluster, run.run.job_id) if run else (None, None)
     if details and entry.kind in (Kind.REFUSAL, Kind.DECLINED):
-        cluster, job_id = refused_job(msgspec.convert(details, Refusal))
+        refusal = msgspec.convert(details, Refusal)
+        cluster, job_id = refused_job(refusal)
+        details["message"] = refusal.reason.info.message
     return EntryRow(
         id=entry.id,
         seq=entry.seq,

@@ -1,1 +1,1 @@
-"""The server under the application: its sockets, the connections and requests that arrive on them, and what each may take."""
+"""HTTP server: uvicorn with limits, orderly closing, Unix sockets and logs."""

@@ -14,8 +14,8 @@ _log = logging.getLogger(__name__)
 class FairLimit:
     """A total that clients share.
 
-    No client gets more than is then left for all others. One greedy client ends at one half, and
-    n of them leave room for one more.
+    A client gets at most as much as is left for all others. So one client gets at most half, and n
+    clients leave a part for one more.
     """
 
     def __init__(self, total: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.rest.auth.peers import peer_of
 from fairbank.rest.metrics import ServerMetrics
 from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_trouble
@@ -54,8 +54,8 @@ _BUSY = Problem(
     remedy="try again in 1 s; the request was not carried out",
 )
 _TIMEOUT = Problem(
-    type="/problem/unreachable",
-    title="unreachable",
+    type="/problem/unavailable",
+    title="unavailable",
     status=503,
     detail="the request took too long; whether it was carried out is not known",
     remedy="send it again with the same key: what was carried out is not repeated",
@@ -84,7 +84,7 @@ class Middleware:
         """Wrap an application.
 
         Args:
-            authenticate_head: called before a body is read; raises Trouble to refuse the request.
+            authenticate_head: called before a body is read; raises FairbankError to refuse the request.
             requests_max: requests in work at the same time; beyond it the answer is 503.
             timeout_seconds: for each request, after its body has arrived.
         """
@@ -158,7 +158,9 @@ class Middleware:
                 await work()
         except TimeoutError:
             await response.send_problem(_TIMEOUT, retry_after_seconds=5)
-        except Trouble as trouble:  # from `authenticate_head`: the routes answer for their own
+        except (
+            FairbankError
+        ) as trouble:  # from `authenticate_head`: the routes answer for their own
             headers = {**headers_of(trouble), "Connection": "close"}
             await response.send_problem(problem_of_trouble(trouble), headers=headers)
         except Exception:  # noqa: BLE001 (it is logged; no request may end the server)
@@ -175,17 +177,17 @@ class Middleware:
         is_quiet = route in _QUIET_ROUTES and status < 400
         level = logging.DEBUG if is_quiet else logging.INFO
         if _log.isEnabledFor(level):
-            asker = scope.get("user")
+            identity = scope.get("user")
             facts = {
                 "method": method,
                 "path": scope["path"][:200],
                 "status": status,
                 "ms": round(seconds * 1_000, 1),
             }
-            if asker is not None:
-                facts["uid"] = asker.actor
-                if asker.acting_as is not None:
-                    facts["acting_as"] = asker.acting_as
+            if identity is not None:
+                facts["uid"] = identity.actor
+                if identity.acting_as is not None:
+                    facts["acting_as"] = identity.acting_as
             _log.log(level, "request", extra={"facts": facts})
 
 

@@ -40,8 +40,12 @@ def demand_enough(path: Path) -> None:
     line = re.search(r"^Max open files +(\d+)", limits, re.MULTILINE)
     if line and int(line[1]) < ENOUGH:
         raise Conflict(
-            f"{line[1]} open files allow only {connections_max(int(line[1]))} connections over the Unix socket and over TCP each",
-            remedy=f"LimitNOFILE={2 * ENOUGH} in the server's unit, or `ulimit -Hn {2 * ENOUGH}` before it starts",
+            f"{line[1]} open files allow only {connections_max(int(line[1]))} connections over the"
+            " Unix socket and over TCP each",
+            remedy=(
+                f"LimitNOFILE={2 * ENOUGH} in the server's unit, or `ulimit -Hn {2 * ENOUGH}`"
+                " before it starts"
+            ),
         )
 
 

@@ -35,4 +35,5 @@ class PeerProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope["extensions"] = {} if self.peer is None else {EXTENSION: self.peer}  # type: ignore[dict-item]
+        extensions = {} if self.peer is None else {EXTENSION: self.peer}
+        self.scope["extensions"] = extensions  # type: ignore[typeddict-item]

@@ -44,7 +44,7 @@ def _response(
 
 
 def _malformed(detail: str, remedy: str, field: str | None = None) -> bytes:
-    return _response(400, "Bad Request", "malformed", detail, remedy, field=field)
+    return _response(400, "Bad Request", "invalid input", detail, remedy, field=field)
 
 
 def parse_error(error: BaseException | None, before: Iterable[tuple[bytes, bytes]] | None) -> bytes:
@@ -70,7 +70,8 @@ def parse_error(error: BaseException | None, before: Iterable[tuple[bytes, bytes
 _LENGTH_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 _UNANNOUNCED_BODY = _malformed(
     "there is data after the request, which announced no body",
-    "announce a body by Content-Length, or Transfer-Encoding: chunked; or send nothing after the request",
+    "announce a body by Content-Length, or Transfer-Encoding: chunked; or send nothing after the"
+    " request",
     "Content-Length",
 )
 _LONGER_BODY = _malformed(

@@ -15,7 +15,7 @@ import uvicorn
 import uvloop
 from litestar import Litestar
 
-from fairbank.core.errors import Conflict, Malformed, Trouble
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput
 from fairbank.rest.app import create_app
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.http_protocol import server_config
@@ -47,15 +47,15 @@ def serve(
         ready: called when all sockets listen.
 
     Raises:
-        Conflict, Forbidden, Malformed: a socket cannot be opened.
-        Unreachable: the write queue failed.
+        Conflict, Forbidden, InvalidInput: a socket cannot be opened.
+        Unavailable: the write queue failed.
     """
     try:
         listeners = _listen(unix, host, port)
         tune_gc()
         app = with_middleware(create_app(context), context)
         config = server_config(cast("Any", app), connections_max=_connections_max())
-        queue = context.services.counter
+        queue = context.services.write_queue
         uvloop.run(_Server(config, unix, queue, ready).serve(listeners))
         if queue.failure is not None:
             raise queue.failure
@@ -85,7 +85,7 @@ def _connections_max() -> int:
 def _listen(path: Path | None, host: str, port: int | None) -> list[socket.socket]:
     """Open all sockets, or none."""
     if path is None and port is None:
-        raise Malformed(
+        raise InvalidInput(
             "no socket or port to listen on",
             field="socket",
             remedy="give it a socket, a port, or both",
@@ -93,7 +93,7 @@ def _listen(path: Path | None, host: str, port: int | None) -> list[socket.socke
     listeners = [] if port is None else [_bind_tcp(host, port)]
     try:
         return listeners if path is None else [bind_unix(path), *listeners]
-    except Trouble:
+    except FairbankError:
         for listener in listeners:
             listener.close()
         raise
@@ -147,7 +147,7 @@ class _Server(uvicorn.Server):
 
 def _bind_tcp(host: str, port: int) -> socket.socket:
     if not 0 < port <= PORT_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"{port} is not a port", field="port", remedy=f"a number from 1 to {PORT_MAX}"
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISSOCK, S_ISVTX
 
-from fairbank.core.errors import Conflict, Forbidden, Malformed, Trouble
+from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput
 
 
 def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.socket:
@@ -24,10 +24,10 @@ def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.so
     Raises:
         Conflict: a server answers at the path, or something else is there.
         Forbidden: other users could replace the socket.
-        Malformed: the path is too long.
+        InvalidInput: the path is too long.
     """
     if len(os.fsencode(path)) > _PATH_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is too long for a socket", field="socket", remedy=f"at most {_PATH_MAX} bytes"
         )
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -45,7 +45,7 @@ def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.so
             field="socket",
             remedy="choose a directory of the bank's user",
         ) from bad
-    except Trouble:
+    except FairbankError:
         listener.close()
         raise
     return listener

@@ -44,7 +44,7 @@ def explain_on_nodes(
     Without `history` there is no range, without `advice` nothing is tried; a job that may not start at all has no range either, unless its
     time is known.
 
-    Raises Unknown for a job that does not wait there, or that starts now.
+    Raises NotFound for a job that does not wait there, or that starts now.
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
     found = explain(snapshot, plan, number, now, funds=funds, awaiting=awaiting)
@@ -74,7 +74,7 @@ def explain(
     funds: CreditCheckInput | None = None,
     awaiting: OpenDependencies | None = None,
 ) -> Explanation:
-    """`plan` is what a pass made of the snapshot. Raises Unknown for a job that does not wait there.
+    """`plan` is what a pass made of the snapshot. Raises NotFound for a job that does not wait there.
 
     `funds` and `awaiting` are judged where somebody knows them.
     """

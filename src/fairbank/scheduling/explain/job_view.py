@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.scheduling.explain.node_filter import FilteredNodes, filter_nodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan
 from fairbank.scheduling.pending_job import PendingJob
@@ -54,11 +54,11 @@ class JobView(NamedTuple):
 def job_view(
     snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], number: int, now: int
 ) -> JobView:
-    """`plan` is what a pass made of the snapshot. Raises Unknown for a job that does not wait there."""
+    """`plan` is what a pass made of the snapshot. Raises NotFound for a job that does not wait there."""
     starts = {start.job.number for start in plan.starts}
     job = next((each for each in snapshot.queue.jobs() if each.number == number), None)
     if job is None or number in starts:
-        raise Unknown(
+        raise NotFound(
             f"job {number} does not wait",
             field="job",
             remedy="look among the jobs that run or have ended",

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from fairbank.cluster.partition_rules import PreemptMode
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 
@@ -69,7 +69,7 @@ class QosRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preemption(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster's rules of preemption. Raises Malformed for QOS that preempt each other in a circle."""
+    """The cluster's rules of preemption. Raises InvalidInput for QOS that preempt each other in a circle."""
 
     by: PreemptBy = PreemptBy.NONE
     mode: PreemptMode = PreemptMode.REQUEUE
@@ -80,7 +80,7 @@ class Preemption(msgspec.Struct, frozen=True, kw_only=True):
             TopologicalSorter({name: rules.preempts for name, rules in self.qos.items()}).prepare()
         except CycleError as circle:
             around = " before ".join(circle.args[1])
-            raise Malformed(
+            raise InvalidInput(
                 f"QOS preempt each other in a circle: {around}",
                 field="qos.preempts",
                 remedy="take one of them out",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import Active, PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import Placement
@@ -21,14 +21,15 @@ def node_snapshot(
 ) -> OnNodes:
     """Those wait and run on these nodes, where nobody was. The nodes are the snapshot's from now on.
 
-    Raises Malformed for two jobs of one number, and for running jobs that hold more than there is.
+    Raises InvalidInput for two jobs of one number, and for running jobs that hold more than there
+    is.
     """
     waiting, there = list(pending), sorted(running)
     numbers = Counter([job.number for job in waiting])
     numbers.update(each.number for each in there)
     if len(numbers) < numbers.total():
         number, times = numbers.most_common(1)[0]
-        raise Malformed(
+        raise InvalidInput(
             f"job {number} is there {times} times",
             field="jobs",
             remedy="give each job and task a number of its own",
@@ -44,7 +45,7 @@ def node_snapshot(
             for number in sorted(each.number for each in there if each.placement.nodes & wrong)
         )
         remedy = f"look which of these jobs still run there: {jobs}"
-        raise Malformed(
+        raise InvalidInput(
             f"the jobs that run hold more of {names} than there is", field="running", remedy=remedy
         )
     return snapshot

@@ -19,7 +19,7 @@ from fairbank.scheduling.slurm.reservation_rules import ReservationRules
 class Nodes:
     """A cluster, the room on its nodes, reservations, and the rules of preemption and of limits.
 
-    Raises Malformed for two reservations of one name.
+    Raises InvalidInput for two reservations of one name.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.placement.node_set import NodeSet
 
 
@@ -81,7 +81,7 @@ def matching_nodes(
 
 @lru_cache(maxsize=4_096)
 def parse(text: str, field: str = "constraint") -> Constraint:
-    """Raises Malformed, naming `field` and the place where it goes wrong."""
+    """Raises InvalidInput, naming `field` and the place where it goes wrong."""
     return _Reader(text, field).constraint() if text.strip() else ANY
 
 
@@ -257,7 +257,7 @@ class _Reader:
             return self.tokens[self.at - 1].text
         return ""
 
-    def _unexpected(self) -> Malformed:
+    def _unexpected(self) -> InvalidInput:
         token = self.tokens[self.at]
         before = self.tokens[self.at - 1].text if self.at else ""
         what = f"{token.text} stands {f'behind {before}' if before else 'at the beginning'}"
@@ -269,8 +269,8 @@ class _Reader:
             )
         return self._wrong(what, token.place)
 
-    def _wrong(self, what: str, place: int, remedy: str = _REMEDY) -> Malformed:
-        return Malformed(
+    def _wrong(self, what: str, place: int, remedy: str = _REMEDY) -> InvalidInput:
+        return InvalidInput(
             f"{what}, at place {place} of {self.text[:64]!r}", field=self.field, remedy=remedy
         )
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.hostlist import compress
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
@@ -22,7 +22,7 @@ Counts = npt.NDArray[np.int64]
 class NodeTable:
     """Nodes, and the partitions that they are in. Neither changes: with a node down it is another cluster.
 
-    Raises Malformed for two nodes or partitions of one name, Unknown for a partition's node that is not there.
+    Raises InvalidInput for two nodes or partitions of one name, NotFound for a partition's node that is not there.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class NodeTable:
         self.nodes = tuple(nodes)
         self.place = {node.name: place for place, node in enumerate(self.nodes)}
         if len(self.place) < len(self.nodes):
-            raise Malformed(
+            raise InvalidInput(
                 f"{_repeated(self.nodes)} is there twice",
                 field="nodes",
                 remedy="give each node a name of its own",
@@ -44,7 +44,7 @@ class NodeTable:
         for rules in partitions:
             if rules.name in self.rules:
                 remedy = "give each partition a name of its own"
-                raise Malformed(
+                raise InvalidInput(
                     f"partition {rules.name} is there twice", field="partitions", remedy=remedy
                 )
             self.rules[rules.name] = rules
@@ -55,13 +55,13 @@ class NodeTable:
             )
 
     def named(self, names: Iterable[str], *, field: str = "nodes") -> NodeSet:
-        """The set of these nodes. Raises Unknown, naming `field`, for one that the cluster has not."""
+        """The set of these nodes. Raises NotFound, naming `field`, for one that the cluster has not."""
         found = node_set.NOBODY
         for name in names:
             place = self.place.get(name)
             if place is None:
                 there = compress(node.name for node in self.nodes)
-                raise Unknown(
+                raise NotFound(
                     f"there is no node {name!r}",
                     field=field,
                     remedy=f"there are: {there[:200] or 'none'}",
@@ -70,9 +70,9 @@ class NodeTable:
         return found
 
     def partition(self, name: str) -> tuple[PartitionRules, NodeSet]:
-        """Its rules and nodes. Raises Unknown, listing those there are."""
+        """Its rules and nodes. Raises NotFound, listing those there are."""
         if name not in self.rules:
-            raise Unknown(
+            raise NotFound(
                 f"there is no partition {name!r}",
                 field="partition",
                 remedy=f"there are: {', '.join(sorted(self.rules)) or 'none'}",

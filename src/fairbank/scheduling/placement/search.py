@@ -70,7 +70,7 @@ class PlacementSearch:
         self._ever: dict[PlacementRequest, bool] = {}
 
     def request(self, wanted: ResourceRequest, partition: str) -> PlacementRequest:
-        """Raises Unknown for a partition or node that is not there, Malformed for a constraint that cannot be read."""
+        """Raises NotFound for a partition or node that is not there, InvalidInput for a constraint that cannot be read."""
         key = wanted, partition
         found = self._known.get(key)
         if found is None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 _MOST = 2**31 - 1
 SECOND = 1_000_000
@@ -49,7 +49,7 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
     """Names, units and defaults are Slurm's. A pure pass is never interrupted, so that `bf_continue` says nothing to it: it is for a shell
     that lets go of its locks in the middle, whose cycle then ends with the next change of a job or a node where this is off.
 
-    Raises Malformed, naming the parameter, for a value out of range.
+    Raises InvalidInput, naming the parameter, for a value out of range.
     """
 
     sched_interval: int = 60
@@ -135,7 +135,7 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
     """The parameters in `text`, such as `bf_window=2880,bf_continue`, in small or capital letters, as slurmctld reads them. Those of Slurm
     that say nothing to a pass are passed over, and so are those that are NOT_MODELLED.
 
-    Raises Malformed, naming `field` and the parameter: one that nobody knows, and one out of range, which Slurm would silently replace
+    Raises InvalidInput, naming `field` and the parameter: one that nobody knows, and one out of range, which Slurm would silently replace
     by its default.
     """
     said: dict[str, int | bool] = {}
@@ -143,10 +143,10 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
         written, has_value, value = each.partition("=")
         name = written.lower()
         if name in said:
-            raise Malformed(f"{name} is given twice", field=field, remedy="give it once")
+            raise InvalidInput(f"{name} is given twice", field=field, remedy="give it once")
         if name in _FLAGS:
             if has_value:
-                raise Malformed(
+                raise InvalidInput(
                     f"{name} takes no value",
                     field=field,
                     remedy=f"write {name} alone, or leave it out",
@@ -162,7 +162,7 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
             said[name] = int(value)
         elif name not in NO_MATTER and name not in NOT_MODELLED:
             known = ", ".join(sorted(_FLAGS | set(_RANGES)))
-            raise Malformed(
+            raise InvalidInput(
                 f"{written[:40]!r} is not a parameter of the scheduler",
                 field=field,
                 remedy=f"there are: {known}",
@@ -170,11 +170,11 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
     return msgspec.convert(said, SchedulerParameters)
 
 
-def _out_of_range(name: str, value: str) -> Malformed:
+def _out_of_range(name: str, value: str) -> InvalidInput:
     allowed = _RANGES[name]
     low = "-1, or from 1" if allowed.low < 0 else f"from {allowed.low}"
     unit = f" ({allowed.unit})" if allowed.unit else ""
-    return Malformed(
+    return InvalidInput(
         f"{value[:40]} is not a {name}",
         field=name,
         remedy=f"a whole number {low} to {allowed.high}{unit}",

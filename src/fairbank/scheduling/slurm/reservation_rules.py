@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fairbank.cluster.reservation import Reservation
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
@@ -18,7 +18,7 @@ from fairbank.scheduling.placement.node_table import NodeTable
 class ReservationRules:
     """The reservations of a cluster by their names, each with those of its nodes that are there: one may have gone since.
 
-    Raises Malformed for two of one name.
+    Raises InvalidInput for two of one name.
     """
 
     def __init__(self, cluster: NodeTable, reservations: Iterable[Reservation] = ()) -> None:
@@ -27,7 +27,7 @@ class ReservationRules:
         for each in reservations:
             if each.name in self.named:
                 remedy = "give each a name of its own"
-                raise Malformed(
+                raise InvalidInput(
                     f"reservation {each.name} is there twice", field="reservations", remedy=remedy
                 )
             self.named[each.name] = (

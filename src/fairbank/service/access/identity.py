@@ -1,4 +1,4 @@
-"""Who asks: an authenticated user, perhaps acting as another, with what the bank knows of them."""
+"""Identity of the user who sends a request, perhaps on behalf of another user."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.bank.project import Role
-from fairbank.bank.query import Sight
+from fairbank.bank.query import Visibility
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant
 
 FULL = frozenset({"read", "write"})
-"""The scopes of somebody who signed in as themselves, not by a token."""
+"""Scopes of a user who signed in without a token."""
 
 
 class Staff(msgspec.Struct, frozen=True):
-    """The people and agents named in the settings."""
+    """Staff and agents named in the settings."""
 
     superusers: frozenset[int] = frozenset()
     admins: frozenset[int] = frozenset()
     agents: Mapping[int, frozenset[str]] = {}
 
 
-class Asker(msgspec.Struct, frozen=True, kw_only=True):
-    """`actor` signed in; `uid` is whose rights count: the actor's own, or those of the user acted as.
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Authenticated user. `actor` signed in; `uid` is the user whose permissions count: the actor,
+    or the user acted as.
 
-    `roles` are the uid's roles in projects, `clusters` those it may report runs for, `scopes` what the credential allows,
-    `until` when it ends, `token` its number; None where the user signed in as themselves.
+    `roles` are the uid's roles in projects, `clusters` those it may report runs for, and `scopes`
+    what the credential allows. `until` is when the credential ends and `token` its number; None
+    without a token.
     """
 
     actor: int
@@ -45,14 +47,16 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
         return self.uid if self.uid != self.actor else None
 
     @property
-    def sight(self) -> Sight:
-        """What this asker may see: staff everything, others their projects and what they own."""
+    def visibility(self) -> Visibility:
+        """Return what the user may see: staff everything, others their projects and what they
+        own.
+        """
         if self.superuser or self.admin:
-            return Sight(everything=True)
-        return Sight(uid=self.uid, projects=frozenset(self.roles))
+            return Visibility(everything=True)
+        return Visibility(uid=self.uid, projects=frozenset(self.roles))
 
 
-def asker_of(
+def identity_of(
     actor: int,
     staff: Staff,
     roles: Mapping[int, Role],
@@ -61,11 +65,22 @@ def asker_of(
     scopes: frozenset[str] = FULL,
     until: Instant | None = None,
     token: int | None = None,
-) -> Asker:
-    """The asker behind a sign-in; `roles` are those of the user whose rights count.
+) -> Identity:
+    """Return the identity of a signed-in user.
 
-    Acting as another user leaves one's own rights behind. Raises Forbidden when the actor may not, or when it would
-    give an admin the rights of a superuser.
+    Acting as another user leaves one's own permissions behind.
+
+    Args:
+        actor: user who signed in.
+        staff: staff and agents of the settings.
+        roles: roles of the user whose permissions count.
+        acting_as: that user, if not the actor.
+        scopes: scopes of the credential.
+        until: end of the credential.
+        token: number of the token, if the user signed in with one.
+
+    Raises:
+        Forbidden: the actor may not act as that user, or an admin would act as a superuser.
     """
     uid = actor if acting_as is None else acting_as
     if uid != actor:
@@ -73,7 +88,7 @@ def asker_of(
             raise Forbidden(
                 "only staff may act as another user",
                 field="X-Fairbank-As",
-                remedy="ask in your own name",
+                remedy="send the request as yourself",
             )
         if uid in staff.superusers and actor not in staff.superusers:
             raise Forbidden(
@@ -89,7 +104,7 @@ def asker_of(
         )
     )
     named = staff.agents.get(uid, frozenset()) if "write" in scopes else frozenset()
-    return Asker(
+    return Identity(
         actor=actor,
         uid=uid,
         superuser=uid in staff.superusers,

@@ -1,4 +1,6 @@
-"""Who may do what: one table, default no. What an asker cannot see does not exist for them (404, not 403)."""
+"""Permissions: one table, denied by default. A user gets 404, not 403, for what they may not
+see.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ from enum import Enum
 
 from fairbank.bank.project import Role
 from fairbank.core.errors import Forbidden
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 
 
 class Action(Enum):
-    """The operations that change something, or show what members may not see."""
+    """Operations that change something, or show what members may not see."""
 
     CREATE_PROJECT = "enter projects"
     AMEND_PROJECT = "change or remove projects"
@@ -27,7 +29,8 @@ class Action(Enum):
     MANAGE_TOKENS = "manage other people's tokens"
 
 
-# Project roles that may do it in their own project. Superusers may do everything; admins see everything and do nothing.
+# Project roles that may do it in their own project. Superusers may do everything; admins may see
+# everything and change nothing.
 ALLOWED_TO_ROLES: Mapping[Action, frozenset[Role]] = {
     Action.SET_MEMBER: frozenset({Role.PI, Role.COORDINATOR}),
     Action.SET_CAP: frozenset({Role.PI, Role.COORDINATOR}),
@@ -36,36 +39,38 @@ ALLOWED_TO_ROLES: Mapping[Action, frozenset[Role]] = {
 ALLOWED_TO_ADMINS = frozenset({Action.AUDIT})
 
 
-def is_allowed(asker: Asker, what: Action, project: int | None = None) -> bool:
-    """Whether `asker` may do `what`, in `project` where it concerns one."""
-    if _lacks_scope(asker, what):
+def is_allowed(identity: Identity, what: Action, project: int | None = None) -> bool:
+    """Return True if a user may do this, in a project if one is given."""
+    if _lacks_scope(identity, what):
         return False
-    if asker.superuser or (asker.admin and what in ALLOWED_TO_ADMINS):
+    if identity.superuser or (identity.admin and what in ALLOWED_TO_ADMINS):
         return True
-    role = None if project is None else asker.roles.get(project)
+    role = None if project is None else identity.roles.get(project)
     return role in ALLOWED_TO_ROLES.get(what, frozenset())
 
 
-def check_allowed(asker: Asker, what: Action, project: int | None = None) -> None:
-    """Raises Forbidden unless `asker` may."""
-    if not is_allowed(asker, what, project):
+def check_allowed(identity: Identity, what: Action, project: int | None = None) -> None:
+    """Raise Forbidden unless a user may do this, in a project if one is given."""
+    if not is_allowed(identity, what, project):
         who = sorted(role.value for role in ALLOWED_TO_ROLES.get(what, ()))
         who = [*who, *(["admin"] if what in ALLOWED_TO_ADMINS else []), "superuser"]
-        scope = "; a token needs the scope 'write'" if _lacks_scope(asker, what) else ""
+        scope = "; a token needs the scope 'write'" if _lacks_scope(identity, what) else ""
         raise Forbidden(
             f"you may not {what.value} here",
             remedy=f"ask {'an' if who[0] == 'admin' else 'a'} {' or '.join(who)}{scope}",
         )
 
 
-def _lacks_scope(asker: Asker, what: Action) -> bool:
-    """Whether the token that was shown is only for reading, and this is more."""
-    return what is not Action.AUDIT and "write" not in asker.scopes
+def _lacks_scope(identity: Identity, what: Action) -> bool:
+    """Return True if the token allows only reading and the action needs more."""
+    return what is not Action.AUDIT and "write" not in identity.scopes
 
 
-def check_cluster(asker: Asker, cluster: str, what: str = "report runs") -> None:
-    """Raises Forbidden unless `asker` speaks for `cluster`; `what` is what only they may do of it."""
-    if cluster in asker.clusters or (asker.superuser and "write" in asker.scopes):
+def check_cluster(identity: Identity, cluster: str, what: str = "report runs") -> None:
+    """Raise Forbidden unless a user may report for a cluster; `what` names the action in the
+    message.
+    """
+    if cluster in identity.clusters or (identity.superuser and "write" in identity.scopes):
         return
     raise Forbidden(
         f"you may not {what} of cluster {cluster}",

@@ -1,6 +1,7 @@
-"""Tokens: secrets shown once that let a program sign in as a user, with less than the user's rights, for a while.
+"""Tokens: secrets, shown once, with which a program signs in as a user.
 
-The bank keeps only a keyed digest: whoever reads the database cannot sign in, and without the key nobody can try tokens against it.
+A token has fewer permissions than its user, for a limited time. The bank stores only a keyed
+digest: a reader of the database cannot sign in, and without the key nobody can test a guess.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import Page
+from fairbank.bank.requests import IssueToken, RevokeToken
+from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.token import Token
-from fairbank.bank.wish import IssueToken, RevokeToken
 from fairbank.core import ids
-from fairbank.core.errors import Conflict, Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import DAY, LAST_INSTANT, Clock, Instant, iso
-from fairbank.service.access.identity import FULL, Asker
+from fairbank.service.access.identity import FULL, Identity
 from fairbank.service.access.permissions import Action, check_allowed, is_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request
 from fairbank.store.contract import Reader, Store
@@ -28,39 +29,61 @@ AGENT = "agent:"
 DAYS_MAX = 731
 LABEL_MAX = 64
 CHAIN_MAX = 8
-"""How many tokens may have been made each by the one before it."""
+"""Longest chain of tokens that were each made with the one before."""
 
 
 class Tokens:
-    """The use cases around tokens. They are made and taken back as wishes, so the office's book vouches for each row."""
+    """Use cases of tokens. Tokens are issued and revoked by requests, so the registry's journal
+    covers each row.
+    """
 
-    def __init__(self, store: Store, judge: RequestHandler, clock: Clock, key: bytes) -> None:
-        self._store, self._judge, self._clock, self._key = store, judge, clock, key
+    def __init__(self, store: Store, handler: RequestHandler, clock: Clock, key: bytes) -> None:
+        self._store, self._handler, self._clock, self._key = store, handler, clock, key
 
     def create(
-        self, asker: Asker, *, label: str, scopes: Iterable[str], days: int, uid: int | None = None
+        self,
+        identity: Identity,
+        *,
+        label: str,
+        scopes: Iterable[str],
+        days: int,
+        uid: int | None = None,
     ) -> tuple[Token, str]:
-        """A new token and its secret, which nobody will see again. Raises Forbidden, Malformed.
+        """Create a token.
 
-        A superuser may make tokens for others, and tokens for a cluster's agent; all others only for themselves, with no
-        more scopes than they have themselves. One made by means of a token is good as long as that one, and no longer.
+        Superusers may create tokens for others, and tokens for a cluster's agent. All others create
+        only their own, with no more scopes than they have. A token made with a token ends when that
+        one ends.
+
+        Args:
+            identity: user who creates it.
+            label: purpose, shown in lists.
+            scopes: scopes of the new token.
+            days: lifetime.
+            uid: owner; None for the user.
+
+        Returns:
+            The token, and its secret, which cannot be shown again.
+
+        Raises:
+            Forbidden, InvalidInput: the user may not create this token, or a value is out of range.
         """
-        if asker.acting_as is not None:
+        if identity.acting_as is not None:
             raise Forbidden(
                 "tokens are not made while acting as another user",
                 field="X-Fairbank-As",
-                remedy="ask in your own name; a superuser says whose token it is to be",
+                remedy="send the request as yourself; a superuser says whose token it is to be",
             )
-        _check_write_scope(asker)
-        owner = asker.uid if uid is None else ids.uid(uid)
-        wanted = _checked_scopes(asker, scopes)
-        if owner != asker.uid:
-            check_allowed(asker, Action.MANAGE_TOKENS)
-        if asker.token is not None:
-            self._check_chain_length(asker.token)
+        _check_write_scope(identity)
+        owner = identity.uid if uid is None else ids.uid(uid)
+        wanted = _checked_scopes(identity, scopes)
+        if owner != identity.uid:
+            check_allowed(identity, Action.MANAGE_TOKENS)
+        if identity.token is not None:
+            self._check_chain_length(identity.token)
         now = self._clock.now()
         secret = new_secret()
-        wish = IssueToken(
+        request = IssueToken(
             digest=digest(secret, self._key),
             uid=owner,
             label=_checked_label(label),
@@ -68,30 +91,37 @@ class Tokens:
             expires=Instant(
                 min(
                     now + _checked_days(days) * DAY,
-                    LAST_INSTANT if asker.until is None else asker.until,
+                    LAST_INSTANT if identity.until is None else identity.until,
                 )
             ),
-            parent=asker.token,
+            parent=identity.token,
         )
-        outcome = self._ask(asker, wish, now)
+        outcome = self._ask(identity, request, now)
         if not isinstance(outcome, Done) or outcome.token is None:
             raise Conflict(
                 "this secret is in use already, so no token was made",
                 remedy="ask again: the next secret is another",
             )
-        return Token(
-            id=outcome.token,
-            digest=wish.digest,
-            uid=owner,
-            label=wish.label,
-            scopes=wanted,
-            created=now,
-            expires=wish.expires,
-            parent=wish.parent,
-        ), secret
+        return (
+            Token(
+                id=outcome.token,
+                digest=request.digest,
+                uid=owner,
+                label=request.label,
+                scopes=wanted,
+                created=now,
+                expires=request.expires,
+                parent=request.parent,
+            ),
+            secret,
+        )
 
     def find(self, secret: str) -> Token:
-        """The token of a secret. Raises Unauthenticated, saying whether it is unknown, revoked or expired; never repeats the secret."""
+        """Return the token of a secret.
+
+        Raises Unauthenticated with the reason: unknown, revoked or expired. The message never
+        contains the secret.
+        """
         with self._store.reading() as reader:
             token = reader.token(digest(secret, self._key))
             if token is None:
@@ -112,24 +142,29 @@ class Tokens:
             )
         return token
 
-    def list(self, asker: Asker, uid: int | None, page: Page) -> list[Token]:
-        """The tokens of `uid`, or one's own for None, used up ones included: revoked is also what was made by one that is. Raises
-        Forbidden."""
-        owner = asker.uid if uid is None else uid
-        if owner != asker.uid:
-            check_allowed(asker, Action.MANAGE_TOKENS)
+    def list(self, identity: Identity, uid: int | None, page: Page) -> list[Token]:
+        """Return the tokens of a user, ended ones included. Raises Forbidden.
+
+        `uid` is None for the own tokens. A token whose chain is revoked is shown as revoked.
+        """
+        owner = identity.uid if uid is None else uid
+        if owner != identity.uid:
+            check_allowed(identity, Action.MANAGE_TOKENS)
         with self._store.reading() as reader:
             return [_with_chain_revocation(each, reader) for each in reader.tokens(owner, page)]
 
-    def revoke(self, asker: Asker, number: int) -> Token:
-        """Take a token back, on all servers at once. Raises Unknown, for a token that is not there as for one of others; Forbidden."""
-        _check_write_scope(asker)
-        owner = None if asker.superuser else asker.uid
-        outcome = self._ask(asker, RevokeToken(token=number, uid=owner), self._clock.now())
+    def revoke(self, identity: Identity, number: int) -> Token:
+        """Revoke a token, on all servers at once.
+
+        Raises Forbidden, and NotFound for a missing token as for a token of others.
+        """
+        _check_write_scope(identity)
+        owner = None if identity.superuser else identity.uid
+        outcome = self._ask(identity, RevokeToken(token=number, uid=owner), self._clock.now())
         with self._store.reading() as reader:
             token = next(iter(reader.tokens(owner, Page(1, after=number - 1))), None)
         if not isinstance(outcome, Done) or token is None or token.id != number:
-            raise Unknown(
+            raise NotFound(
                 f"there is no valid token {number}",
                 field="token",
                 remedy="list yours with: fairbank token list",
@@ -137,7 +172,9 @@ class Tokens:
         return token
 
     def _check_chain_length(self, number: int) -> None:
-        """Raises Forbidden: at each sign-in by a token all of its line is looked at."""
+        """Raise Forbidden if a token of this token would be too deep: each sign-in reads its whole
+        chain.
+        """
         with self._store.reading() as reader:
             maker = reader.token_by_id(number)
             line = [] if maker is None else list(_chain(maker, reader))
@@ -147,12 +184,12 @@ class Tokens:
                 remedy=_AS_YOURSELF,
             )
 
-    def _ask(self, asker: Asker, wish: IssueToken | RevokeToken, now: Instant) -> Outcome:
-        return apply_request(self._judge, asker, wish, now)
+    def _ask(self, identity: Identity, request: IssueToken | RevokeToken, now: Instant) -> Outcome:
+        return apply_request(self._handler, identity, request, now)
 
 
 def _chain(token: Token, reader: Reader) -> Iterator[Token]:
-    """The token, the one by which it was made, and so on."""
+    """Yield the token, then the one it was made with, and so on."""
     each: Token | None = token
     while each is not None:
         yield each
@@ -160,20 +197,20 @@ def _chain(token: Token, reader: Reader) -> Iterator[Token]:
 
 
 def _with_chain_revocation(token: Token, reader: Reader) -> Token:
-    """The token, revoked where one of its line is: as soon as the first of them was."""
+    """Return the token as revoked from the moment when the first of its chain was."""
     ends = [each.revoked for each in _chain(token, reader) if each.revoked is not None]
     return msgspec.structs.replace(token, revoked=min(ends)) if ends else token
 
 
 def new_secret() -> str:
-    """A token of 256 random bits."""
+    """Return a secret of 256 random bits."""
     return ids.BEARER_MARK + base64.urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b"=").decode(
         "ascii"
     )
 
 
 def digest(secret: str, key: bytes) -> bytes:
-    """What the store keeps of a secret."""
+    """Return the keyed digest that the store keeps of a secret."""
     return hashlib.blake2b(
         secret.encode("utf-8"), key=key, digest_size=32, person=b"fairbank token"
     ).digest()
@@ -183,18 +220,20 @@ _AS_YOURSELF = "sign in as yourself, or by a token that has it"
 _SCOPES = "read, write, agent:CLUSTER, or several of them"
 
 
-def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
-    """The scopes in one order. Raises Malformed for words that are none, Forbidden for more than `asker` has."""
+def _checked_scopes(identity: Identity, scopes: Iterable[str]) -> tuple[str, ...]:
+    """Return the scopes, sorted. Raises InvalidInput for unknown ones, Forbidden for those the user
+    lacks.
+    """
     wanted = tuple(sorted(set(scopes)))
     if not wanted:
-        raise Malformed("a token needs a scope", field="scopes", remedy=_SCOPES)
+        raise InvalidInput("a token needs a scope", field="scopes", remedy=_SCOPES)
     for scope in wanted:
         if scope.startswith(AGENT):
             ids.name(scope.removeprefix(AGENT), field="scopes")
-            _check_agent_scope(asker, scope)
+            _check_agent_scope(identity, scope)
         elif scope not in FULL:
-            raise Malformed(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
-        elif scope not in asker.scopes:
+            raise InvalidInput(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
+        elif scope not in identity.scopes:
             raise Forbidden(
                 f"you signed in without the scope {scope!r}", field="scopes", remedy=_AS_YOURSELF
             )
@@ -202,19 +241,20 @@ def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
 
 
 def unknown_cluster_warnings(scopes: Iterable[str], clusters: Collection[str]) -> list[str]:
-    """What to warn of where a scope is of an agent whose cluster is not in the settings: it may be yet to come, or misspelt."""
+    """Return warnings for agent scopes of clusters that the settings do not name (yet)."""
     named = [scope.removeprefix(AGENT) for scope in scopes if scope.startswith(AGENT)]
     there = ", ".join(sorted(clusters)) or "none"
     return [
-        f"no cluster {name!r} is in the settings yet, so it reports no priced runs; there are: {there}"
+        f"no cluster {name!r} is in the settings yet, so it reports no priced runs;"
+        f" there are: {there}"
         for name in named
         if name not in clusters
     ]
 
 
-def _check_agent_scope(asker: Asker, scope: str) -> None:
-    """Raises Forbidden, for the scope: an agent's is given by superusers only, themselves included."""
-    if not is_allowed(asker, Action.MANAGE_TOKENS):
+def _check_agent_scope(identity: Identity, scope: str) -> None:
+    """Raise Forbidden for an agent's scope unless the user is a superuser."""
+    if not is_allowed(identity, Action.MANAGE_TOKENS):
         raise Forbidden(
             f"you may not make tokens with the scope {scope!r}",
             field="scopes",
@@ -222,15 +262,15 @@ def _check_agent_scope(asker: Asker, scope: str) -> None:
         )
 
 
-def _check_write_scope(asker: Asker) -> None:
-    if "write" not in asker.scopes:
+def _check_write_scope(identity: Identity) -> None:
+    if "write" not in identity.scopes:
         raise Forbidden("you signed in without the scope 'write'", remedy=_AS_YOURSELF)
 
 
 def _checked_label(label: str) -> str:
     if label.strip() and len(label) <= LABEL_MAX and label.isprintable():
         return label
-    raise Malformed(
+    raise InvalidInput(
         "this label cannot be kept",
         field="label",
         remedy=f"1 to {LABEL_MAX} printable characters that say what it is for",
@@ -239,18 +279,20 @@ def _checked_label(label: str) -> str:
 
 def _checked_days(days: int) -> int:
     if not 1 <= days <= DAYS_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"a token cannot be good for {days} days", field="days", remedy=f"from 1 to {DAYS_MAX}"
         )
     return days
 
 
 class Nonces:
-    """Implementation of rest.auth.credentials.NonceTable."""
+    """Spent nonces of MUNGE credentials, in the store: durable, and shared by all servers of a
+    bank.
+    """
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
-        """Remember a nonce (in hexadecimal) until it expires; False when it was spent before."""
+        """Store a hexadecimal nonce until it expires. Returns False if it was spent before."""
         return self._store.use_nonce(bytes.fromhex(nonce), uid, self._clock.now(), expires_at)

@@ -1,4 +1,4 @@
-"""Files that are there whole, or as they were."""
+"""Atomic writes: a file is either complete or unchanged."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import BinaryIO, NamedTuple, NoReturn
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _NAME_MAX = 200
-"""So many characters of the name stand in that of the file beside it, which has 17 more."""
+"""Characters of the name that the temporary file's name repeats; it has 17 more."""
 
 
 class _TemporaryFile(NamedTuple):
-    """A new file, still empty, in the folder of the one that it is to replace."""
+    """New, empty file in the directory of the file that it will replace."""
 
     path: Path
     handle: int
@@ -27,11 +27,12 @@ class _TemporaryFile(NamedTuple):
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """Where to write what is to stand at `path`: a file beside it, which takes its place, rights and owner once the block has ended well.
-    When the block fails, or is interrupted or ended (Ctrl-C, SIGTERM), `path` is as it was, and nothing is left beside it.
+    """Open a temporary file that replaces `path` at the end of the block, with the same owner and
+    mode.
 
-    What is no file (a pipe, a device, /dev/stdout) is written as it is; so is a file in a folder in which nothing new may be made, or
-    whose owner we cannot give to another. Raises OSError.
+    If the block fails, or is interrupted (Ctrl-C, SIGTERM), `path` is unchanged and the temporary
+    file is deleted. A pipe, a device or /dev/stdout is written directly; so is a file in a
+    directory where we may create none, or whose owner we may not set. Raises OSError.
     """
     place = _real_path(path)
     with _signals_as_exit():
@@ -44,7 +45,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
             with os.fdopen(aside.handle, "wb") as file:
                 yield file
                 file.flush()
-                os.fsync(file.fileno())  # some file systems tell only here that there is no room
+                os.fsync(file.fileno())  # some file systems report a full disk only here
             aside.path.replace(place)
         except BaseException:
             aside.path.unlink(missing_ok=True)
@@ -52,7 +53,9 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: Path) -> None:
-    """Before the work begins: whether `whole_file` could be written now. What is there stays as it is. Raises OSError."""
+    """Raise OSError if `atomic_write` cannot write this path. Changes nothing; call it before long
+    work.
+    """
     if (aside := _open_temporary(path, _real_path(path))) is not None:
         os.close(aside.handle)
         aside.path.unlink()
@@ -60,12 +63,12 @@ def check_writable(path: Path) -> None:
         os.fstat(number)
     elif path.is_dir():
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(path))
-    elif not os.access(path, os.W_OK):  # to open a pipe is to wait for its reader
+    elif not os.access(path, os.W_OK):  # opening a pipe would wait for its reader
         raise PermissionError(EACCES, os.strerror(EACCES), str(path))
 
 
 def _real_path(path: Path) -> Path:
-    """What a link points to: it goes on pointing there. Of links in a circle one of them."""
+    """Return the target of a link, so that the link stays. A circle of links gives one of them."""
     return Path(os.path.realpath(path))
 
 
@@ -75,8 +78,11 @@ def _open_directly(path: Path) -> BinaryIO:
 
 
 def _descriptor_of(path: Path) -> int | None:
-    """The descriptor that a name such as /dev/stdout or bash's >(...) stands for. Opened by its name, a file would begin anew under
-    whoever else writes to it, as our own table does to stdout."""
+    """Return the descriptor of a name such as /dev/stdout or bash's >(...); None for other names.
+
+    Opened by name, a regular file behind it would be truncated under the process that writes to it,
+    such as our own output.
+    """
     name = str(path)
     if name in _STREAMS:
         return _STREAMS[name]
@@ -89,7 +95,7 @@ def _descriptor_of(path: Path) -> int | None:
 
 
 def _open_temporary(path: Path, place: Path) -> _TemporaryFile | None:
-    """None for what is to be written as it is."""
+    """Create the temporary file; None for what is written directly."""
     if _descriptor_of(path) is not None:
         return None
     known = path.stat() if path.exists() else None
@@ -112,7 +118,9 @@ def _open_temporary(path: Path, place: Path) -> _TemporaryFile | None:
 
 
 def _copy_owner_and_mode(aside: _TemporaryFile, known: os.stat_result) -> bool:
-    """Whether the new file has the owner and the rights of the one that is there."""
+    """Give the temporary file the owner and mode of the old one. Returns False if that is not
+    allowed.
+    """
     made = os.fstat(aside.handle)
     try:
         if (made.st_uid, made.st_gid) != (known.st_uid, known.st_gid):
@@ -125,7 +133,7 @@ def _copy_owner_and_mode(aside: _TemporaryFile, known: os.stat_result) -> bool:
 
 @contextmanager
 def _signals_as_exit() -> Iterator[None]:
-    """Who ends us, or closes our terminal, ends the block like Ctrl-C does; unless that is somebody's affair already."""
+    """Turn SIGTERM and SIGHUP into SystemExit, unless the program has its own handlers."""
     ours = (
         [each for each in _SIGNALS if signal.getsignal(each) is signal.SIG_DFL]
         if current_thread() is main_thread()
@@ -141,4 +149,4 @@ def _signals_as_exit() -> Iterator[None]:
 
 
 def _exit(number: int, _: object) -> NoReturn:
-    raise SystemExit(128 + number)  # as a shell tells who was ended by it
+    raise SystemExit(128 + number)  # the exit status that a shell shows for a signal

@@ -1,4 +1,4 @@
-"""Reading all the books again and comparing every row with them."""
+"""Audit: read all journals again and compare every row with them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.audit import Finding, Fold, Head, cut_off
-from fairbank.bank.entry import OFFICE, Entry
+from fairbank.bank.entry import REGISTRY, Entry
 from fairbank.bank.query import EVERY_BOOK, AllocationQuery, Books, Page, RunQuery
 from fairbank.bank.run import RunRecord
 from fairbank.core.errors import Corrupt
@@ -21,14 +21,14 @@ from fairbank.core.ids import ID_MAX
 from fairbank.store.contract import Reader, Store
 
 Progress = Callable[[int, int], None]
-"""Called with how many entries are read, and of how many."""
+"""Called with the number of entries read, and the number of all."""
 
 _STEP = 10_000
 _REPEATED_MAX = 1_000
 
 
 class AuditResult(msgspec.Struct, frozen=True):
-    """What the audit read, and what it found."""
+    """Numbers of rows that were read, and the findings."""
 
     entries: int
     books: int
@@ -37,29 +37,34 @@ class AuditResult(msgspec.Struct, frozen=True):
 
 
 class Audit:
-    """The audit of one store. It reads one snapshot, so the bank may go on working."""
+    """Audit of one store. It reads one snapshot, so the bank can go on working."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def heads(self) -> list[Head]:
-        """How far every book is now, the office's first. Kept outside, they betray even a journal rewritten from the start."""
+        """Return the last entry number and hash of every journal, the registry's first.
+
+        Kept elsewhere, they reveal even a journal that was rewritten from its beginning.
+        """
         with self._store.reading() as reader:
-            office = reader.office()
+            registry = reader.registry()
             return [
-                Head(OFFICE, office.seq, office.link),
+                Head(REGISTRY, registry.seq, registry.link),
                 *(Head(each.id, each.seq, each.link) for each in reader.scan_allocations()),
             ]
 
     def state(self, page: Page) -> tuple[int, Head, list[Head]]:
-        """How many entries there are, how far the office's book is, and how far a page of allocations are."""
+        """Return the number of entries, the registry's head, and the heads of a page of
+        allocations.
+        """
         with self._store.reading() as reader:
-            office = reader.office()
+            registry = reader.registry()
             heads = [
                 Head(each.id, each.seq, each.link)
                 for each in reader.allocations(AllocationQuery(), page)
             ]
-            return reader.count_entries(), Head(OFFICE, office.seq, office.link), heads
+            return reader.count_entries(), Head(REGISTRY, registry.seq, registry.link), heads
 
     def verify(
         self,
@@ -67,16 +72,23 @@ class Audit:
         progress: Progress | None = None,
         books: Books = EVERY_BOOK,
     ) -> AuditResult:
-        """Read every entry of `books` and compare every row. `heads` are those written down earlier, by book."""
+        """Read every entry and compare every row.
+
+        Args:
+            heads: heads written down earlier, by journal.
+            progress: called now and then.
+            books: range of journals to read.
+        """
         whole = self.check_store() if books == EVERY_BOOK else ()
         with self._store.reading() as reader:
             verdict = _BookWalk(reader, heads, progress, books).verdict()
         return msgspec.structs.replace(verdict, findings=(*whole, *verdict.findings))
 
     def check_store(self) -> tuple[Finding, ...]:
-        """What is wrong with the store and with no single book: indexes that do not say what their tables say, and keys used twice.
+        """Return the findings about the store as a whole: bad indexes, and idempotency keys used
+        twice.
 
-        First of all: books are read and looked up through indexes, and one that lacks rows hides them from whoever reads.
+        They come first: an index that lacks rows hides them from every reader.
         """
         return tuple(_store_findings(self._store))
 
@@ -92,12 +104,18 @@ def _store_findings(store: Store) -> Iterator[Finding]:
     for each in repeated:
         yield Finding(
             None,
-            f"user {each.actor} has entries {each.first} and {each.last} under one key, {each.key!r}, which may be used once",
+            f"user {each.actor} has entries {each.first} and {each.last} under one key,"
+            f" {each.key!r}, which may be used once",
         )
 
 
 class _BookWalk:
-    """One pass over the books: entries, allocations, runs and users side by side, each read once."""
+    """One pass over entries, allocations, runs and users side by side. Each row is read once.
+
+    Invariant: the streams `_allocations`, `_runs` and `_users` stand at the first row of the
+    current journal that is not compared yet; `_entries`, `_books` and `_run_count` count what is
+    read.
+    """
 
     def __init__(
         self, reader: Reader, heads: Mapping[int, Head], progress: Progress | None, books: Books
@@ -132,9 +150,9 @@ class _BookWalk:
             met.add(book)
         self._books = len(met)
         if (
-            OFFICE in self._stretch and OFFICE not in met
-        ):  # its rows are there whatever became of its entries
-            self._book(OFFICE, iter(()))
+            REGISTRY in self._stretch and REGISTRY not in met
+        ):  # compare its rows even if all its entries are gone
+            self._book(REGISTRY, iter(()))
         self._rows_of(Fold(ID_MAX))
         for book in sorted(self._heads.keys() - met):
             if book in self._stretch:
@@ -152,15 +170,17 @@ class _BookWalk:
             if self._progress and self._entries % _STEP == 0:
                 self._progress(self._entries, self._of)
         fold.finish()
-        if book == OFFICE:
-            self._office(fold)
+        if book == REGISTRY:
+            self._registry(fold)
         else:
             self._rows_of(fold)
         fold.check_left_over()
         self._findings += fold.findings
 
     def _rows_of(self, fold: Fold) -> None:
-        """Compare the rows of the fold's book, and find those of books that have no entry."""
+        """Compare the rows of the journal, and report rows of journals without entries before
+        it.
+        """
         own: Allocation | None = None
         for row in self._allocations.of(fold.book):
             if row.id == fold.book:
@@ -182,7 +202,7 @@ class _BookWalk:
                 )
 
     def _runs_of(self, fold: Fold, last: int = ID_MAX) -> None:
-        """Show the rows of the runs of the fold's book, those up to the one numbered `last`."""
+        """Compare the runs of the journal up to the one numbered `last`."""
         for run in self._runs.of(fold.book, last):
             self._run_count += 1
             if run.allocation == fold.book:
@@ -201,24 +221,24 @@ class _BookWalk:
             None,
         )
 
-    def _office(self, fold: Fold) -> None:
+    def _registry(self, fold: Fold) -> None:
         for project in self._reader.scan_projects():
-            fold.office.check_project(project)
+            fold.registry.check_project(project)
         for member in self._reader.scan_members():
-            fold.office.check_member(member)
+            fold.registry.check_member(member)
         for token in self._reader.tokens(None):
-            fold.office.check_token(token)
-        head = self._reader.office()
+            fold.registry.check_token(token)
+        head = self._reader.registry()
         if (head.seq, head.link) != (fold.seq, fold.link):
             told = f"its head says entry number {head.seq}, the journal ends at {fold.seq}"
-            self._findings.append(Finding(OFFICE, cut_off(head.seq, fold.seq) or told))
+            self._findings.append(Finding(REGISTRY, cut_off(head.seq, fold.seq) or told))
 
 
 T = TypeVar("T")
 
 
 class _Rows(Generic[T]):
-    """A stream of rows in the order of their books, and within a book of their numbers, handed out as these are asked for."""
+    """Stream of rows sorted by journal, and within a journal by number."""
 
     def __init__(
         self,
@@ -230,14 +250,16 @@ class _Rows(Generic[T]):
         self._next = next(rows, None)
 
     def of(self, book: int, last: int = ID_MAX) -> Iterator[T]:
-        """The rows of `book` up to the one numbered `last`, and before them those of books that were never asked for. Raises Corrupt."""
+        """Yield the rows of a journal up to number `last`, after those of skipped journals. Raises
+        Corrupt.
+        """
         while self._next is not None and self._place(self._next) <= (book, last):
             yield self._next
             self._next = next(self._rows, None)
 
     def _place(self, row: T) -> tuple[int, int]:
         book = self._book_of(row)
-        if not isinstance(book, int):  # SQLite keeps anything in any column
+        if not isinstance(book, int):  # SQLite stores any type in any column
             raise Corrupt(
                 f"{book!r} is the number of no book",
                 remedy="fairbank restore, from a backup of before",

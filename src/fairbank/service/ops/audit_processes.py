@@ -1,7 +1,7 @@
-"""The audit by several processes side by side, for long journals.
+"""Audit in several processes, for long journals.
 
-What a book's rows must be follows from its own entries and nothing else. So each process takes stretches of books, each in
-a snapshot of its own, while the bank goes on working.
+The rows of a journal follow from its own entries alone. So each process reads ranges of journals,
+each range in its own snapshot, while the bank goes on working.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import msgspec
 
 from fairbank.bank.audit import Finding, Head
 from fairbank.bank.query import EVERY_BOOK, Books
-from fairbank.core.errors import Corrupt, Unreachable
+from fairbank.core.errors import Corrupt, Unavailable
 from fairbank.service.ops.audit import Audit, AuditResult, Progress
 from fairbank.store.contract import Store
 
 ENTRIES_MIN = 100_000
-"""In a stretch: fewer are read before another process has begun."""
+"""Entries of a range: fewer are read before another process has started."""
 
-_PARTS_PER_PROCESS = 16  # for each process, so that none is left alone with a long one
+_PARTS_PER_PROCESS = 16  # so that no process works alone on a long part at the end
 
 
 def verify(
@@ -39,9 +39,18 @@ def verify(
     jobs: int | None = None,
     entries_min: int = ENTRIES_MIN,
 ) -> AuditResult:
-    """`Audit.verify` by `jobs` processes (None: as many as there are processors); a short journal is read here and now.
+    """Verify a store in several processes; a short journal in this one.
 
-    `open_again` opens the store in another process, so it must be something that can be sent there. Raises Unreachable.
+    Args:
+        store: the store to verify.
+        open_again: opens the store in another process, so it must be picklable.
+        heads: heads written down earlier, by journal.
+        progress: called now and then.
+        jobs: number of processes; None for one per processor.
+        entries_min: entries of a range.
+
+    Raises:
+        Unavailable: a process was killed.
     """
     jobs = jobs or len(os.sched_getaffinity(0))
     stretches = _split(store, jobs * _PARTS_PER_PROCESS, entries_min)
@@ -55,12 +64,12 @@ def verify(
 def _split(store: Store, pieces: int, entries_min: int) -> list[Books]:
     try:
         return list(split_books(Audit(store).heads(), pieces, entries_min))
-    except (Corrupt, TypeError):  # rows that are no rows are for the audit to find
+    except (Corrupt, TypeError):  # damaged rows: the audit itself reports them
         return [EVERY_BOOK]
 
 
 def split_books(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterator[Books]:
-    """All books, in about so many stretches of about equal length."""
+    """Yield ranges that cover all journals, in about `pieces` parts of about equal length."""
     known = sorted(heads, key=lambda head: head.book)
     size = max(entries_min, sum(head.seq for head in known) // pieces)
     ends: list[int | None] = [None]
@@ -76,7 +85,9 @@ def split_books(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterato
 def _run_in_processes(
     open_again: Callable[[], Store], heads: Mapping[int, Head], stretches: list[Books], jobs: int
 ) -> Iterator[AuditResult]:
-    """The store as a whole is one piece, and the longest: begun first, and waited for last."""
+    """Yield the results of all ranges, then that of the store as a whole: the longest task, begun
+    first.
+    """
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_init_worker)
     try:
         whole = pool.submit(_check_store, open_again)
@@ -92,7 +103,7 @@ def _run_in_processes(
         yield from (each.result() for each in waiting)
         yield AuditResult(0, 0, 0, whole.result())
     except BrokenProcessPool as ended:
-        raise Unreachable(
+        raise Unavailable(
             "a process of the audit was ended from outside",
             remedy="try again; perhaps memory ran out",
         ) from ended
@@ -101,14 +112,16 @@ def _run_in_processes(
 
 
 def _init_worker() -> None:
-    """Leave Ctrl-C, which reaches every process, to the one that was called; look for reference cycles rarely, as the server does."""
+    """Leave Ctrl-C to the parent process, and collect reference cycles rarely, as the server
+    does.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(50_000, 10, 10)
     Thread(target=_exit_with_parent, daemon=True).start()
 
 
 def _exit_with_parent() -> None:
-    """Nobody tells a pool's processes that the one they work for was killed: they would wait for ever."""
+    """End this process with its parent: the pool does not notice a killed parent."""
     if (caller := parent_process()) is not None:
         caller.join()
         os._exit(1)
@@ -133,7 +146,9 @@ def _check_store(open_again: Callable[[], Store]) -> tuple[Finding, ...]:
 
 
 def _combine(parts: Iterable[AuditResult], progress: Progress | None, of: int) -> AuditResult:
-    """All in one; what is wrong with the store as a whole stands first, for it may explain the rest."""
+    """Combine the results. Findings about the whole store come first: they may explain the
+    others.
+    """
     whole = AuditResult(0, 0, 0, ())
     for part in parts:
         whole = AuditResult(

@@ -1,4 +1,4 @@
-"""Backups that any store can be restored from, taken from one snapshot while the bank works."""
+"""Backups of a working bank, from one snapshot. Any store can be restored from them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from fairbank.core.errors import Conflict, Corrupt, Malformed, Unknown
+from fairbank.core.errors import Conflict, Corrupt, InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Clock
 from fairbank.service.ops.backup_file import Progress, chunks, verify_file, write
@@ -17,7 +17,7 @@ from fairbank.store.contract import ProgressCallback, Store
 
 
 class Backups:
-    """Taking and restoring backups of one store."""
+    """Backup and restore of one store."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -30,12 +30,24 @@ class Backups:
         at_work: ProgressCallback | None = None,
         replace: bool = False,
     ) -> int:
-        """Write a backup to `path`, whole or not at all, readable by its owner only. Returns the number of rows.
+        """Write a backup, complete or not at all, readable by its owner only.
 
-        `at_work` is called as long as the store's own file is checked, before anything is written.
+        When this returns, the file survives a loss of power.
 
-        Once it returns, the file is there even after a loss of power. Raises Conflict when there is a file already and `replace`
-        is false, Unknown without the folder, Forbidden, Malformed, Corrupt where the store's own file is damaged.
+        Args:
+            path: file to create.
+            progress: called now and then.
+            at_work: called while the store's own file is checked, before anything is written.
+            replace: overwrite an existing file.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            Conflict: the file exists and `replace` is false.
+            NotFound: there is no such directory.
+            Corrupt: the store's own file is damaged.
+            Forbidden, InvalidInput: the file cannot be written.
         """
         _check_path(path, replace)
         self._check_integrity(at_work)
@@ -47,7 +59,9 @@ class Backups:
         return rows
 
     def _check_integrity(self, at_work: ProgressCallback | None) -> None:
-        """Rows that an index lacks would be missing from the backup, and nobody would notice before it is needed."""
+        """Raise Corrupt for a damaged store: rows that an index lacks would be missing from the
+        backup.
+        """
         if found := self._store.integrity_errors(at_work=at_work):
             more = f", and {len(found) - 1} more" if len(found) > 1 else ""
             raise Corrupt(
@@ -75,9 +89,9 @@ class Backups:
     def restore(
         self, path: Path, *, replace: bool = False, progress: Progress | None = None
     ) -> int:
-        """Fill the store from a backup in one transaction; a file that is not whole changes nothing.
+        """Fill the store from a backup in one transaction. An incomplete file changes nothing.
 
-        Raises Conflict when the store is not empty and `replace` is false, Corrupt, Malformed, Unknown.
+        Raises Conflict if the store has rows and `replace` is false; Corrupt, InvalidInput, NotFound.
         """
         of = verify_file(path)
         rows = 0
@@ -92,15 +106,15 @@ class Backups:
 
 
 def _check_path(path: Path, replace: bool) -> None:
-    """Before an hour's work: whether the backup may come to stand at `path`."""
+    """Check, before long work, that the backup can be created at this path."""
     if not path.parent.is_dir():
-        raise Unknown(
+        raise NotFound(
             f"there is no folder {path.parent}",
             field="FILE",
             remedy=f"make it first: mkdir -p {shlex.quote(str(path.parent))}",
         )
     if path.is_dir():
-        raise Malformed(f"{path} is a folder", field="FILE", remedy="name a file in it")
+        raise InvalidInput(f"{path} is a folder", field="FILE", remedy="name a file in it")
     if not replace and os.path.lexists(path):
         raise _file_exists(path)
 
@@ -114,7 +128,9 @@ def _file_exists(path: Path) -> Conflict:
 
 
 def _publish(aside: Path, path: Path, replace: bool) -> None:
-    """Give the finished file its name; without `replace` not that of a file that came meanwhile."""
+    """Give the finished file its name. Without `replace`, not the name of a file created
+    meanwhile.
+    """
     if replace:
         aside.replace(path)
         return
@@ -125,7 +141,7 @@ def _publish(aside: Path, path: Path, replace: bool) -> None:
 
 
 def _sync_directory(folder: Path) -> None:
-    """Have the disk keep which file bears which name: a rename alone may be lost with the power."""
+    """Make the disk store the file's name: a rename alone may be lost with the power."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -1,7 +1,7 @@
-"""The file of a backup: one gzip file of JSON lines.
+"""Backup file: gzip of JSON lines.
 
-The first line says what the file is, then come the rows of each table, last a line with how many rows there were and
-their SHA-256, so that a file cut short is noticed. Tokens are in it as digests; the key they were made with is not.
+The first line names the format, then come the rows of each table, and last a line with their number
+and SHA-256, so that a truncated file is noticed. Tokens are stored as digests, without their key.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office
+from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.share_record import ShareRecord
-from fairbank.core.errors import Corrupt, Malformed, Unknown
+from fairbank.core.errors import Corrupt, InvalidInput, NotFound
 from fairbank.core.time import Instant, iso
 from fairbank.service.ops.restored_tokens import RestoredTokens
 from fairbank.store.contract import Reader, RestoreTarget
@@ -36,15 +36,15 @@ _ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20
 
 Progress = Callable[[int, int], None]
-"""Told how much is done, of how much: entries of the journal while a backup is written, bytes of the file while it is checked, rows
-while it is restored. The last telling is of all.
+"""Called with the amount done and the total: entries while a backup is written, bytes while it is
+checked, rows while it is restored. The last call has the total twice.
 """
 
 LoadRows = Callable[[list[Any]], None]
 
 
 class BackupTable(NamedTuple):
-    """A table of the file: its rows' type, how to read them, and what takes them in a restore."""
+    """Table of the file: type of its rows, their reader, and the function that restores them."""
 
     name: str
     kind: Any
@@ -52,7 +52,7 @@ class BackupTable(NamedTuple):
     loader: Callable[[RestoreTarget, RestoredTokens], LoadRows]
 
 
-# In the order in which they can be filled. What tells of tokens goes by way of RestoredTokens.
+# In the order in which they can be restored. Token rows and entries pass through RestoredTokens.
 _TABLES = (
     BackupTable(
         "project", Project, lambda reader: reader.scan_projects(), lambda target, _: target.projects
@@ -74,10 +74,10 @@ _TABLES = (
         "entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries
     ),
     BackupTable(
-        "office",
-        Office,
-        lambda reader: [reader.office()],
-        lambda _, tokens: lambda rows: tokens.office(rows[0]),
+        "registry",
+        RegistryHead,
+        lambda reader: [reader.registry()],
+        lambda _, tokens: lambda rows: tokens.registry(rows[0]),
     ),
     BackupTable(
         "token", Token, lambda reader: reader.tokens(None), lambda _, tokens: tokens.tokens
@@ -93,7 +93,7 @@ _TABLE = {each.name: each for each in _TABLES}
 
 
 def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | None) -> int:
-    """Write all that the reader has, as of the instant `at`. Returns the number of rows."""
+    """Write all rows of the reader, with the time of the backup. Returns the number of rows."""
     digest, rows, entries, of = hashlib.sha256(), 0, 0, reader.count_entries() if progress else 0
     encode = msgspec.json.Encoder().encode
     out.write(encode({"format": FORMAT, "at": iso(at)}) + b"\n")
@@ -113,13 +113,17 @@ def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | 
 
 
 def verify_file(path: Path, progress: Progress | None = None) -> int:
-    """Read a backup to its end without restoring it. Returns the number of rows; raises Corrupt for one that is damaged,
-    Malformed for another kind of file, Unknown."""
+    """Read a backup to its end without restoring it, and return the number of rows.
+
+    Raises Corrupt for a damaged file, InvalidInput for another kind of file, NotFound.
+    """
     return sum(1 for _ in _lines(path, progress))
 
 
 def chunks(path: Path) -> Iterator[tuple[BackupTable, list[Any]]]:
-    """The rows of a backup, some thousands of one table at once. Raises as `check` does."""
+    """Yield the rows of a backup, some thousands of one table at a time. Raises as
+    `verify_file`.
+    """
     for name, group in groupby(_lines(path), key=itemgetter(0)):
         table = _TABLE[name]
         while chunk := [_row(line, table.kind) for line in islice(group, _ROWS_AT_ONCE)]:
@@ -155,7 +159,7 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
         ) from bad
     except OSError as error:
         remedy = "name a file made by: fairbank backup create"
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}", field="file", remedy=remedy
         ) from error
 
@@ -163,7 +167,7 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
 def _check_form(stream: gzip.GzipFile, path: Path) -> None:
     form = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1).get("format")
     if form != FORMAT:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is no backup of the form {FORMAT}",
             field="file",
             remedy="name a file made by: fairbank backup create",

@@ -1,4 +1,4 @@
-"""What is wrong with a bank, and how to mend it: looked at from its own host."""
+"""Health checks of a bank, run on its own host, with the remedy for each failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.core.check import HealthCheck
-from fairbank.core.errors import Corrupt, Trouble
+from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import Clock, Instant
 from fairbank.service.access.tokens import AGENT
 from fairbank.service.settings import BankSettings
@@ -27,11 +27,11 @@ _DAMAGE_MAX = 20
 def check_bank(
     settings: BankSettings, clock: Clock, at_work: ProgressCallback | None = None
 ) -> Iterator[HealthCheck]:
-    """Look at the store and at what the settings promise. `at_work` is called as long as the file with the books is checked."""
+    """Check the store and the settings. `at_work` is called while SQLite checks its file."""
     yield from _check_settings(settings)
     try:
         store = open_store(settings.store.url, journal=settings.store.journal)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         yield HealthCheck(f"the store cannot be opened: {trouble.message}", False, trouble.remedy)
         return
     try:
@@ -40,7 +40,7 @@ def check_bank(
         yield from _check_file(store, settings, at_work)
         yield from _check_disk(settings)
         yield from _check_ledger(store, clock)
-        with suppress(Corrupt):  # told above, in more words
+        with suppress(Corrupt):  # _check_ledger has reported it
             yield from _check_unused(settings, store, clock)
     finally:
         store.close()
@@ -66,14 +66,17 @@ def _check_settings(settings: BankSettings) -> Iterator[HealthCheck]:
         )
 
 
-_REBUILD = "fairbank audit verify; then make a new bank with fairbank init, and move the books there: fairbank backup, fairbank restore"
+_REBUILD = (
+    "fairbank audit verify; then make a new bank with fairbank init, and move the books there:"
+    " fairbank backup, fairbank restore"
+)
 
 
 def check_schema(url: str) -> Iterator[HealthCheck]:
-    """Whether the triggers, views, indexes and constraints are those that Fairbank made, each that is not."""
+    """Compare triggers, views, indexes and constraints with those that Fairbank creates."""
     try:
         found = schema_differences(url)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         yield HealthCheck(
             f"the guards could not be compared: {trouble.message}", False, trouble.remedy
         )
@@ -89,19 +92,25 @@ def check_schema(url: str) -> Iterator[HealthCheck]:
         yield HealthCheck(f"{each.kind} {each.name} is {each.fault.value}", False, remedy)
 
 
-_DAMAGED = "fairbank audit verify tells more; then move the file away, and restore a backup of before: fairbank init, fairbank restore FILE"
-_INDEXES = "sqlite3 FILE REINDEX makes the indexes again, with the server stopped; then: fairbank audit verify"
+_DAMAGED = (
+    "fairbank audit verify tells more; then move the file away, and restore a backup of before:"
+    " fairbank init, fairbank restore FILE"
+)
+_INDEXES = (
+    "sqlite3 FILE REINDEX makes the indexes again, with the server stopped; then:"
+    " fairbank audit verify"
+)
 
 
 def _check_file(
     store: Store, settings: BankSettings, at_work: ProgressCallback | None
 ) -> Iterator[HealthCheck]:
-    """What SQLite itself says of its file. A full check, as long as it takes: the quick one does not compare indexes with their tables."""
+    """Run SQLite's full check. The quick one does not compare indexes with their tables."""
     if parse_url(settings.store.url).drivername != SQLITE:
         return
     try:
         found = store.integrity_errors(at_work=at_work)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         yield HealthCheck(f"the file cannot be checked: {trouble.message}", False, trouble.remedy)
         return
     if not found:
@@ -143,7 +152,9 @@ def _check_ledger(store: Store, clock: Clock) -> Iterator[HealthCheck]:
 
 
 def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterator[HealthCheck]:
-    """Names what no cluster of the settings draws on or signs in by: it may be yet to come, so nothing is wrong with it."""
+    """Report allocations and agent tokens that no cluster of the settings uses. This is no
+    error.
+    """
     billed = {
         each.resource
         for cluster in settings.clusters.values()
@@ -154,7 +165,8 @@ def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterato
         for each in _allocations(reader):
             if each.resource not in billed and each.standing(now) is not Standing.ENDED:
                 yield HealthCheck(
-                    f"allocation {each.id} is of {each.resource}, which no partition bills: so far no job can draw on it",
+                    f"allocation {each.id} is of {each.resource}, which no partition bills:"
+                    " so far no job can draw on it",
                     True,
                 )
         for token in reader.tokens(None):
@@ -166,13 +178,14 @@ def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterato
             ):
                 if name not in settings.clusters:
                     yield HealthCheck(
-                        f"token {token.id} is for the agent of {name}, which is no cluster of the settings",
+                        f"token {token.id} is for the agent of {name},"
+                        " which is no cluster of the settings",
                         True,
                     )
 
 
 def _allocations(reader: Reader) -> Iterator[Allocation]:
-    """All of them, page by page."""
+    """Yield all allocations, page by page."""
     page = Page(1_000)
     while found := reader.allocations(AllocationQuery(), page):
         yield from found

@@ -1,6 +1,6 @@
-"""Tokens on their way back from a backup: a restore must not revive what was revoked since.
+"""Tokens of a backup. A restore must not make tokens valid that were revoked since the backup.
 
-Where it replaces a store, the tokens revoked there stay revoked, and an entry more says so.
+Tokens that are revoked in the store that is replaced stay revoked, and one more entry records it.
 """
 
 from __future__ import annotations
@@ -11,41 +11,41 @@ from itertools import count
 import msgspec
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.ledger.tokens import stay_revoked
+from fairbank.bank.rules.tokens import stay_revoked
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.core.time import Instant
 from fairbank.store.contract import RestoreTarget
 
 
 class RestoredTokens:
-    """Sees the entries and the office's head of a backup pass by, then fills in the tokens."""
+    """Filter for the entries, the registry head and the tokens of a backup."""
 
     def __init__(self, filling: RestoreTarget, at: Instant) -> None:
         self._filling, self._at = filling, at
         self._revoked = filling.revoked_tokens()
-        self._office = Office()
+        self._registry = RegistryHead()
         self._last_entry = 0
 
     def entries(self, rows: Sequence[Entry]) -> None:
-        """Fill in entries."""
+        """Restore entries."""
         self._last_entry = max([self._last_entry, *(each.id for each in rows)])
         self._filling.entries(rows)
 
-    def office(self, head: Office) -> None:
-        """Fill in the head of the office's book."""
-        self._office = head
-        self._filling.office(head)
+    def registry(self, head: RegistryHead) -> None:
+        """Restore the head of the registry."""
+        self._registry = head
+        self._filling.registry(head)
 
     def tokens(self, rows: Sequence[Token]) -> None:
-        """Fill in tokens, and what the journal must say of them; all entries are there by now."""
+        """Restore tokens, and record those that stay revoked. All entries are restored before."""
         kept = [self._as_last_known(each) for each in rows]
         changed = [new for new, old in zip(kept, rows, strict=True) if new != old]
-        work = WorkingSet(office=self._office, entry_ids=count(self._last_entry + 1))
+        work = TransactionData(registry=self._registry, entry_ids=count(self._last_entry + 1))
         stay_revoked(work, changed, self._at)
         if work.entries:
             self.entries(work.entries)
-            self.office(work.office or self._office)
+            self.registry(work.registry or self._registry)
         self._filling.tokens(kept)
 
     def _as_last_known(self, token: Token) -> Token:

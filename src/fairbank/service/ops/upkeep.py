@@ -1,4 +1,4 @@
-"""What the bank does unasked: holds lapse after their deadline, allocations end after their period, old fair share is forgotten."""
+"""Upkeep: expired holds are released, expired allocations ended, old fair-share records deleted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairbank.bank.ledger import Done
-from fairbank.bank.wish import Asked, Expire, Lapse
-from fairbank.core.errors import Corrupt, Trouble
+from fairbank.bank.requests import Expire, Lapse, SubmittedRequest
+from fairbank.bank.rules import Done
+from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import DAY, Clock, Instant
 from fairbank.service.ledger import BATCH_MAX
 from fairbank.service.write_queue.queue import WriteQueue
@@ -20,14 +20,14 @@ _log = logging.getLogger(__name__)
 
 
 class SweepResult(msgspec.Struct, frozen=True):
-    """How many holds lapsed and how many allocations were ended."""
+    """Numbers of holds that expired and of allocations that ended."""
 
     holds_expired: int
     allocations_ended: int
 
 
 class Upkeep:
-    """The sweep, at once or every so often."""
+    """Upkeep of a bank, on demand or in a thread."""
 
     def __init__(
         self,
@@ -44,18 +44,19 @@ class Upkeep:
         self._thread: threading.Thread | None = None
 
     def sweep(self) -> SweepResult:
-        """Lapse every overdue hold and end every active allocation past its period; open holds there go on.
+        """Expire overdue holds, and end active allocations past their period; their open holds
+        stay.
 
-        What cannot be read is logged and left, so that it keeps nothing else waiting.
+        A row that cannot be read is logged and skipped, so that it delays nothing else.
         """
         now = self._clock.now()
         lapsed = ended = 0
         unread: set[Lapse | Expire] = set()
         while True:
             with self._store.reading() as reader:
-                runs = reader.overdue_runs(
-                    now, BATCH_MAX + len(unread)
-                )  # the longest overdue come first: those that cannot be read, again
+                # The longest overdue come first, so unreadable ones come again each time: ask for
+                # as many more.
+                runs = reader.overdue_runs(now, BATCH_MAX + len(unread))
                 allocations = reader.expired_allocations(now, BATCH_MAX + len(unread))
             known = len(unread)
             lapses = self._apply_unread([Lapse(run=each) for each in runs], now, unread)
@@ -63,13 +64,12 @@ class Upkeep:
                 [Expire(allocation=each) for each in allocations], now, unread
             )
             lapsed, ended = lapsed + lapses, ended + ends
-            if (
-                not lapses + ends and len(unread) == known
-            ):  # nothing was left to do, or another server swept the same
+            # Nothing was left to do, or another server swept the same rows.
+            if not lapses + ends and len(unread) == known:
                 return SweepResult(lapsed, ended)
 
     def delete_old_shares(self) -> int:
-        """Forget the days of fair share that are older than is kept, once a day; returns how many figures that were."""
+        """Delete fair-share records older than the limit, once a day. Returns their number."""
         today = self._clock.now() // DAY
         if self._shares_days is None or today == self._deleted_on:
             return 0
@@ -78,37 +78,45 @@ class Upkeep:
         return gone
 
     def _apply_unread(
-        self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
+        self, requests: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
     ) -> int:
-        """How many of the wishes were granted, of those that are not known to be `unread`."""
-        return self._apply([each for each in wishes if each not in unread][:BATCH_MAX], now, unread)
+        """Apply the requests that are not known to be unreadable, and return the number granted."""
+        return self._apply(
+            [each for each in requests if each not in unread][:BATCH_MAX], now, unread
+        )
 
     def _apply(
-        self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
+        self, requests: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
     ) -> int:
-        """How many of these were. Where a row cannot be read, halves are asked for by themselves until it shows whose."""
-        if not wishes:
+        """Apply requests and return the number granted. Halves the batch to find an unreadable
+        row.
+        """
+        if not requests:
             return 0
         try:
             return sum(
                 isinstance(each, Done)
-                for each in self._counter.apply([Asked(wish, now, self._actor) for wish in wishes])
+                for each in self._counter.apply(
+                    [SubmittedRequest(request, now, self._actor) for request in requests]
+                )
             )
         except Corrupt as corrupt:
-            if len(wishes) == 1:
+            if len(requests) == 1:
                 _log.error(
                     "upkeep: %s is left as it is: %s; %s",
-                    _describe(wishes[0]),
+                    _describe(requests[0]),
                     corrupt.message,
                     corrupt.remedy,
                 )
-                unread.add(wishes[0])
+                unread.add(requests[0])
                 return 0
-            half = len(wishes) // 2
-            return self._apply(wishes[:half], now, unread) + self._apply(wishes[half:], now, unread)
+            half = len(requests) // 2
+            return self._apply(requests[:half], now, unread) + self._apply(
+                requests[half:], now, unread
+            )
 
     def start(self, every_seconds: float = 60) -> None:
-        """Sweep in a thread of its own until `stop`."""
+        """Sweep regularly in a thread until `stop`."""
         self._thread = threading.Thread(
             target=self._run, args=(every_seconds,), name="fairbank-upkeep", daemon=True
         )
@@ -130,16 +138,16 @@ class Upkeep:
                         swept.allocations_ended,
                     )
                 if gone := self.delete_old_shares():
-                    _log.info("upkeep: %d old figures of fair share forgotten", gone)
-            except Trouble as trouble:
+                    _log.info("upkeep: %d old fair-share records deleted", gone)
+            except FairbankError as trouble:
                 _log.warning("upkeep: %s; next try in %g s", trouble.message, every_seconds)
-            except Exception:  # noqa: BLE001  a fault of ours, told in full: the sweep must go on, or holds would never lapse
+            except Exception:  # noqa: BLE001  the sweep must go on, or no hold would ever expire
                 _log.exception("upkeep failed; next try in %g s", every_seconds)
 
 
-def _describe(wish: Lapse | Expire) -> str:
+def _describe(request: Lapse | Expire) -> str:
     return (
-        f"the hold of run {wish.run}"
-        if isinstance(wish, Lapse)
-        else f"the end of allocation {wish.allocation}"
+        f"the hold of run {request.run}"
+        if isinstance(request, Lapse)
+        else f"the end of allocation {request.allocation}"
     )

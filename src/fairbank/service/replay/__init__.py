@@ -1,8 +1,4 @@
-"""A recorded workload run through a bank at the trace's own clock.
-
-`plan` says how the trace meets the bank, `granting` opens the allocations, `playing` turns every start and end into wishes,
-`result` reads the balances and checks that the books add up.
-"""
+"""Replay of a recorded workload through a bank, at the times of the trace."""
 
 from fairbank.service.replay.plan import Progress, ReplayPlan
 from fairbank.service.replay.result import ReplayBalance, ReplayInvariant, ReplayResult

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import remedies, sentence
-from fairbank.bank.wish import Asked, CreateProject, Open, Request, SetMember
-from fairbank.core.errors import Conflict, Trouble
+from fairbank.bank.refusals import remedies, sentence
+from fairbank.bank.requests import CreateProject, Open, Request, SetMember, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
+from fairbank.core.errors import Conflict, FairbankError
 from fairbank.core.time import DAY, LAST_INSTANT, Instant
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.service.ledger import Ledger
@@ -30,7 +30,7 @@ class ReplayPayers(msgspec.Struct, frozen=True):
 def grant(bank: Ledger, demand: CreditDemand, plan: ReplayPlan) -> ReplayPayers:
     """Enter everybody and open the allocations. Raises Conflict for a store that is not empty."""
     with bank.store.reading() as reader:
-        if reader.office().seq:
+        if reader.registry().seq:
             raise Conflict("this store is not empty", field="store", remedy="replay into a new one")
     letter = demand.payer.value[0]
     names = {each: f"{letter}{each}" for each in sorted(demand.members)}
@@ -50,9 +50,9 @@ def grant(bank: Ledger, demand: CreditDemand, plan: ReplayPlan) -> ReplayPayers:
         for user in sorted(demand.members[each])
     ]
     openings = [
-        wish
+        request
         for fund in sorted(demand.seconds)
-        for wish in _openings(projects[fund.payer], fund, demand, plan)
+        for request in _openings(projects[fund.payer], fund, demand, plan)
     ]
     _ask(bank, demand, plan, [*members, *openings])
     return ReplayPayers(projects, {projects[each]: name for each, name in names.items()})
@@ -82,17 +82,21 @@ def _openings(project: int, fund: Fund, demand: CreditDemand, plan: ReplayPlan) 
             )
 
 
-def _ask(bank: Ledger, demand: CreditDemand, plan: ReplayPlan, wishes: list[Request]) -> list[Done]:
-    """Raises Trouble when any is refused."""
+def _ask(
+    bank: Ledger, demand: CreditDemand, plan: ReplayPlan, requests: list[Request]
+) -> list[Done]:
+    """Raises FairbankError when any is refused."""
     return [
         _granted(outcome)
-        for outcome in bank.apply([Asked(wish, demand.begin, plan.actor) for wish in wishes])
+        for outcome in bank.apply(
+            [SubmittedRequest(request, demand.begin, plan.actor) for request in requests]
+        )
     ]
 
 
 def _granted(outcome: Outcome) -> Done:
     if isinstance(outcome, Done):
         return outcome
-    raise Trouble(
+    raise FairbankError(
         f"the replay could not be set up: {sentence(outcome)}", remedy=remedies(outcome)[0]
     )

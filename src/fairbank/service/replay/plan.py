@@ -1,4 +1,4 @@
-"""What is replayed, and how it meets the bank."""
+"""Plan of a replay."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from fairbank.simulator.traces.swf import Trace
 
 OpenTrace = Callable[[], AbstractContextManager[Trace]]
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and of how much."""
+"""Called with the name of the step, the amount done and the total."""
 
 
 class ReplayPlan(msgspec.Struct, frozen=True):
-    """How the trace meets the bank. `percent` of what each fund really used is granted, in `periods` allocations one
-    after the other; `payer` names the column that pays (None: groups where there are any, else users).
-    `days`: how long the periods are together (None: as long as the trace)."""
+    """Plan of a replay.
+
+    `percent` of the usage of each fund is granted, in `periods` allocations one after the other.
+    `payer` is the column that pays (None: groups if there are any, else users). `days` is the
+    length of all periods together (None: that of the trace).
+    """
 
     cluster: str
     percent: int = 90

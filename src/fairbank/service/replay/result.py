@@ -1,4 +1,4 @@
-"""What came of a replay: the balances, and whether the books add up to what was asked."""
+"""Result of a replay: balances and invariants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairbank.store.contract import Store
 
 
 class ReplayBalance(msgspec.Struct, frozen=True):
-    """The end of one allocation, in SU-minutes."""
+    """Final sums of one allocation, in SU-minutes."""
 
     account: str
     resource: str
@@ -31,7 +31,7 @@ class ReplayBalance(msgspec.Struct, frozen=True):
 
 
 class ReplayInvariant(msgspec.Struct, frozen=True):
-    """What must be true of the books after a replay, whether it is, and the figures."""
+    """Invariant of the ledger after a replay, its truth and its figures."""
 
     what: str
     holds_true: bool
@@ -39,8 +39,9 @@ class ReplayInvariant(msgspec.Struct, frozen=True):
 
 
 class ReplayCounts(msgspec.Struct):
-    """What the bank answered, counted on the way. `expected` is what the trace says that all charged runs cost, in SU-minutes,
-    `held_peak` the most that was held at one time."""
+    """Counts of the bank's answers. `expected` is the cost of all charged runs by the trace and
+    `held_peak` the maximum of held credit, in SU-minutes.
+    """
 
     holds: int = 0
     charges: int = 0
@@ -56,7 +57,9 @@ class ReplayCounts(msgspec.Struct):
 
 
 class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it. Amounts in SU-minutes; `operations` are holds, charges, releases and refusals together."""
+    """Result of a replay. Amounts are SU-minutes; `operations` counts holds, charges, releases and
+    refusals.
+    """
 
     demand: CreditDemand
     holds: int
@@ -72,7 +75,7 @@ class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal final balances, on whatever store."""
+        """Return a hash that is equal for equal final balances, for any store."""
         return hashlib.sha256(msgspec.json.encode(self.balances)).hexdigest()[:16]
 
 
@@ -85,7 +88,10 @@ def result(
     seconds: float,
     progress: Progress | None,
 ) -> ReplayResult:
-    """The balances, and the invariants of `policy` checked against the store and an audit of it. `accounts` are those of the projects."""
+    """Collect the balances and check the invariants, with an audit of the store.
+
+    `accounts` are the accounts of the projects.
+    """
     allocations = _allocations(store)
     return ReplayResult(
         demand=demand,

@@ -1,4 +1,4 @@
-"""The replay itself: every start and end of the trace as a wish, in batches, at the trace's own clock."""
+"""Replay of a trace: every start and end of a job becomes a request, at the time of the trace."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from fairbank.bank.charge import cost
-from fairbank.bank.ledger import Done, Outcome
-from fairbank.bank.refusal import remedies, sentence
-from fairbank.bank.wish import Asked, Charge, EndFacts, Hold, Release
+from fairbank.bank.pricing import cost
+from fairbank.bank.refusals import remedies, sentence
+from fairbank.bank.requests import Charge, EndFacts, Hold, Release, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
@@ -40,14 +40,15 @@ _BATCH = 500
 def replay(
     bank: Ledger, open_trace: OpenTrace, plan: ReplayPlan, progress: Progress | None = None
 ) -> ReplayResult:
-    """Run a whole trace through `bank`, whose store must be empty. Reads the trace twice: to size the allocations, then to play it.
+    """Run a whole trace through an empty bank. Reads the trace twice: to size the allocations, then
+    to play it.
 
-    Raises Malformed for a trace that cannot be read, Conflict for a store that is not empty.
+    Raises InvalidInput for a trace that cannot be read, Conflict for a store that is not empty.
     """
     with open_trace() as trace:
         demand = demand_of(trace.header, distinct(trace.jobs), plan.payer)
     if not demand.seconds:
-        raise Malformed(
+        raise InvalidInput(
             "there is no job to replay in this trace",
             field="FILE",
             remedy="a job needs a size and a run time; look at the file",
@@ -85,14 +86,14 @@ class _Player:
             projects,
             progress,
         )
-        # Both forget a run at its end, so that neither grows with the trace.
+        # Runs are removed from both at their end, so that neither grows with the trace.
         self._refused: set[Run] = set()
         self._holding: dict[Run, int] = {}
         self._held = 0
         self._batch: list[tuple[Moment, Hold | Charge | Release]] = []
 
     def play(self, trace: Trace) -> None:
-        """Every start a hold, every end a charge or a release."""
+        """Turn every start into a hold and every end into a charge or a release."""
         total = 2 * (self._demand.jobs - self._demand.never_ran - self._demand.without_size)
         for done, moment in enumerate(moments(trace.header, distinct(trace.jobs))):
             if moment.starts:
@@ -112,7 +113,7 @@ class _Player:
         limit = job.time_limit or job.run_time
         return Hold(
             run=self._run(job, header),
-            line=(self._projects[payer_of(job, self._demand.payer)],),
+            chain=(self._projects[payer_of(job, self._demand.payer)],),
             resource=resource_of(job, header),
             owner=uid_of(job.user),
             amount=_cost(job, limit),
@@ -123,7 +124,7 @@ class _Player:
             partition=header.partitions.get(job.partition, "")[:64],
             billing=str(job.processors),
             limit_seconds=limit,
-            particulars=particulars_of(job, header),
+            job_details=particulars_of(job, header),
         )
 
     def _resolution(self, moment: Moment, header: Header) -> Charge | Release:
@@ -138,12 +139,12 @@ class _Player:
             "ended": moment.at,
             "outcome": outcome,
             "elapsed_seconds": job.run_time,
-            "particulars": time_used_by(job),
+            "job_details": time_used_by(job),
         }
         return Release(**facts) if free else Charge(amount=_cost(job, job.run_time), **facts)
 
     def _was_refused(self, run: Run) -> bool:
-        """Asked once, at the end of a run."""
+        """Return True if the run was refused, and forget it. Called once, at the end of a run."""
         refused = run in self._refused
         self._refused.discard(run)
         return refused
@@ -152,44 +153,45 @@ class _Player:
         return Run(self._plan.cluster, job.number, (header.unix_start_time or 0) + job.submit_time)
 
     def _flush(self) -> None:
-        """Ask for what has gathered, and note the answers."""
+        """Apply the collected requests and count the outcomes."""
         actor = self._plan.actor
-        outcomes = self._bank.apply([Asked(wish, moment.at, actor) for moment, wish in self._batch])
-        for (moment, wish), outcome in zip(self._batch, outcomes, strict=True):
-            if isinstance(wish, Hold):
-                self._note_hold(wish, outcome)
+        outcomes = self._bank.apply(
+            [SubmittedRequest(request, moment.at, actor) for moment, request in self._batch]
+        )
+        for (moment, request), outcome in zip(self._batch, outcomes, strict=True):
+            if isinstance(request, Hold):
+                self._note_hold(request, outcome)
             else:
-                self._note_end(moment, wish, outcome)
+                self._note_end(moment, request, outcome)
         self._batch.clear()
 
-    def _note_hold(self, wish: Hold, outcome: Outcome) -> None:
+    def _note_hold(self, request: Hold, outcome: Outcome) -> None:
         played = self.counts
         if not isinstance(outcome, Done):
             name = outcome.reason.name
             played.refusals[name] = played.refusals.get(name, 0) + 1
-            self._refused.add(wish.run)
+            self._refused.add(request.run)
             return
         played.holds += 1
-        self._holding[wish.run] = outcome.amount
+        self._holding[request.run] = outcome.amount
         self._held += outcome.amount
         played.held_peak = max(played.held_peak, self._held)
 
-    def _note_end(self, moment: Moment, wish: Charge | Release, outcome: Outcome) -> None:
+    def _note_end(self, moment: Moment, request: Charge | Release, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
-            if not self._was_refused(
-                wish.run
-            ):  # the end of a job that was refused in this very batch says NO_HOLD
-                raise Trouble(
+            # The end of a job that was refused in this same batch is refused with NO_HOLD.
+            if not self._was_refused(request.run):
+                raise FairbankError(
                     f"job {moment.number} could not be settled: {sentence(outcome)}",
                     remedy=remedies(outcome)[0],
                 )
             return
         played = self.counts
-        self._held -= self._holding.pop(wish.run)
+        self._held -= self._holding.pop(request.run)
         played.written_off += outcome.written_off
-        if isinstance(wish, Charge):
+        if isinstance(request, Charge):
             played.charges += 1
-            played.expected += wish.amount
+            played.expected += request.amount
         else:
             played.releases += 1
 
@@ -199,15 +201,18 @@ def _cost(job: SwfJob, seconds: int) -> SuMinutes:
 
 
 SECOND_MAX = 1_000_000
-"""Runs submitted in one second: all of them wait or run at that moment, and who waits or runs is kept in memory."""
+"""Limit of the runs submitted in one second: waiting and running jobs are kept in memory."""
 
 
 def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]:
-    """The same jobs, as they are asked for. Raises Malformed, with both lines, for a run that stands twice, and for more than
-    `most` runs submitted in one second.
+    """Yield the jobs, and check that no run appears twice.
 
-    Runs are told apart by number and submit time, and traces are in the order of submit times: so only the jobs of one
-    second need to be remembered. Lines with nothing to bill may repeat a number.
+    A run is identified by number and submit time. Traces are sorted by submit time, so only the
+    jobs of one second have to be remembered. Lines with nothing to bill may repeat a number.
+
+    Raises:
+        InvalidInput: a run appears twice (with both line numbers), or more than `most` runs are
+            submitted in one second.
     """
     second, known = -1, dict[int, int]()
     for job in jobs:
@@ -218,10 +223,10 @@ def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]
         if billable_until(job) is not None:
             if job.number in known:
                 what = f"line {line}: job {job.number} stands in line {known[job.number]} already"
-                raise Malformed(what, field="FILE", remedy="keep one line for each job")
+                raise InvalidInput(what, field="FILE", remedy="keep one line for each job")
             if len(known) == most:
                 what = f"line {line}: more than {most:,} jobs are submitted in one second"
-                raise Malformed(
+                raise InvalidInput(
                     what,
                     field="FILE",
                     remedy="spread their submit times, or replay a part of the trace",

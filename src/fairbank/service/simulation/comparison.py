@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
 from fairbank.service.ops.atomic_file import atomic_write, check_writable
 from fairbank.service.simulation.trace_files import Reader, open_skimmed
@@ -49,7 +49,7 @@ Source = Callable[[], AbstractContextManager[tuple[FastTrace, Extent]]]
 
 @contextmanager
 def in_file(path: Path, reader: Reader = read_fast) -> Iterator[tuple[FastTrace, Extent]]:
-    """A workload in a file. Raises Unknown when it cannot be opened."""
+    """A workload in a file. Raises NotFound when it cannot be opened."""
     with open_skimmed(path, reader) as (trace, file):
         yield trace, Extent(lambda jobs: jobs * file.size // max(file.position(), 1), file.once)
 
@@ -64,8 +64,8 @@ def simulate_each(
     progress: Progress | None = None,
 ) -> list[SimulationResult]:
     """What comes of each policy; `holdings` are the shares of the plan, by names or numbers. With a `budget` the bank grants it beforehand,
-    and its payers have shares as they have credit, where nobody says other ones. Raises Unknown for a file or a policy that is not there,
-    and Malformed as `simulate` does."""
+    and its payers have shares as they have credit, where nobody says other ones. Raises NotFound for a file or a policy that is not there,
+    and InvalidInput as `simulate` does."""
     policies = policies_of(names)
     for policy in policies:
         check_bank(policy, there=budget is not None)
@@ -75,7 +75,7 @@ def simulate_each(
     for policy in policies:
         with source() as (trace, extent):
             if extent.once and len(policies) > 1:
-                raise Malformed(
+                raise InvalidInput(
                     "a pipe can be read only once",
                     field="FILE",
                     remedy="name one --policy, or a file rather than a pipe",
@@ -110,7 +110,7 @@ def simulated(
 
 
 def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
-    """Raises Malformed for shares that Slurm would not take."""
+    """Raises InvalidInput for shares that Slurm would not take."""
     from fairbank.simulator.engine.share_accounts import ShareAccounts  # noqa: PLC0415  only a policy with fair share pays for NumPy
 
     entitled = ShareAccounts(shares, plan.by_group)
@@ -119,13 +119,13 @@ def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
 
 
 def check_shares(outcome: SimulationResult, holdings: Mapping[str, int] | None) -> None:
-    """Raises Malformed for shares of accounts of which the trace has none."""
+    """Raises InvalidInput for shares of accounts of which the trace has none."""
     if holdings and outcome.lines and len(outcome.strangers) == len(holdings):
         several = ", ".join(outcome.strangers[:LISTED]) + (
             ", ..." if len(holdings) > LISTED else ""
         )
         remedy = "name accounts as the trace does; --by tells whether they are users or groups"
-        raise Malformed(
+        raise InvalidInput(
             f"no account of the shares is in this trace: {several}", field="shares", remedy=remedy
         )
 
@@ -152,7 +152,7 @@ def granted(
 
     with source() as (trace, extent):
         if extent.once:
-            raise Malformed(
+            raise InvalidInput(
                 "a pipe can be read only once, and grants are a part of what is used",
                 field="FILE",
                 remedy="name a file",
@@ -176,13 +176,15 @@ def _told(jobs: Workload, tick: Tick | None) -> Iterator[TraceJob]:
 
 
 def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:
-    """Each by its name, or as a file describes it. Raises Unknown for one that is not there, Malformed for a file that cannot be, and for
+    """Each by its name, or as a file describes it. Raises NotFound for one that is not there, InvalidInput for a file that cannot be, and for
     two policies of one name."""
     policies = [_policy_of(name) for name in names]
     for number, each in enumerate(policies):
         if any(each.name == other.name for other in policies[:number]):
             remedy = "name the files differently: a policy is called as its file is, without .toml"
-            raise Malformed(f"two policies are called {each.name!r}", field="policy", remedy=remedy)
+            raise InvalidInput(
+                f"two policies are called {each.name!r}", field="policy", remedy=remedy
+            )
     return policies
 
 
@@ -228,10 +230,12 @@ def ticking(name: str, extent: Extent, progress: Progress) -> Tick:
 
 
 def check_starts(path: Path, trace: Path | None) -> None:
-    """Before the work begins. Raises Malformed for the trace itself, and what `of_system` makes of where nothing can be
+    """Before the work begins. Raises InvalidInput for the trace itself, and what `of_system` makes of where nothing can be
     written."""
     if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
-        raise Malformed(f"{path} is the trace itself", field="starts", remedy="name another file")
+        raise InvalidInput(
+            f"{path} is the trace itself", field="starts", remedy="name another file"
+        )
     try:
         check_writable(path)
     except OSError as error:
@@ -250,18 +254,20 @@ def write_starts(lines: Iterable[str], path: Path) -> None:
 
 
 def read_shares(path: Path) -> Mapping[str, int]:
-    """Raises Unknown where the file cannot be read, Malformed with the line for what cannot be."""
+    """Raises NotFound where the file cannot be read, InvalidInput with the line for what cannot
+    be.
+    """
     try:
         text = path.read_text("utf-8-sig")
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}",
             field="shares",
             remedy="name a file of lines: account,shares",
         ) from error
     except UnicodeDecodeError as strange:
         what = f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place {strange.start + 1} is no UTF-8"
-        raise Malformed(
+        raise InvalidInput(
             what, field="shares", remedy="save it as text in UTF-8, with lines: account,shares"
         ) from strange
     return read_holdings(text.splitlines())

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import parse_instant
 from fairbank.core.validation import parse_toml, validated_settings
@@ -71,13 +71,13 @@ class Modelled(NamedTuple):
 
 
 def centre_of(settings: CentreSettings) -> SyntheticSite:
-    """Raises Malformed, naming the field, for a centre that cannot be."""
+    """Raises InvalidInput, naming the field, for a centre that cannot be."""
     days = settings.days
     if days is None:
         days = max(1, -(-settings.jobs * USUAL.days // USUAL.jobs))
         if days > DAYS_MAX:
             what = f"{settings.jobs:,} jobs are more than the usual centre runs in {DAYS_MAX} days"
-            raise Malformed(
+            raise InvalidInput(
                 what,
                 field="jobs",
                 remedy="describe a larger centre, and how many days it works: --model FILE",
@@ -100,11 +100,11 @@ def _pool_of(settings: PoolSettings) -> SitePartition:
 
 
 def read_centre(path: Path) -> CentreSettings:
-    """Raises Unknown for a file that cannot be read, Malformed with the place in it for what cannot be."""
+    """Raises NotFound for a file that cannot be read, InvalidInput with the place in it for what cannot be."""
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}",
             field="model",
             remedy="name a file that describes a centre",

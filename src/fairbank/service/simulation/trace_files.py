@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.simulator.traces.fast_reader import FastTrace, read_fast
 from fairbank.simulator.traces.swf import ByteStream, Trace, read
 
@@ -27,17 +27,17 @@ class OpenTraceFile(NamedTuple):
 
 @contextmanager
 def opened(path: Path, *, again: bool = False) -> Iterator[OpenTraceFile]:
-    """A file, compressed or not. Raises Unknown when it cannot be opened, Malformed for a pipe that is to be opened `again` later."""
+    """A file, compressed or not. Raises NotFound when it cannot be opened, InvalidInput for a pipe that is to be opened `again` later."""
     try:
         file = path.open("rb")
     except OSError as error:
         remedy = "name a trace in the Standard Workload Format"
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}", field="FILE", remedy=remedy
         ) from error
     with file:
         if again and not file.seekable():
-            raise Malformed(
+            raise InvalidInput(
                 f"{path} is a pipe, and a replay reads its trace twice",
                 field="FILE",
                 remedy="write it to a file first, and name that",
@@ -52,7 +52,7 @@ def opened(path: Path, *, again: bool = False) -> Iterator[OpenTraceFile]:
 
 @contextmanager
 def open_trace(path: Path) -> Iterator[Trace]:
-    """A trace, every column of it, to be read as often as it is opened. Raises Unknown when it cannot be opened, Malformed for a pipe."""
+    """A trace, every column of it, to be read as often as it is opened. Raises NotFound when it cannot be opened, InvalidInput for a pipe."""
     with opened(path, again=True) as file:
         yield read(file.stream)
 
@@ -64,6 +64,6 @@ Reader = Callable[[ByteStream], FastTrace]
 def open_skimmed(
     path: Path, reader: Reader = read_fast
 ) -> Iterator[tuple[FastTrace, OpenTraceFile]]:
-    """A trace as a simulation reads it, in the reader's format. Raises Unknown when it cannot be opened."""
+    """A trace as a simulation reads it, in the reader's format. Raises NotFound when it cannot be opened."""
     with opened(path) as file:
         yield reader(file.stream), file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.service.simulation.comparison import (
     Progress,
     Source,
@@ -78,12 +78,12 @@ def what_if(
 ) -> WhatIfResult:
     """Simulate both, and both of each copy: the same copy, shaken before it is changed. What is granted is a part of what is recorded.
 
-    Raises as `simulate_each` does, Unknown for a change that is about no job, or about one that is left out, and Malformed for a machine
+    Raises as `simulate_each` does, NotFound for a change that is about no job, or about one that is left out, and InvalidInput for a machine
     that cannot be.
     """
     if not 0 <= question.copies <= COPIES_MAX or question.copies == 1:
         remedy = f"a number from 2 to {COPIES_MAX}: one copy has no spread"
-        raise Malformed(f"{question.copies} shaken copies", field="shaken", remedy=remedy)
+        raise InvalidInput(f"{question.copies} shaken copies", field="shaken", remedy=remedy)
     policies = policies_of(list(dict.fromkeys((question.policy, question.other))))
     for policy in policies:
         check_bank(policy, there=budget is not None)
@@ -135,7 +135,7 @@ class _Asker:
         """Without the starts of the jobs, which nobody asks for: hundreds of copies would keep them all."""
         with self._source() as (trace, extent):
             if extent.once:
-                raise Malformed(
+                raise InvalidInput(
                     "a pipe can be read only once",
                     field="FILE",
                     remedy="name a file rather than a pipe",
@@ -168,18 +168,18 @@ def _called(trace: FastTrace) -> tuple[Called, Called]:
 
 
 def size_with(machine: MachineChange, trace: FastTrace, processors: int | None) -> int:
-    """How many processors the changed machine has. Raises Malformed where a node is of no known size, or none would be left."""
+    """How many processors the changed machine has. Raises InvalidInput where a node is of no known size, or none would be left."""
     size = size_of(trace, processors) + machine.processors
     if machine.nodes:
         nodes, all_of_them = trace.header.max_nodes or 0, trace.header.max_procs or 0
         if not nodes or not all_of_them or all_of_them % nodes:
             what = "the trace does not say how many processors a node has (MaxNodes and MaxProcs)"
-            raise Malformed(
+            raise InvalidInput(
                 what, field="add-nodes", remedy="say how many processors: --add-procs N"
             )
         size += machine.nodes * (all_of_them // nodes)
     if size < 1:
-        raise Malformed(
+        raise InvalidInput(
             f"a machine of {size} processors", field="add-procs", remedy="take away fewer"
         )
     return size
@@ -193,20 +193,20 @@ def _check(changes: WorkloadEdits, met: EditCounts, *, distinct: bool) -> None:
     ]
     if missing:
         field, who = missing[0]
-        raise Unknown(
+        raise NotFound(
             f"no job of this trace is {who}'s",
             field=field,
             remedy="name users and groups as the trace does",
         )
     if lost := sorted(set(changes.jobs) - set(met.jobs)):
-        raise Unknown(
+        raise NotFound(
             f"there is no job {lost[0]} in this trace",
             field="job",
             remedy="give its number in the trace",
         )
     if distinct and (several := sorted(number for number, jobs in met.jobs.items() if jobs > 1)):
         what = f"there are {met.jobs[several[0]]} jobs {several[0]} in this trace"
-        raise Malformed(
+        raise InvalidInput(
             what, field="job", remedy="give each a number of its own there, in the first column"
         )
 
@@ -216,7 +216,7 @@ def _check_runs(met: EditCounts, recorded: SimulationResult, other: SimulationRe
     for job, many in met.jobs.items():
         before, after = (_left(job, each) for each in (recorded, other))
         if len(before) == len(after) == many:
-            raise Unknown(
+            raise NotFound(
                 f"job {job} is not simulated: {after[0].value}",
                 field="job",
                 remedy="ask about another one",

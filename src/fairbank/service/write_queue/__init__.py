@@ -1,1 +1,1 @@
-"""The two counters: windows in threads of the server, and the same windows in a process of their own."""
+"""Write queue of the bank: in threads of the server, or in a process of its own."""

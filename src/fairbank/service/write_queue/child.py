@@ -1,4 +1,4 @@
-"""The counter's process: windows that hear what the server says at the other end of a line."""
+"""Process of the write queue: writer threads that read batches from a socket of the server."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
-from fairbank.bank.ledger import Outcome
-from fairbank.core.errors import Trouble
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import FairbankError
 from fairbank.service.gc_tuning import tune_gc
 from fairbank.service.ledger import Deadline, Ledger, RetryPolicy
 from fairbank.service.write_queue.protocol import (
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class ServerDied(Exception):
-    """The line ended without a word: the server was killed."""
+    """End of the connection without the end message: the server was killed."""
 
 
 def serve(
@@ -43,62 +43,73 @@ def serve(
     prepare: Callable[[WorkerSettings], None],
     on_server_death: Callable[[], None],
 ) -> None:
-    """Judge what the server hands in, until it says that this was all. `prepare` is called before the store is opened.
+    """Apply the batches of the server until it sends the end message.
 
-    Raises ServerGone; if the windows are open already, `gone` is called in the one that hears it. A killed server takes its counter with
-    it: this process is to end at once then, whatever the windows are doing, and what was not committed is not carried out.
+    Args:
+        connection: socket to the server.
+        prepare: called with the settings before the store is opened.
+        on_server_death: called in a writer thread when the server dies while the store is open. It
+            must end this process at once: a killed server takes its queue with it, and what was
+            not committed is not applied.
+
+    Raises:
+        ServerDied: the connection ended without the end message.
     """
-    said = read_frames(connection)
-    opening = decode_settings(next(said))
-    prepare(opening)
+    frames = read_frames(connection)
+    settings = decode_settings(next(frames))
+    prepare(settings)
     try:
-        store = open_store(opening.url, journal=opening.journal)
-    except Trouble as trouble:
-        connection.sendall(frame(encode_error(trouble)))
+        store = open_store(settings.url, journal=settings.journal)
+    except FairbankError as error:
+        connection.sendall(frame(encode_error(error)))
         return
     tune_gc()
     connection.sendall(frame(None))
-    ConnectionWriters(
-        connection,
-        Ledger(store, opening.policy, RetryPolicy(opening.retry_seconds)),
-        said,
-        on_server_death,
-    ).serve_until_end()
+    bank = Ledger(store, settings.policy, RetryPolicy(settings.retry_seconds))
+    ConnectionWriters(connection, bank, frames, on_server_death).serve_until_end()
     store.close()
 
 
-def read_frames(line: socket.socket) -> Iterator[bytes]:
-    """What the server says, frame by frame. Raises ServerGone."""
-    frames = FrameReader()
-    while data := _receive(line):
-        yield from frames.feed(data)
+def read_frames(connection: socket.socket) -> Iterator[bytes]:
+    """Yield the bodies of the server's frames. Raises ServerDied at the end of the connection."""
+    reader = FrameReader()
+    while data := _receive(connection):
+        yield from reader.feed(data)
     raise ServerDied
 
 
-def _receive(line: socket.socket) -> bytes:
+def _receive(connection: socket.socket) -> bytes:
     try:
-        return line.recv(READ_MAX)
+        return connection.recv(READ_MAX)
     except ConnectionError:
         return b""
 
 
 class ConnectionWriters(WriterThreads):
-    """Windows before `bank` that hear themselves what is `said` at the other end of `line`.
+    """Writer threads that read the server's connection themselves.
 
-    One of those that are idle reads, and begins with what it has read: so nobody has to be woken for a wish that comes alone. Then the
-    next reads on, for the line may end while all others are at work.
+    An idle thread reads, and applies what it has read: no other thread has to be woken for a
+    single batch. The next idle thread goes on reading.
+
+    Invariant: at most one thread reads (`_reading`), outside the lock. One thread more than the
+    store's writers (`spare_threads`) keeps reading while all of these work, so that the end of the
+    connection is noticed at once. `_end` is set once: by the end message, or with the error.
     """
 
     def __init__(
-        self, line: socket.socket, bank: Ledger, said: Iterator[bytes], gone: Callable[[], None]
+        self,
+        connection: socket.socket,
+        bank: Ledger,
+        frames: Iterator[bytes],
+        on_server_death: Callable[[], None],
     ) -> None:
-        self._frames, self._on_server_death, self._reading = said, gone, False
+        self._frames, self._on_server_death, self._reading = frames, on_server_death, False
         self._end: Future[None] = Future()
-        self._outbox = _ReplyBuffer(line, bank.retry_policy)
-        super().__init__(bank, after_batch=self._outbox.flush, spare_threads=1)
+        self._replies = _ReplyBuffer(connection, bank.retry_policy)
+        super().__init__(bank, after_batch=self._replies.flush, spare_threads=1)
 
     def serve_until_end(self) -> None:
-        """Judge what comes until the orderly end, then what waits. Raises ServerGone."""
+        """Apply batches until the end message, then what still waits. Raises ServerDied."""
         self._end.result()
         self.close()
 
@@ -107,56 +118,56 @@ class ConnectionWriters(WriterThreads):
             self._changed.wait()
             return
         self._reading = True
-        self._changed.release()
+        self._changed.release()  # reading blocks; the other threads go on meanwhile
         try:
-            submissions = [
-                self._outbox.queued_batch(each) for each in decode_batches(next(self._frames))
+            batches = [
+                self._replies.queued_batch(batch) for batch in decode_batches(next(self._frames))
             ]
-            if not submissions:
+            if not batches:
                 self._end.set_result(None)
-        except Exception as error:  # noqa: BLE001 (it is raised where somebody waits for the end)
+        except Exception as error:  # noqa: BLE001 (serve_until_end raises it)
             if isinstance(error, ServerDied):
                 self._on_server_death()
-            submissions = []
+            batches = []
             self._end.set_exception(error)
         finally:
             self._changed.acquire()
             self._reading = False
-        if submissions:
-            self._enqueue(submissions)
+        if batches:
+            self._enqueue(batches)
         else:
             self._closed = True
 
     def _observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Each batch leaves in a frame of its own, so that the server can tell how long they are."""
-        self._outbox.flush()
+        """Send each transaction in its own frame, so that the server can observe its length."""
+        self._replies.flush()
 
 
 class _ReplyBuffer:
-    """Answers that gather until all of a batch are there."""
+    """Replies that wait until all batches of a transaction are answered."""
 
-    def __init__(self, line: socket.socket, patience: RetryPolicy) -> None:
-        self._line, self._patience = line, patience
-        self._answers: deque[BatchReply] = deque()
+    def __init__(self, connection: socket.socket, retry_policy: RetryPolicy) -> None:
+        self._connection, self._retry_policy = connection, retry_policy
+        self._replies: deque[BatchReply] = deque()
         self._sending = threading.Lock()
 
-    def queued_batch(self, wishes: RequestBatch) -> QueuedBatch:
-        """What the server handed in, with the way back."""
+    def queued_batch(self, request: RequestBatch) -> QueuedBatch:
+        """Return a batch of the server whose result goes into this buffer."""
         return QueuedBatch(
-            wishes.batch,
-            partial(self._put, wishes.number),
-            Deadline(wishes.start_deadline, self._patience.monotonic),
+            request.batch,
+            partial(self._put, request.number),
+            Deadline(request.start_deadline, self._retry_policy.monotonic),
         )
 
-    def _put(self, number: int, came: BatchResult) -> None:
-        if isinstance(came, Exception) and not isinstance(came, Trouble):
-            _log.error("the counter failed", exc_info=came)
-        self._answers.append(encode_result(number, came))
+    def _put(self, number: int, result: BatchResult) -> None:
+        if isinstance(result, Exception) and not isinstance(result, FairbankError):
+            _log.error("the write queue failed", exc_info=result)
+        self._replies.append(encode_result(number, result))
 
     def flush(self) -> None:
-        """Send what has gathered, in a window's thread."""
+        """Send all replies in one frame. Called in a writer thread."""
         with self._sending:
-            answers = [self._answers.popleft() for _ in range(len(self._answers))]
-            if answers:
-                with suppress(OSError):  # nobody is there: whoever reads the line hears of it
-                    self._line.sendall(frame(answers))
+            replies = [self._replies.popleft() for _ in range(len(self._replies))]
+            if replies:
+                with suppress(OSError):  # the server is gone, and the reading thread notices it
+                    self._connection.sendall(frame(replies))

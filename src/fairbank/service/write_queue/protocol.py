@@ -1,7 +1,9 @@
-"""What the server and its counter's process say to each other: frames of msgpack, each with its length before it.
+"""Protocol between the server and its write queue process: length-prefixed msgpack frames.
 
-The server says how the bank is to be opened, and is told nothing, or why that failed. Then it sends lists of wishes and gets lists of
-answers, each with all that had gathered. An empty list of wishes is the orderly end; a line that just ends is a server that was killed.
+The server sends WorkerSettings and gets nothing, or the BatchFailure that kept the store from
+opening. Then it sends lists of RequestBatch and gets lists of BatchReply; a list holds all that
+gathered since the last. An empty list of batches is the end message. A connection that ends
+without it belonged to a server that was killed.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.core import errors
 from fairbank.service.write_queue.queue import BatchResult
 
@@ -23,7 +25,7 @@ READ_MAX = 1 << 18
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, array_like=True):
-    """How the other process opens the bank, and logs. The URL may hold a password, so it travels here and in no argument."""
+    """Settings of the process. The URL may hold a password, so it is no command line argument."""
 
     url: str
     journal: str | None
@@ -33,15 +35,15 @@ class WorkerSettings(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RequestBatch(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A submission. Both processes read one clock, that of the machine's uptime: `begun_by` is of it."""
+    """Submitted batch. `start_deadline` is monotonic time, which is the same in both processes."""
 
     number: int
     start_deadline: float
-    batch: Sequence[Asked]
+    batch: Sequence[SubmittedRequest]
 
 
 class BatchFailure(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Why there is no answer: a trouble, by its class, or a fault of ours, whose trace is in the log."""
+    """Error in place of a result. `kind` is empty for a bug, whose traceback is in the log."""
 
     kind: str
     message: str
@@ -51,7 +53,11 @@ class BatchFailure(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class BatchReply(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What came of a submission: what was granted and what was refused, each in order; `places` are those of the refused."""
+    """Result of a batch.
+
+    Granted and refused outcomes are in two lists, so that msgspec decodes each without a tag;
+    `refused_positions` are the indexes of the refused ones in the batch.
+    """
 
     number: int
     granted: list[Done] = []
@@ -60,49 +66,50 @@ class BatchReply(msgspec.Struct, frozen=True, array_like=True, gc=False):
     failure: BatchFailure | None = None
 
 
-def encode_result(number: int, came: BatchResult) -> BatchReply:
-    """What came of a submission, to be sent."""
-    if isinstance(came, Exception):
-        return BatchReply(number, failure=encode_error(came))
-    granted = [each for each in came if isinstance(each, Done)]
-    if len(granted) == len(came):
+def encode_result(number: int, result: BatchResult) -> BatchReply:
+    """Return the reply for the result of a batch."""
+    if isinstance(result, Exception):
+        return BatchReply(number, failure=encode_error(result))
+    granted = [outcome for outcome in result if isinstance(outcome, Done)]
+    if len(granted) == len(result):
         return BatchReply(number, granted)
-    no = {place: each for place, each in enumerate(came) if isinstance(each, Refusal)}
-    return BatchReply(number, granted, list(no.values()), list(no))
+    refused = {i: outcome for i, outcome in enumerate(result) if isinstance(outcome, Refusal)}
+    return BatchReply(number, granted, list(refused.values()), list(refused))
 
 
-def decode_result(answer: BatchReply) -> BatchResult:
-    """What was sent as `answer`."""
-    if answer.failure is not None:
-        return decode_error(answer.failure)
-    outcomes: list[Outcome] = [*answer.granted]
-    for place, each in zip(answer.refused_positions, answer.refused, strict=True):
-        outcomes.insert(place, each)
+def decode_result(reply: BatchReply) -> BatchResult:
+    """Return the result of a batch from its reply."""
+    if reply.failure is not None:
+        return decode_error(reply.failure)
+    outcomes: list[Outcome] = [*reply.granted]
+    for position, refusal in zip(reply.refused_positions, reply.refused, strict=True):
+        outcomes.insert(position, refusal)
     return outcomes
 
 
 def encode_error(error: Exception) -> BatchFailure:
-    """An error, to be sent."""
-    if not isinstance(error, errors.Trouble):
+    """Return an error in the form in which it is sent."""
+    if not isinstance(error, errors.FairbankError):
         return BatchFailure("", f"{type(error).__name__}: {error}")
     retry = error.retry_after_seconds if isinstance(error, errors.Busy) else 1
     return BatchFailure(type(error).__name__, error.message, error.field, error.remedy, retry)
 
 
-_ERROR_CLASSES: list[type[errors.Trouble]] = [errors.Trouble, *errors.Trouble.__subclasses__()]
-_CLASS_BY_NAME = {each.__name__: each for each in _ERROR_CLASSES}
+_ERROR_CLASSES: list[type[errors.FairbankError]] = [
+    errors.FairbankError,
+    *errors.FairbankError.__subclasses__(),
+]
+_CLASS_BY_NAME = {cls.__name__: cls for cls in _ERROR_CLASSES}
 
 
 def decode_error(failure: BatchFailure) -> Exception:
-    """The error that was sent as `failure`."""
+    """Return the error that was sent."""
     if failure.kind == errors.Busy.__name__:
         return errors.Busy(failure.message, retry_after_seconds=failure.retry_after_seconds)
-    kind = _CLASS_BY_NAME.get(failure.kind)
-    return (
-        RuntimeError(failure.message)
-        if kind is None
-        else kind(failure.message, field=failure.field, remedy=failure.remedy)
-    )
+    cls = _CLASS_BY_NAME.get(failure.kind)
+    if cls is None:
+        return RuntimeError(failure.message)
+    return cls(failure.message, field=failure.field, remedy=failure.remedy)
 
 
 encode = msgspec.msgpack.Encoder().encode
@@ -112,20 +119,20 @@ decode_failure = msgspec.msgpack.Decoder(BatchFailure | None).decode
 decode_replies = msgspec.msgpack.Decoder(list[BatchReply]).decode
 
 
-def frame(said: object) -> bytes:
-    """Something said, as it goes over the line."""
-    body = encode(said)
+def frame(message: object) -> bytes:
+    """Return a message as a frame."""
+    body = encode(message)
     return _LENGTH.pack(len(body)) + body
 
 
 class FrameReader:
-    """Cuts what arrives into the bodies of frames."""
+    """Splitter of received bytes into the bodies of frames."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The bodies that are complete with this."""
+        """Add received bytes and return the bodies that are complete now."""
         rest, bodies, begin = self._rest, [], 0
         rest += data
         while len(rest) >= begin + _LENGTH.size:

@@ -1,6 +1,7 @@
-"""The counter: where wishes queue before the bank. Who hands some in is told what came of them.
+"""Queue of requests in front of the ledger.
 
-`counting.windows` judges them in threads of this process, `counting.apart` in a process of their own.
+`write_queue.writers` applies the requests in threads of this process, `write_queue.process` in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -12,91 +13,114 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
-from fairbank.core.errors import Busy, Unreachable
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import Busy, Unavailable
 from fairbank.service.ledger import BATCH_MAX, Ledger
 
 _log = logging.getLogger(__name__)
 
 BatchResult = list[Outcome] | Exception
+"""One outcome for each request of a batch, in order, or the error that prevented them."""
+
 BatchCallback = Callable[[BatchResult], None]
-"""Who handed a batch in is told what came of it: an answer for each wish, or why there is none. In a thread of the counter, so be brief."""
+"""Called once with the result of a batch. It runs in a thread of the queue, so it must be short."""
 
 
 def _ignore(outcomes: Sequence[Outcome]) -> None:
-    """Watches nothing."""
+    """Do nothing with the outcomes: the default observer."""
 
 
 class WriteQueue(ABC):
-    """A bounded queue before a bank. `room` is how many wishes may wait; whoever sets `watch` is told what came of each batch, perhaps in
-    several threads at once. `failure` is why nothing is judged here any more, where that is so: the server has to end then."""
+    """Bounded queue of requests in front of a ledger.
+
+    Attributes:
+        bank: the ledger that applies the requests.
+        capacity: the most requests that may wait.
+        observer: called with the outcomes of each batch, perhaps in several threads at once.
+        failure: set when the queue cannot work any more. The server has to end then.
+    """
 
     def __init__(self, bank: Ledger, capacity: int) -> None:
         self.bank = bank
         self.capacity = capacity
         self.observer: Callable[[Sequence[Outcome]], None] = _ignore
-        self.failure: Unreachable | None = None
+        self.failure: Unavailable | None = None
 
     @property
     @abstractmethod
     def waiting(self) -> int:
-        """How many wishes wait to be judged; with a process of its own, those that are being judged among them."""
+        """Number of waiting requests. A queue in a process counts those in progress, too."""
 
     @abstractmethod
-    def submit(self, batch: Sequence[Asked], notify: BatchCallback) -> None:
-        """Queue a batch, of at most BATCH_MAX wishes: one transaction; its answers come together. Raises Busy when there is no room.
+    def submit(self, batch: Sequence[SubmittedRequest], notify: BatchCallback) -> None:
+        """Queue a batch of at most BATCH_MAX requests and return at once.
 
-        What was handed in is not taken back: nobody could say whether it was carried out. But what is told Busy later, because it
-        waited too long or others were in the way all the time, is not carried out.
+        One transaction applies the whole batch, and `notify` gets all its outcomes together. A
+        submitted batch cannot be cancelled: nobody could tell if it was applied. A batch whose
+        result is Busy (it waited too long, or others held the locks) was not applied.
+
+        Raises:
+            Busy: the queue is full or closed.
+            ValueError: the batch is too long.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Answer what waits, then stop."""
+        """Apply and answer what waits, then stop."""
 
     @contextmanager
     def in_loop(self, loop: AbstractEventLoop) -> Iterator[None]:
-        """While the block lasts, in the thread of a running loop, the counter may use that loop in place of a thread of its own."""
+        """Let the queue use the running event loop of this thread while the block lasts."""
         del loop
         yield
 
-    def apply(self, batch: Sequence[Asked]) -> list[Outcome]:
-        """Queue a batch and wait for its answers. Not in an event loop. Raises Busy, Unreachable."""
-        answers: Future[list[Outcome]] = Future()
+    def apply(self, batch: Sequence[SubmittedRequest]) -> list[Outcome]:
+        """Queue a batch and wait for its outcomes. Not for use in an event loop.
 
-        def notify(came: BatchResult) -> None:
-            if isinstance(came, Exception):
-                answers.set_exception(came)
+        Raises:
+            Busy, Unavailable: the batch was not applied, or it is unknown if it was.
+        """
+        outcomes: Future[list[Outcome]] = Future()
+
+        def notify(result: BatchResult) -> None:
+            if isinstance(result, Exception):
+                outcomes.set_exception(result)
             else:
-                answers.set_result(came)
+                outcomes.set_result(result)
 
         self.submit(batch, notify)
-        return answers.result()
+        return outcomes.result()
 
-    def _check_capacity(self, batch: Sequence[Asked], waiting: int, *, closed: bool) -> None:
-        """Raises Busy where a batch finds no room beside those that wait."""
+    def _check_capacity(
+        self, batch: Sequence[SubmittedRequest], waiting: int, *, closed: bool
+    ) -> None:
+        """Raise Busy if the queue is closed or has no capacity left for the batch."""
         if closed:
             raise Busy("the server is stopping")
+        # An empty queue takes any batch, or one longer than the capacity could never be applied.
         if waiting and waiting + len(batch) > self.capacity:
-            raise Busy(f"{waiting} wishes are waiting already")
+            raise Busy(f"{waiting} requests are waiting already")
 
     def _observe(self, outcomes: Sequence[Outcome]) -> None:
         try:
             self.observer(outcomes)
-        except Exception:  # noqa: BLE001  who only watches must not end a thread that writes
-            _log.exception("the counter's watcher failed")
+        except Exception:  # noqa: BLE001  an observer must not end a thread that writes
+            _log.exception("the observer of the write queue failed")
 
 
-def check_batch_size(batch: Sequence[Asked]) -> None:
-    """Raises ValueError: what is longer would be carried out in pieces, and its asker told Busy after some of them."""
+def check_batch_size(batch: Sequence[SubmittedRequest]) -> None:
+    """Raise ValueError for a batch that needs more than one transaction.
+
+    Busy could follow after the first of them, and would then no longer mean "not applied".
+    """
     if len(batch) > BATCH_MAX:
-        raise ValueError(f"{len(batch)} wishes do not fit into one transaction")
+        raise ValueError(f"{len(batch)} requests do not fit into one transaction")
 
 
-def call_safely(notify: BatchCallback, came: BatchResult) -> None:
-    """Who is to be told may be gone, with their event loop; the counter must go on."""
+def call_safely(notify: BatchCallback, result: BatchResult) -> None:
+    """Call a callback and log its errors: its event loop may be closed, but the queue goes on."""
     try:
-        notify(came)
+        notify(result)
     except Exception:  # noqa: BLE001 (as above)
-        _log.exception("an answer reached nobody")
+        _log.exception("the result of a batch could not be delivered")

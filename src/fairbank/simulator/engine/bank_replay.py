@@ -10,8 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.cluster.job import COMPLETED
-from fairbank.cluster.job_details import Particulars
-from fairbank.core.errors import Malformed
+from fairbank.cluster.job_details import JobDetails
+from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import is_name
 from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX
 from fairbank.core.time import LAST_INSTANT, Instant
@@ -124,7 +124,7 @@ def _count(demand: CreditDemand, job: SwfJob, header: Header) -> None:
 def moments(header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX) -> Iterator[Moment]:
     """Every start and end of the billable jobs, in order. Holds no more jobs than wait or run at one time.
 
-    Raises Malformed, with the job, where those are more than `most`.
+    Raises InvalidInput, with the job, where those are more than `most`.
     """
     zero = header.unix_start_time or 0
     ahead: list[Moment] = []
@@ -138,7 +138,7 @@ def moments(header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX) -> Ite
         if end is not None:
             there += 1
             if there > most:
-                raise Malformed(
+                raise InvalidInput(
                     f"job {job.number}: more than {most:,} jobs wait or run at one time",
                     field="FILE",
                     remedy=_FEWER,
@@ -175,17 +175,17 @@ def qos_of(job: SwfJob, header: Header) -> str | None:
     return called if is_name(called) else f"queue{job.queue}"
 
 
-def particulars_of(job: SwfJob, header: Header) -> Particulars | None:
+def particulars_of(job: SwfJob, header: Header) -> JobDetails | None:
     """What the trace says of it when it starts; None for a job of a size that no machine has."""
     cpus = _given(job)
     if not _is_possible(job):
         return None
-    return Particulars(
+    return JobDetails(
         cpus=cpus, qos=qos_of(job, header), tres=f"cpu={cpus}", limit_seconds=job.time_limit
     )
 
 
-def time_used_by(job: SwfJob) -> Particulars | None:
+def time_used_by(job: SwfJob) -> JobDetails | None:
     """What the trace says of it when it ends: logs have the time that one processor was busy on average. None where it is unknown.
 
     Where that is longer than the run, it is for the bank to judge, as with any other cluster.
@@ -194,7 +194,7 @@ def time_used_by(job: SwfJob) -> Particulars | None:
     return (
         None
         if not _is_possible(job) or not 0 <= used <= CPU_SECONDS_MAX
-        else Particulars(cpu_seconds=used)
+        else JobDetails(cpu_seconds=used)
     )
 
 

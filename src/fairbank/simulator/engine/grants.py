@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.bank.wish import Open
+from fairbank.bank.requests import Open
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.simulator.engine.bank_replay import Fund, Payer, billed_in
@@ -46,7 +46,7 @@ class Grants(NamedTuple):
 class GrantTerms(NamedTuple):
     """An allocation to be opened, and when it is due to end: one that is the last of its fund stays open until all jobs have run."""
 
-    wish: Open
+    request: Open
     due: int
 
 
@@ -111,7 +111,7 @@ def _one_after_the_other(
         last = number == len(ends) - 1
         until = minutes if last else minutes * (min(due, grants.end) - begin) // lasts
         if due > start:
-            wish = Open(
+            request = Open(
                 project=project,
                 resource=fund.resource,
                 category="simulated",
@@ -119,5 +119,5 @@ def _one_after_the_other(
                 end=LAST_INSTANT if last else Instant(zero + due),
                 deposit=SuMinutes(until - granted),
             )
-            yield GrantTerms(wish, zero + due)
+            yield GrantTerms(request, zero + due)
             start, granted = due, until

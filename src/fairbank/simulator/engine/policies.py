@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.scheduling.machines.processor_queue import OrderedQueue, PartitionQueue, WidthQueue
 from fairbank.scheduling.policies.conservative import conservative
 from fairbank.scheduling.policies.easy import easy
@@ -94,10 +94,10 @@ POLICIES: Mapping[str, SimulationPolicy] = {
 
 
 def policy_named(name: str) -> SimulationPolicy:
-    """One of those there are. Raises Unknown, listing them."""
+    """One of those there are. Raises NotFound, listing them."""
     found = POLICIES.get(name)
     if found is None:
-        raise Unknown(
+        raise NotFound(
             f"there is no policy {name!r}",
             field="policy",
             remedy=f"there are: {', '.join(POLICIES)}; or name a file: NAME.toml",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import parse_duration
 from fairbank.core.validation import describe_invalid_setting
@@ -84,14 +84,14 @@ class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def policy_of(name: str, text: bytes) -> SimulationPolicy:
-    """The policy that a TOML text describes. Raises Malformed, naming the key."""
+    """The policy that a TOML text describes. Raises InvalidInput, naming the key."""
     try:
         said = tomllib.loads(text.decode())
         unknown = _taken_out(said)
         settings = msgspec.convert(said, PolicySettings)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(
-            f"this is not TOML: {bad}", field="policy", remedy="mend the line named"
+        raise InvalidInput(
+            f"this is not TOML: {bad}", field="policy", remedy="fix the line named"
         ) from bad
     except msgspec.ValidationError as bad:
         raise describe_invalid_setting(bad, PolicySettings, PAGE) from bad
@@ -100,7 +100,7 @@ def policy_of(name: str, text: bytes) -> SimulationPolicy:
         for table in ("scheduler", "priority", "site_factor"):
             if getattr(settings, table) is not None:
                 remedy = f'write base = "slurm", or leave [{table}] out'
-                raise Malformed(
+                raise InvalidInput(
                     f'{table} is only for base = "slurm", not for "{settings.base}"',
                     field=table,
                     remedy=remedy,
@@ -109,7 +109,7 @@ def policy_of(name: str, text: bytes) -> SimulationPolicy:
     parameters = settings.scheduler or SchedulerParameters()
     for each, instead in _NOT_SIMULATED.items():
         if getattr(parameters, each):
-            raise Malformed(
+            raise InvalidInput(
                 f"{each} is not simulated",
                 field=f"scheduler.{each}",
                 remedy=f"leave it out: {instead}",
@@ -146,14 +146,16 @@ def _remarks(parameters: SchedulerParameters, unknown: Sequence[str]) -> list[st
 
 
 def ranking_of(said: PolicyPrioritySettings) -> PriorityRules:
-    """Raises Malformed, naming the key, for a time that is none."""
+    """Raises InvalidInput, naming the key, for a time that is none."""
     if said.dampening != 1 and said.fair_share is Algorithm.FAIR_TREE:
         remedy = f'write fair_share = "{Algorithm.CLASSIC.value}" or "{Algorithm.DEPTH_OBLIVIOUS.value}", or leave dampening out'
-        raise Malformed("Fair Tree knows no dampening", field="priority.dampening", remedy=remedy)
+        raise InvalidInput(
+            "Fair Tree knows no dampening", field="priority.dampening", remedy=remedy
+        )
     try:
         half_life = parse_half_life(said.half_life)
-    except Malformed as bad:
-        raise Malformed(
+    except InvalidInput as bad:
+        raise InvalidInput(
             bad.message,
             field="priority.half_life",
             remedy='as in slurm.conf: "14-0" for two weeks, "0" for no decay',
@@ -172,11 +174,11 @@ def ranking_of(said: PolicyPrioritySettings) -> PriorityRules:
 
 
 def with_site_factor(ranking: PriorityRules, said: PolicySiteFactor) -> PriorityRules:
-    """Raises Malformed for a key that would change nothing."""
+    """Raises InvalidInput for a key that would change nothing."""
     for fraction, bend in (("credit", said.credit), ("expiry", said.expiry)):
         for name, rule in idle_keys(said.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
-            raise Malformed(
+            raise InvalidInput(
                 f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out"
             )
     bent = rule_of(said.rule, said.credit, said.expiry)

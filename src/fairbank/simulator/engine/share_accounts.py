@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted
 from fairbank.simulator.traces.workload import TraceJob
 
@@ -26,11 +26,11 @@ class ShareAccounts(NamedTuple):
         return (job.group, job.user) if self.by_group else (-1, job.user)
 
     def check(self) -> None:
-        """Raises Malformed for shares that no tree takes: those of slurmctld are whole numbers of 32 bits, and so is their sum."""
+        """Raises InvalidInput for shares that no tree takes: those of slurmctld are whole numbers of 32 bits, and so is their sum."""
         try:
             self.tree([(each, 0) if self.by_group else (-1, each) for each in self.shares])
-        except Malformed as bad:
-            raise Malformed(
+        except InvalidInput as bad:
+            raise InvalidInput(
                 f"Slurm takes no such shares: {bad.message}",
                 field="shares",
                 remedy="divide all of them by the same",

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.audit.fold import Fold
-from fairbank.bank.charge import cost
-from fairbank.bank.entry import OFFICE
-from fairbank.bank.ledger import Done, Outcome, judge
+from fairbank.bank.entry import REGISTRY
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import sentence
-from fairbank.bank.wish import Asked, Charge, CreateProject, Hold, Request
-from fairbank.bank.working_set import Changes, Office, WorkingSet
+from fairbank.bank.pricing import cost
+from fairbank.bank.refusals import sentence
+from fairbank.bank.requests import Charge, CreateProject, Hold, Request, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome, apply
+from fairbank.bank.transaction_data import Changes, RegistryHead, TransactionData
 from fairbank.cluster.job import COMPLETED, Run
-from fairbank.core.errors import Corrupt, Trouble
+from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.simulator.engine.bank_replay import Fund
@@ -68,8 +68,11 @@ class SimulatedBank:
     def __init__(self, grants: Grants, header: Header) -> None:
         self._grants, self._header, self._zero = grants, header, header.unix_start_time or 0
         numbers = [count(1) for _ in range(3)]
-        self._work = WorkingSet(
-            office=Office(), entry_ids=numbers[0], allocation_ids=numbers[1], project_ids=numbers[2]
+        self._work = TransactionData(
+            registry=RegistryHead(),
+            entry_ids=numbers[0],
+            allocation_ids=numbers[1],
+            project_ids=numbers[2],
         )
         self._policy = Policy()
         self._folds: dict[int, Fold] = {}
@@ -91,16 +94,16 @@ class SimulatedBank:
             )
             self._projects[payer], self._counts[payer] = entered.project or 0, [0, 0, 0]
         for terms in terms_of(self._grants, self._projects, self._zero):
-            opened = self._granted(terms.wish, at)
+            opened = self._granted(terms.request, at)
             self._due[opened.allocation or 0] = terms.due
 
     def hold(self, job: TraceJob, now: int) -> bool:
         """Whether the highest cost of a job that would start now could be set aside; then it is."""
         start = self._zero + now
         payer, resource = self._fund(job)
-        wish = Hold(
+        request = Hold(
             run=self._run(job),
-            line=(self._projects[payer],),
+            chain=(self._projects[payer],),
             resource=resource,
             owner=_FIRST_UID + max(job.user, 0),
             amount=_cost(job, job.limit),
@@ -109,7 +112,7 @@ class SimulatedBank:
             billing=str(job.processors),
             limit_seconds=job.limit,
         )
-        return isinstance(self._ask(wish, Instant(start)), Done)
+        return isinstance(self._ask(request, Instant(start)), Done)
 
     def charge(self, job: TraceJob, now: int) -> None:
         """A job that was paid for ends: what it really used is charged."""
@@ -182,7 +185,7 @@ class SimulatedBank:
         for (book, uid), sums in self._work.users.items():
             self._folds[book].check_user(uid, sums)
         for project in self._work.projects.values():
-            self._folds[OFFICE].office.check_project(project)
+            self._folds[REGISTRY].registry.check_project(project)
         for fold in self._folds.values():
             fold.finish()
             fold.check_left_over()
@@ -203,16 +206,16 @@ class SimulatedBank:
     def _run(self, job: TraceJob) -> Run:
         return Run("trace", job.number + 1, self._zero + job.submitted)
 
-    def _granted(self, wish: Request, at: Instant) -> Done:
-        outcome = self._ask(wish, at)
+    def _granted(self, request: Request, at: Instant) -> Done:
+        outcome = self._ask(request, at)
         if isinstance(outcome, Done):
             return outcome
-        raise Trouble(f"the bank of the simulation refused: {sentence(outcome)}")
+        raise FairbankError(f"the bank of the simulation refused: {sentence(outcome)}")
 
-    def _ask(self, wish: Request, at: Instant) -> Outcome:
-        """Judge a wish, show the audit what was written, and forget it."""
+    def _ask(self, request: Request, at: Instant) -> Outcome:
+        """Judge a request, show the audit what was written, and forget it."""
         work = self._work
-        outcome = judge(work, Asked(wish, at, _ACTOR), self._policy)
+        outcome = apply(work, SubmittedRequest(request, at, _ACTOR), self._policy)
         self._entries += len(work.entries)
         for entry in work.entries:
             fold = self._folds.get(entry.book)

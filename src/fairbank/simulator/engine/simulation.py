@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.engine.clock import JobStarts, SimulationClock
 from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.scheduler import SimulationScheduler
@@ -84,12 +84,12 @@ MOMENTS = 256
 def simulate(
     trace: FastTrace, policy: SimulationPolicy, plan: SimulationPlan, tick: Tick | None = None
 ) -> SimulationResult:
-    """Run a trace under a policy. Raises Malformed for a trace that cannot be read, a machine whose size nobody says, or a policy that goes
+    """Run a trace under a policy. Raises InvalidInput for a trace that cannot be read, a machine whose size nobody says, or a policy that goes
     by credit where there is none."""
     check_bank(policy, there=plan.grants is not None)
     if plan.fair_starts and plan.grants is not None:
         what = "whether a start was fair is not asked where a bank refuses jobs"
-        raise Malformed(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
+        raise InvalidInput(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
     size = size_of(trace, plan.processors)
     workload = Workload(trace.jobs, size, distinct=trace.people is None)
     scheduler, till = policy.scheduler(size), None
@@ -152,10 +152,10 @@ def _paying(
 
 
 def check_bank(policy: SimulationPolicy, *, there: bool) -> None:
-    """Raises Malformed for a policy that goes by credit where there is no bank."""
+    """Raises InvalidInput for a policy that goes by credit where there is no bank."""
     if policy.asks_bank and not there:
         remedy = "grant credit: --grant PERCENT; or leave [site_factor] out"
-        raise Malformed(
+        raise InvalidInput(
             f"{policy.name} goes by the credit that is left, and there is no bank",
             field="policy",
             remedy=remedy,

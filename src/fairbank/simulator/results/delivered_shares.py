@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.simulator.engine.clock import JobStarts
 from fairbank.simulator.results.measures import jain
@@ -112,7 +112,7 @@ def _mean(values: Sequence[tuple[float, int]]) -> float | None:
 
 def read_holdings(lines: Iterable[str]) -> dict[str, int]:
     """Shares from lines `account,shares`: a number or name of the trace, and whole shares. The first line may have the heads. Raises
-    Malformed."""
+    InvalidInput."""
     holdings: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
         words = [word.strip() for word in line.split(",")]
@@ -137,7 +137,7 @@ def read_holdings(lines: Iterable[str]) -> dict[str, int]:
             )
         holdings[account] = int(words[1])
     if not sum(holdings.values()):
-        raise Malformed(
+        raise InvalidInput(
             "nobody has shares",
             field="shares",
             remedy="write a line for each account: the account, a comma, its shares",
@@ -158,11 +158,11 @@ def _is_account(word: str) -> bool:
 
 
 def numbered(holdings: Mapping[str, int], names: UserNumbers | None) -> dict[int, int]:
-    """The same by the numbers of a trace; `names` are those that it has. Raises Malformed for a name where it has none."""
+    """The same by the numbers of a trace; `names` are those that it has. Raises InvalidInput for a name where it has none."""
     named = next((each for each in holdings if not each.isdecimal()), None)
     if names is None and named is not None:
         remedy = "write the number that the account has in the trace"
-        raise Malformed(
+        raise InvalidInput(
             f"account {named!r}: this trace knows users and groups by numbers",
             field="shares",
             remedy=remedy,
@@ -197,7 +197,7 @@ class Sought:
         return [account for account, number in self._accounts.items() if number not in met]
 
 
-def _malformed(number: int, what: str, expected: str) -> Malformed:
-    return Malformed(
+def _malformed(number: int, what: str, expected: str) -> InvalidInput:
+    return InvalidInput(
         f"line {number}: {what}, expected {expected}", field="shares", remedy="correct the line"
     )

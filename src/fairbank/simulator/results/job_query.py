@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import Explanation
 from fairbank.simulator.engine.policies import SimulationPolicy
@@ -44,12 +44,12 @@ class JobQueryResult(NamedTuple):
 def ask(
     trace: FastTrace, policy: SimulationPolicy, asked: JobQuery, tick: Tick | None = None
 ) -> JobQueryResult:
-    """Simulate until the job starts, and explain why it waited. Raises Unknown for a job that is not there, is not simulated or never
-    waits, Malformed for a time at which it does not wait and for a number that two jobs of a trace have, a policy
+    """Simulate until the job starts, and explain why it waited. Raises NotFound for a job that is not there, is not simulated or never
+    waits, InvalidInput for a time at which it does not wait and for a number that two jobs of a trace have, a policy
     that goes by credit, and as `simulate` does."""
     if policy.asks_bank:
         what = f"{policy.name} goes by the credit that is left, and there is no bank here"
-        raise Malformed(what, field="policy", remedy="name a policy without [site_factor]")
+        raise InvalidInput(what, field="policy", remedy="name a policy without [site_factor]")
     zero = trace.header.unix_start_time or 0
     workload = Workload(trace.jobs, size := size_of(trace, asked.processors))
     search = _Search(workload, asked, zero, tick, distinct=trace.people is None)
@@ -84,7 +84,7 @@ class _Search:
         for job in self._workload:
             if job.name == asked.job and self.job is not None and self.distinct:
                 what = f"there are two jobs {job.name} in this trace, of second {self.job.submitted} and of second {job.submitted}"
-                raise Malformed(
+                raise InvalidInput(
                     what,
                     field="JOB",
                     remedy="give one of them another number there, in the first column",
@@ -94,22 +94,24 @@ class _Search:
                     recorder.record_at(job.submitted)
                 elif at < job.submitted:
                     what = f"job {job.name} was not there yet: it came at {iso(zero + job.submitted)}, second {job.submitted} of the trace"
-                    raise Malformed(what, field="at", remedy="name a time while it waits, or none")
+                    raise InvalidInput(
+                        what, field="at", remedy="name a time while it waits, or none"
+                    )
                 self.job = job
             if self._tick is not None and self._workload.lines % TICK == 0:
                 self._tick(self._workload.lines)
             yield job
 
-    def missing(self) -> Unknown:
+    def missing(self) -> NotFound:
         name = self._asked.job
         for reason, numbers in self._workload.left.items():
             if name in numbers:
-                return Unknown(
+                return NotFound(
                     f"job {name} is not simulated: {reason.value}",
                     field="JOB",
                     remedy="ask about another one",
                 )
-        return Unknown(
+        return NotFound(
             f"there is no job {name} in this trace",
             field="JOB",
             remedy="give its number in the trace, the first column",
@@ -134,13 +136,13 @@ def _told(
 ) -> JobQueryResult:
     when = f"{iso(zero + started)}, second {started} of the trace"
     if started == job.submitted:
-        raise Unknown(
+        raise NotFound(
             f"job {job.name} did not wait: under {policy.name} it started when it came, at {when}",
             field="JOB",
         )
     if there is None:
         what = f"job {job.name} does not wait any more: under {policy.name} it started at {when}"
-        raise Malformed(
+        raise InvalidInput(
             what,
             field="at",
             remedy=f"name a time from {iso(zero + job.submitted)} on and before that",

@@ -62,7 +62,7 @@ class FastTrace(NamedTuple):
 
 
 def read_fast(stream: ByteStream) -> FastTrace:
-    """Skim a trace: gives what `swf.read` gives, and raises Malformed, with the line, for all that it refuses."""
+    """Skim a trace: gives what `swf.read` gives, and raises InvalidInput, with the line, for all that it refuses."""
     return skim_lines(NumberedLines(stream))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 
 LABEL_LIMIT = 1_000
@@ -74,7 +74,7 @@ _COMMENT = re.compile(r"[;\s]*([A-Za-z]+):(.*)", re.DOTALL)
 
 def parse_header(comments: Iterable[tuple[int, bytes]]) -> Header:
     """Read numbered comment lines. Unknown labels and free text are passed over; a text said twice is joined, of two numbers the
-    first counts. Raises Malformed, with the line, for a number that cannot be read, and for a second one where no simulation may guess.
+    first counts. Raises InvalidInput, with the line, for a number that cannot be read, and for a second one where no simulation may guess.
     """
     draft = _Draft()
     for number, line in comments:
@@ -113,7 +113,7 @@ class _Draft:
             self.numbers[NUMBERS[label]] = value
         elif label in DECISIVE and value not in (None, before):
             what = f"line {line}: {label} is {value}, and {before} further up"
-            raise Malformed(what, field=label, remedy="remove the header comment that is wrong")
+            raise InvalidInput(what, field=label, remedy="remove the header comment that is wrong")
 
     def header(self) -> Header:
         texts = {name: "; ".join(said) for name, said in self.texts.items()}
@@ -135,7 +135,7 @@ def _count(line: int, label: str, text: str) -> int | None:
 def _whole(line: int, label: str, word: str) -> int:
     if re.fullmatch(r"\d{1,12}", word, re.ASCII) and (value := int(word)) <= LAST_INSTANT:
         return value
-    raise Malformed(
+    raise InvalidInput(
         f"line {line}: {label} is {word[:40]!r}, expected a whole number up to {LAST_INSTANT}",
         field=label,
         remedy="correct the header comment, or remove the line",
@@ -151,7 +151,7 @@ def _printable(line: bytes) -> str:
 def header_lines(header: Header) -> Iterator[str]:
     """The header as comment lines that `parse_header` reads back to the same value.
 
-    Raises Malformed for text that is not one line of printable characters.
+    Raises InvalidInput for text that is not one line of printable characters.
     """
     for label, name in (TEXTS | NUMBERS).items():
         value = getattr(header, name)
@@ -169,7 +169,7 @@ def header_lines(header: Header) -> Iterator[str]:
 
 def _comment(label: str, text: str) -> str:
     if not text.isprintable() or text != text.strip() or not 0 < len(text) <= LABEL_LIMIT:
-        raise Malformed(
+        raise InvalidInput(
             f"{label}: {text[:40]!r} cannot stand in a header comment",
             field=label,
             remedy=f"write one line of printable characters, at most {LABEL_LIMIT}, with no blanks around it",

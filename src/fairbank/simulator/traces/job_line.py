@@ -6,7 +6,7 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.units import AMOUNT_MAX
 
@@ -105,7 +105,7 @@ _CORRECT = "correct the line, or remove it; an unknown value is written -1"
 
 
 def parse_job(line: bytes, number: int) -> SwfJob:
-    """Read line `number`. Raises Malformed unless it has exactly 18 columns of numbers."""
+    """Read line `number`. Raises InvalidInput unless it has exactly 18 columns of numbers."""
     words = line.split()
     if not line.translate(None, PLAIN) and len(words) == len(COLUMNS):
         try:
@@ -122,7 +122,7 @@ def judge(
     unix_start_time: int,
     lines: tuple[bytes, bytes] = (b"", b""),
 ) -> None:
-    """Refuse, as Malformed, a job on line `number` whose numbers can mean nothing, or that is out of order. `lines`: that of the job before
+    """Refuse, as InvalidInput, a job on line `number` whose numbers can mean nothing, or that is out of order. `lines`: that of the job before
     and this one, where they were read: what they say is quoted, not what it is rounded to."""
     if job.number < 0 or job.submit_time < 0:
         name, value = next((n, v) for n, v in zip(COLUMNS, job, strict=True) if v < 0)
@@ -219,7 +219,7 @@ def _number(word: str, name: str, number: int) -> int:
     return whole + 1 if not match[1] and (match[3] or "0")[0] >= "5" else whole
 
 
-def _out_of_range(number: int, name: str, value: str) -> Malformed:
+def _out_of_range(number: int, name: str, value: str) -> InvalidInput:
     return _malformed(
         number, f"{name} is {value}", f"-1 (unknown), or 0 to {LARGEST}", _CORRECT, name
     )
@@ -227,5 +227,5 @@ def _out_of_range(number: int, name: str, value: str) -> Malformed:
 
 def _malformed(
     number: int, what: str, expected: str, remedy: str, field: str | None = None
-) -> Malformed:
-    return Malformed(f"line {number}: {what}, expected {expected}", field=field, remedy=remedy)
+) -> InvalidInput:
+    return InvalidInput(f"line {number}: {what}, expected {expected}", field=field, remedy=remedy)

@@ -14,7 +14,7 @@ from io import BytesIO
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.header import Header, header_lines, parse_header
 from fairbank.simulator.traces.job_line import SwfJob, judge, parse_job
 
@@ -59,8 +59,8 @@ def read(stream: ByteStream) -> Trace:
     the standard sorts by them, and to sort here would need the whole trace in memory. Comments after the first job are
     passed over.
 
-    Raises Malformed with the line, what was expected and the remedy, here or while the jobs are read. Of the stream's own
-    errors, damaged compression is Malformed too; a disk that fails is not, and passes.
+    Raises InvalidInput with the line, what was expected and the remedy, here or while the jobs are read. Of the stream's own
+    errors, damaged compression is InvalidInput too; a disk that fails is not, and passes.
     """
     numbered = Remarks().bounded(NumberedLines(stream))
     header, first = head_of(numbered)
@@ -84,7 +84,7 @@ def head_of(numbered: Iterator[tuple[int, bytes]]) -> tuple[Header, list[tuple[i
 class NumberedLines(Iterator[tuple[int, bytes]]):
     """Numbered lines of at most `limit` bytes, without the mark that some editors begin a file with; one by one, or many in a block.
 
-    Raises Malformed for a longer one, and where compressed data end early or are damaged.
+    Raises InvalidInput for a longer one, and where compressed data end early or are damaged.
     """
 
     def __init__(self, stream: ByteStream, limit: int = LINE_LIMIT) -> None:
@@ -122,14 +122,14 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
             return read(size)
         except (EOFError, zlib.error, BadGzipFile) as bad:
             what = f"line {self._number}: the compressed data end here, too early, or are damaged ({bad})"
-            raise Malformed(what, remedy="fetch the file again; gzip -t tests it") from bad
+            raise InvalidInput(what, remedy="fetch the file again; gzip -t tests it") from bad
 
     def _checked(self, number: int, line: bytes) -> bytes:
         if len(line) > self._limit:
             what = (
                 f"line {number}: longer than {self._limit} bytes, expected one job or one comment"
             )
-            raise Malformed(
+            raise InvalidInput(
                 what, remedy="give a trace in the Standard Workload Format: text, one job a line"
             )
         return line.removeprefix(BOM_UTF8) if number == 1 else line
@@ -138,7 +138,7 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
 def write(header: Header, jobs: Iterable[SwfJob]) -> Iterator[str]:
     """The lines of a trace, each with its newline; `read` gives back the same header and the same jobs.
 
-    Raises Malformed for what `read` would refuse.
+    Raises InvalidInput for what `read` would refuse.
     """
     head = list(header_lines(header))
     yield from head
@@ -167,7 +167,10 @@ def is_remark(line: bytes) -> bool:
 
 
 class Remarks:
-    """Counts comments and blank lines. Raises Malformed where they are more than anybody needs."""
+    """Counts comments and blank lines.
+
+    Raises InvalidInput where they are more than anybody needs.
+    """
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -176,7 +179,7 @@ class Remarks:
         self._bytes += len(line)
         if self._bytes > REMARK_LIMIT:
             what = f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines, expected jobs"
-            raise Malformed(what, remedy="remove the comments that nobody needs")
+            raise InvalidInput(what, remedy="remove the comments that nobody needs")
 
     def bounded(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         """The same lines, each remark among them counted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 
 A_MONDAY = Instant(1_756_684_800)  # 2025-09-01
@@ -27,7 +27,7 @@ class SitePartition:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSite:
-    """The machine, the people and the month. Raises Malformed, naming the field, for a centre that cannot be."""
+    """The machine, the people and the month. Raises InvalidInput, naming the field, for a centre that cannot be."""
 
     pools: tuple[SitePartition, ...] = (
         SitePartition("cpu", 768),
@@ -64,6 +64,6 @@ class SyntheticSite:
 
 def _demand(field: str, holds: bool, expected: str) -> None:
     if not holds:
-        raise Malformed(
+        raise InvalidInput(
             f"this {field} of a synthetic centre cannot be", field=field, remedy=f"give {expected}"
         )

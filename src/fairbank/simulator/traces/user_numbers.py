@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 NAMES_MAX = 1_000_000
 """More users or accounts has no centre. A file of nothing else would fill the memory."""
@@ -19,13 +19,13 @@ class UserNumbers:
         self._names: list[str] = []
 
     def number(self, name: str) -> int:
-        """The number of a name, a new one where it is new; -1, unknown, for no name at all. Raises Malformed beyond NAMES_MAX."""
+        """The number of a name, a new one where it is new; -1, unknown, for no name at all. Raises InvalidInput beyond NAMES_MAX."""
         if not name:
             return -1
         found = self._numbers.get(name)
         if found is None:
             if len(self._names) == NAMES_MAX:
-                raise Malformed(
+                raise InvalidInput(
                     f"more than {NAMES_MAX} names, expected those of users or accounts",
                     remedy="look whether the columns are right",
                 )

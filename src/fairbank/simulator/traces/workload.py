@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.types import new_tuple
 from fairbank.simulator.traces.fast_reader import FastTrace, Skimmed
 from fairbank.simulator.traces.user_numbers import SeenNumbers
@@ -63,7 +63,7 @@ class Workload:
         self._skimmed, self._size, self._distinct = skimmed, processors, distinct
 
     def __iter__(self) -> Iterator[TraceJob]:
-        """The jobs in the order of the queue. Raises Malformed, with the line, for a trace that cannot be read."""
+        """The jobs in the order of the queue. Raises InvalidInput, with the line, for a trace that cannot be read."""
         number, size = 0, self._size
         read, distinct = self.read, self._distinct
         seen, due = SeenNumbers(), 0
@@ -105,7 +105,7 @@ def _why(run: int, processors: int, status: int) -> OmittedJob:
 def size_of(trace: FastTrace, processors: int | None) -> int:
     """How many processors the machine has: as many as asked for, else as the header says; where it tells nodes only, one in each.
 
-    Raises Malformed where nobody says.
+    Raises InvalidInput where nobody says.
     """
     size = next(
         (
@@ -117,18 +117,18 @@ def size_of(trace: FastTrace, processors: int | None) -> int:
     )
     if size is None:
         if trace.people is not None:  # a log with names is no trace, and has no header
-            raise Malformed(
+            raise InvalidInput(
                 "accounting does not tell how many processors the machine has",
                 field="procs",
                 remedy="say how many: --procs N",
             )
-        raise Malformed(
+        raise InvalidInput(
             "the header of the trace says neither MaxProcs nor MaxNodes",
             field="procs",
             remedy="say how many: --procs N",
         )
     if not 0 < size <= PROCESSORS_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"a machine of {size} processors",
             field="procs",
             remedy=f"give a number from 1 to {PROCESSORS_MAX}",

@@ -13,7 +13,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.project import line_of
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import parse_instant
 from fairbank.core.tres import BillingRule
 
@@ -89,7 +89,7 @@ Booked = TypeVar("Booked", BankRun, BookedProject, BookedAllocation)
 
 
 def booked_run(row: Row) -> BankRun:
-    """A row of the bank's list of jobs. This and its like raise Malformed, naming the field, for what is no such row."""
+    """A row of the bank's list of jobs. This and its like raise InvalidInput, naming the field, for what is no such row."""
     return _booked(row, BankRun, "submitted", "start", "ended")
 
 
@@ -115,7 +115,7 @@ def _booked(row: Row, kind: type[Booked], *times: str) -> Booked:
     try:
         return msgspec.convert({**row, **moments}, kind)
     except msgspec.ValidationError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"the bank's answer is not understood: {bad}",
             field="server",
             remedy="is the bank as new as this command?",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fairbank.bank.charge import cost
-from fairbank.core.errors import Unknown
+from fairbank.bank.pricing import cost
+from fairbank.core.errors import NotFound
 from fairbank.core.tres import billing, parse_counts
 from fairbank.slurm.compare.bank_records import BookedCluster
 from fairbank.slurm.parsers.values import AccountingJob
@@ -51,7 +51,7 @@ class ClusterPrices:
     def _rate(self, job: AccountingJob) -> Fraction | None:
         try:
             partition = self._cluster.partition(job.partition)
-        except Unknown:
+        except NotFound:
             return None
         counts = parse_counts(job.tres) if job.tres else {}
         return billing(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import LOST
 from fairbank.slurm.compare.bank_records import BankRun
 from fairbank.slurm.parsers.values import AccountingJob, Spent
@@ -16,17 +16,17 @@ FROM_ACCOUNTING = "reconciled with accounting"
 def charge(
     job: AccountingJob, run: BankRun | None, restart: int, cluster: Cluster
 ) -> dict[str, Any]:
-    """The end of a run as accounting has it; under the name that the bank knows it by, where it does. Raises Malformed when it lacks what
+    """The end of a run as accounting has it; under the name that the bank knows it by, where it does. Raises InvalidInput when it lacks what
     a report needs."""
     owner = run.owner if job.owner is None and run is not None else job.owner
     if owner is None:
-        raise Malformed(
+        raise InvalidInput(
             f"nobody here is called {job.user!a}",
             field="User",
             remedy="run this on a host that knows the users",
         )
     if job.start is None or job.end is None:
-        raise Malformed("it has no start or no end", field="Start")
+        raise InvalidInput("it has no start or no end", field="Start")
     return {
         "do": "complete",
         "cluster": cluster.name,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
@@ -16,19 +16,19 @@ from fairbank.report.sshare import ShareRow
 def day_told(
     cluster: str | None, rows: Sequence[ShareRow], rule: RankingRule
 ) -> list[Mapping[str, Any]]:
-    """As the bank is told of it. Raises Malformed for what would be no history: no name, no rows, figures that are not finite."""
+    """As the bank is told of it. Raises InvalidInput for what would be no history: no name, no rows, figures that are not finite."""
     if not cluster:
-        raise Malformed(
+        raise InvalidInput(
             "this Slurm has no name", field="ClusterName", remedy="set it in slurm.conf"
         )
     if not rows:
-        raise Malformed(
+        raise InvalidInput(
             "there is nobody whose fair share could be kept",
             field="sshare",
             remedy="look at what it prints: sshare -a",
         )
     if len({(row.account, row.user, row.partition) for row in rows}) < len(rows):
-        raise Malformed(
+        raise InvalidInput(
             "an association is there twice", field="sshare", remedy="ask one cluster, without -M"
         )
     return list(_rows(rows, rule))
@@ -65,7 +65,7 @@ def _check(row: ShareRow) -> None:
                 if row.user
                 else f"account {row.account}"
             )
-            raise Malformed(
+            raise InvalidInput(
                 f"{who} has {figure}",
                 field=name,
                 remedy="a finite number is wanted; look at what sshare prints",

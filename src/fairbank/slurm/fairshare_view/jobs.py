@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.settings import PrioritySettings
 from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
 from fairbank.report.sprio import PriorityRow, WeightRow
@@ -13,10 +13,10 @@ from fairbank.slurm.parsers.values import QueuedOwner
 
 
 def demand_factors(settings: PrioritySettings) -> None:
-    """Raises Malformed where jobs start in their order, as under priority/basic."""
+    """Raises InvalidInput where jobs start in their order, as under priority/basic."""
     if not settings.by_factors:
         remedy = "it is priority/multifactor that has factors"
-        raise Malformed(
+        raise InvalidInput(
             "this Slurm starts jobs in their order, without factors",
             field="PriorityType",
             remedy=remedy,

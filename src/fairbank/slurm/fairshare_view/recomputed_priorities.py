@@ -67,7 +67,7 @@ def computed(
 ) -> list[PriorityRow]:
     """The rows with every factor computed, in the order in which they were told; only the site factor is as Slurm says, for scontrol does
     not tell it. Left out are jobs whose priority was given and those that wait no more. `now` is when slurmctld counted, where that is
-    known, else as the ages of the jobs say. Raises Malformed for what Slurm could not hold."""
+    known, else as the ages of the jobs say. Raises InvalidInput for what Slurm could not hold."""
     asked = _asked(told, of)
     names = [name for name in of.tres.lower().split(",") if name != "billing"]
     to = _scale(of, names)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.fair_tree import fair_tree
@@ -17,11 +17,11 @@ from fairbank.report.sshare import ShareRow
 
 
 def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
-    """The rows with other shares of some accounts. Raises Unknown for an account that is not there."""
+    """The rows with other shares of some accounts. Raises NotFound for an account that is not there."""
     there = {row.account for row in rows if not row.user and row.parent}
     for name in shares:
         if name not in there:
-            raise Unknown(
+            raise NotFound(
                 f"there is no account {name!r} with shares",
                 field="--set",
                 remedy="`fairbank share` lists the accounts",
@@ -33,7 +33,7 @@ def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRo
 
 
 def computed(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
-    """The same rows with every figure computed from what each used itself. Raises Malformed, naming the row, for what is no tree."""
+    """The same rows with every figure computed from what each used itself. Raises InvalidInput, naming the row, for what is no tree."""
     tree = planted(
         [
             ShareAssociation(

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import tzinfo
 
-from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.decay import next_reset
 from fairbank.priority.fairshare.settings import Algorithm, FairShare
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.parsers import shares
-from fairbank.slurm.parsers.shares import ShareLine
 
 RANKS_APART = 500_000
 """So many users' ranks differ in the six digits that sshare prints."""
 
 
-def share_rows(told: Sequence[ShareLine], *, fair_tree: bool) -> list[ShareRow]:
-    """All that sshare told, in its order. Fair Tree's factors are ranks out of so many users: all their digits are known again from the
-    six that it prints, unless it hides some users from us."""
-    rows = [share_row(row) for row in told]
+def share_rows(rows: Sequence[ShareRow], *, fair_tree: bool) -> list[ShareRow]:
+    """Return the rows of sshare with the exact factors of Fair Tree.
+
+    Fair Tree's factor is a rank divided by the number of users, so all its digits follow from the
+    six that sshare prints. If that gives other digits, sshare hides some users from us, and the
+    factors stay as they are.
+    """
     users = sum(1 for row in rows if row.user)
     if not fair_tree or users > RANKS_APART:
-        return rows
+        return list(rows)
     exact = [
         row.factor if row.factor is None else round(row.factor * users) / users for row in rows
     ]
@@ -31,33 +31,8 @@ def share_rows(told: Sequence[ShareLine], *, fair_tree: bool) -> list[ShareRow]:
         row.factor is not None and f"{row.factor:f}" != f"{factor:f}"
         for row, factor in zip(rows, exact, strict=True)
     ):
-        return rows
+        return list(rows)
     return [row._replace(factor=factor) for row, factor in zip(rows, exact, strict=True)]
-
-
-def share_row(row: ShareLine) -> ShareRow:
-    return ShareRow(
-        account=row.account,
-        user=row.user,
-        partition=row.partition,
-        parent=row.parent,
-        shares=ON_PARENT
-        if row.shares == shares.PARENT
-        else row.shares
-        if isinstance(row.shares, int)
-        else None,
-        norm_shares=row.norm_shares,
-        usage=row.usage,
-        norm_usage=row.norm_usage,
-        effective=row.effective,
-        factor=row.factor,
-        level=row.level,
-        limits=row.limits,
-        used=row.used,
-        running=row.running,
-        cluster=row.cluster,
-        number=row.number,
-    )
 
 
 def rule_of(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers.values import ParsedRows, Unreadable
 from fairbank.slurm.parsers.words import shown
 
@@ -58,7 +58,7 @@ def read(
             continue
         try:
             value = reader(each.cells)
-        except Malformed as bad:
+        except InvalidInput as bad:
             unreadable.append(Unreadable(command, each.line, bad.field or "", bad.message))
         else:
             rows += [] if value is None else [value]

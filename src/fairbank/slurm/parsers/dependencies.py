@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import words
 
 FIELD = "Dependency"
@@ -31,7 +31,7 @@ def read_dependencies(text: str) -> Dependencies:
             tuple(each for part in text.split("?" if any_of else ",") for each in _of_kind(part)),
             any_of,
         )
-    except Malformed:
+    except InvalidInput:
         return Dependencies(text)
 
 
@@ -44,11 +44,11 @@ def _of_kind(text: str) -> Iterator[Dependency]:
     if not colon:
         kind, jobs = "afterany", text
     if not _KIND.fullmatch(kind):
-        raise Malformed(f"{words.shown(text)} is no dependency", field=FIELD)
+        raise InvalidInput(f"{words.shown(text)} is no dependency", field=FIELD)
     for each in jobs.split(":"):
         match = _JOB.fullmatch(each)
         if match is None:
-            raise Malformed(f"{words.shown(each)} is no job to depend on", field=FIELD)
+            raise InvalidInput(f"{words.shown(each)} is no job to depend on", field=FIELD)
         number, task, minutes, state = match.groups()
         yield Dependency(
             kind=kind,
@@ -65,4 +65,6 @@ def _met(state: str | None) -> DependencyState:
         return DependencyState.NOT_YET
     if state in _MET:
         return _MET[state]
-    raise Malformed(f"{words.shown(state)} is not how far a dependency can have come", field=FIELD)
+    raise InvalidInput(
+        f"{words.shown(state)} is not how far a dependency can have come", field=FIELD
+    )

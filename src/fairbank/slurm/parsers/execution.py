@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import FINAL_STATES, LOST
 from fairbank.core.slurm_numbers import CPUS_MAX
 from fairbank.core.time import LIMIT_MAX_SECONDS
@@ -88,12 +88,12 @@ def is_step(cells: Cells) -> bool:
 
 
 def read_execution(cells: Cells) -> Execution:
-    """Raises Malformed: with the column as field for what cannot be read, without one for columns that contradict each other."""
+    """Raises InvalidInput: with the column as field for what cannot be read, without one for columns that contradict each other."""
     name = _id(cells)
     submitted = words.submitted(words.instant(cells["Submit"], "Submit"), "Submit")
     match = _ID.fullmatch(name)
     if match is None or int(match[1]) > ids.JOB_ID_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"{words.shown(name)} is not the id of a job",
             field="JobIDRaw" if "JobIDRaw" in cells else "JobID",
         )
@@ -122,24 +122,26 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
     """Without the time that it was suspended, as Slurm counts."""
     state = words.state(cells["State"], "State")
     if state not in STATES:
-        raise Malformed(f"{words.shown(state)} is not a job state", field="State")
+        raise InvalidInput(f"{words.shown(state)} is not a job state", field="State")
     told = _first(cells, {"ElapsedRaw": _seconds, "Elapsed": _length})
     if start is not None and start < submitted:
-        raise Malformed("started before it was submitted")
+        raise InvalidInput("started before it was submitted")
     if start is not None and end is not None:
         if end < start:
-            raise Malformed("ended before it started")
+            raise InvalidInput("ended before it started")
         if told is None:
             told = _seconds(str(end - start), "End")
         elif told > end - start:
-            raise Malformed("ran longer than from its start to its end")
+            raise InvalidInput("ran longer than from its start to its end")
         elif (paused := _first(cells, {"Suspended": words.length_seconds})) is not None:
             if told + paused < end - start - SLACK:
-                raise Malformed(
+                raise InvalidInput(
                     "ran shorter than from its start to its end, and was not suspended for the rest"
                 )
             if told + paused > end - start + SLACK:
-                raise Malformed("ran and was suspended for longer than from its start to its end")
+                raise InvalidInput(
+                    "ran and was suspended for longer than from its start to its end"
+                )
     waits_or_runs = (
         state in UNDER_WAY
         or ("Start" in cells and start is None)

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.fixed_width import cells_of, format_of
 from fairbank.slurm.parsers.values import ParsedRows, Unreadable
@@ -62,7 +62,7 @@ def read_held(text: str) -> ParsedRows[Held]:
                 words.limit_seconds(cells["TimeLimit"], "TimeLimit"),
                 words.tres(cells["tres-alloc"], "tres-alloc"),
             )
-        except Malformed as bad:
+        except InvalidInput as bad:
             unreadable.append(Unreadable("squeue", number, bad.field or "", bad.message))
             continue
         if limit is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.delimited import DELIMITER, read, records
 from fairbank.slurm.parsers.values import ParsedRows, Spent
@@ -34,21 +34,21 @@ def _spent(cells: dict[str, str]) -> Spent | None:
 
 
 def _exit(text: str) -> tuple[int, int] | None:
-    """Exit code and signal. Raises Malformed."""
+    """Exit code and signal. Raises InvalidInput."""
     match = _EXIT.fullmatch(text)
     if match is None or int(match[1]) > 255 or int(match[2]) > 127:
         if not text:
             return None
-        raise Malformed(f"{words.shown(text)} is no exit code", field="ExitCode")
+        raise InvalidInput(f"{words.shown(text)} is no exit code", field="ExitCode")
     return int(match[1]), int(match[2])
 
 
 def _seconds(text: str) -> int | None:
-    """A part of a second counts as one. None for no time at all: that is what a Slurm says that does not gather it. Raises Malformed."""
+    """A part of a second counts as one. None for no time at all: that is what a Slurm says that does not gather it. Raises InvalidInput."""
     match = _TIME.fullmatch(text)
     if match is None:
         if not text:
             return None
-        raise Malformed(f"{words.shown(text)} is no time", field="TotalCPU")
+        raise InvalidInput(f"{words.shown(text)} is no time", field="TotalCPU")
     days, hours, minutes, seconds, thousandths = (int(part or 0) for part in match.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds + (thousandths > 0) or None

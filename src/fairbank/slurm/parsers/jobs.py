@@ -14,7 +14,7 @@ from fairbank.cluster.dependency import Dependencies
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
 from fairbank.core.slurm_numbers import PRIORITY_MAX
 from fairbank.core.time import DAY
@@ -242,7 +242,7 @@ def _gpus_of_nodes(cells: Mapping[str, str], nodes: int, most: str) -> tuple[Gpu
         text = _without_cpus(_text(cells, field))
         alone = nodes == 1 and (most == "1" or cells.get("NumTasks") in ("1", "N/A"))
         if text and not (alone and field != "TresPerSocket"):
-            raise Malformed(
+            raise InvalidInput(
                 f"asks for {words.shown(text)} in a way that is not known here", field=field
             )
         if text:
@@ -261,7 +261,7 @@ def _gpus(text: str, field: str) -> tuple[Gpus, ...]:
     for each in filter(None, re.split(r",(?![^(]*\))", text)):
         match = _GRES.fullmatch(each)
         if match is None:
-            raise Malformed(
+            raise InvalidInput(
                 f"asks for {words.shown(each)}, and only GPUs are known here", field=field
             )
         found[match[1] or ""] = found.get(match[1] or "", 0) + int(match[2] or 1)
@@ -274,14 +274,14 @@ def _tasks(text: str) -> tuple[int, ...]:
     for each in text.partition("%")[0].split(","):
         match = _TASKS.fullmatch(each)
         if match is None:  # slurmctld cuts a long list off with dots
-            raise Malformed(
+            raise InvalidInput(
                 f"{words.shown(text)} are no tasks of an array",
                 field="ArrayTaskId",
                 remedy="give SLURM_BITSTR_LEN=0",
             )
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last - first > TASKS_MAX or not step:
-            raise Malformed(f"{words.shown(text)} are too many tasks", field="ArrayTaskId")
+            raise InvalidInput(f"{words.shown(text)} are too many tasks", field="ArrayTaskId")
         found.extend(range(first, last + 1, step))
     return tuple(found)
 
@@ -308,7 +308,7 @@ def _size(text: str, field: str) -> int:
     """`2G`, `1000M` or `2.50G` in MiB."""
     match = _SIZE.fullmatch(text)
     if match is None:
-        raise Malformed(f"{words.shown(text)} is not a size", field=field)
+        raise InvalidInput(f"{words.shown(text)} is not a size", field=field)
     return round(float(match[1]) * _STEPS[match[2]])
 
 
@@ -325,4 +325,4 @@ def _text(cells: Mapping[str, str], field: str) -> str:
 def _there(cells: Mapping[str, str], field: str) -> str:
     if field in cells:
         return cells[field]
-    raise Malformed("is not there", field=field)
+    raise InvalidInput("is not there", field=field)

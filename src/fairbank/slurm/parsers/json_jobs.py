@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, Queued, Unreadable
 
@@ -50,11 +50,11 @@ class _Jobs(msgspec.Struct, frozen=True):
 def of_each(
     command: str, text: bytes, shape: type[Row], reader: Callable[[Row], Value]
 ) -> ParsedRows[Value]:
-    """Each job as a value. Raises Malformed when the whole is not the JSON of this command."""
+    """Each job as a value. Raises InvalidInput when the whole is not the JSON of this command."""
     try:
         found = msgspec.json.decode(text, type=_Jobs).jobs
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{command} --json: {bad}", field=command, remedy="is it Slurm's, and built with JSON?"
         ) from bad
     rows: list[Value] = []
@@ -63,7 +63,7 @@ def of_each(
     for number, raw in enumerate(found, 1):
         try:
             rows.append(reader(decode(raw)))
-        except Malformed as bad:
+        except InvalidInput as bad:
             unreadable.append(Unreadable(f"{command} --json", number, bad.field or "", bad.message))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
             why, _, where = str(bad).partition(" - at `")
@@ -87,7 +87,7 @@ def job(
     tres: Sequence[JsonTres],
     restart: int | None,
 ) -> AccountingJob:
-    """A job from its parts. Raises Malformed, naming the field."""
+    """A job from its parts. Raises InvalidInput, naming the field."""
     return AccountingJob(
         job_id=_within(row.job_id, 1, ids.JOB_ID_MAX, "job_id"),
         submitted=words.submitted(words.epoch(submitted, "time.submission"), "time.submission"),
@@ -111,7 +111,7 @@ def job(
 
 
 def queued(job_id: int, submitted: int, state: str) -> Queued:
-    """A job that slurmctld knows. Raises Malformed, naming the field."""
+    """A job that slurmctld knows. Raises InvalidInput, naming the field."""
     at = words.submitted(words.epoch(submitted, "submit_time"), "submit_time")
     return Queued(_within(job_id, 1, ids.JOB_ID_MAX, "job_id"), at, words.state(state, "job_state"))
 
@@ -123,4 +123,4 @@ def _one(each: JsonTres) -> str:
 def _within(value: int, low: int, high: int, field: str) -> int:
     if low <= value <= high:
         return value
-    raise Malformed(f"{value} is not from {low} to {high}", field=field)
+    raise InvalidInput(f"{value} is not from {low} to {high}", field=field)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import parse_counts
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits
@@ -163,7 +163,7 @@ def _named(text: str, field: str) -> str:
     """`alice(60601)` without the number."""
     match = _NAMED.fullmatch(text)
     if match is None:
-        raise Malformed(f"{words.shown(text)} is not a name", field=field)
+        raise InvalidInput(f"{words.shown(text)} is not a name", field=field)
     return match[1]
 
 
@@ -171,7 +171,7 @@ def _limit(cells: Mapping[str, str], field: str) -> tuple[int | None, float]:
     """A limit, None where there is none, and what is used."""
     match = _OF_USED.fullmatch(text := cells.get(field, ""))
     if match is None:
-        raise Malformed(f"{words.shown(text)} is not a limit", field=field)
+        raise InvalidInput(f"{words.shown(text)} is not a limit", field=field)
     return None if match[1] in (None, "N") else int(match[1]), float(match[2] or 0)
 
 
@@ -181,7 +181,7 @@ def _pairs(text: str, field: str) -> tuple[dict[str, int], dict[str, int]]:
     for each in filter(None, text.split(",")):
         match = _PAIR.fullmatch(each)
         if match is None:
-            raise Malformed(f"{words.shown(each)} is not a limit of a TRES", field=field)
+            raise InvalidInput(f"{words.shown(each)} is not a limit of a TRES", field=field)
         if match[2] != "N":
             limits[match[1]] = int(match[2])
         if match[3]:

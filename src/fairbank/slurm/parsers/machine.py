@@ -12,7 +12,7 @@ from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import OverSubscribe, PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
 from fairbank.core.time import Instant
 from fairbank.slurm.parsers import words
@@ -181,7 +181,7 @@ def _partition(cells: dict[str, str]) -> PartitionRules:
 def _sharing(text: str) -> OverSubscribe:
     if text in OverSubscribe.__members__:
         return OverSubscribe[text]
-    raise Malformed(
+    raise InvalidInput(
         f"{words.shown(text)} is not NO, YES, FORCE or EXCLUSIVE", field="OverSubscribe"
     )
 
@@ -229,4 +229,4 @@ def _instant(cells: Mapping[str, str], field: str) -> int:
 def _there(cells: Mapping[str, str], field: str) -> str:
     if field in cells:
         return cells[field]
-    raise Malformed("is not there", field=field)
+    raise InvalidInput("is not there", field=field)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.delimited import Record, read
@@ -112,7 +112,7 @@ def _pending(cells: dict[str, str]) -> PendingFactors | None:
 def _there(cells: dict[str, str], field: str) -> str:
     if field in cells:
         return cells[field]
-    raise Malformed("is not there", field=field)
+    raise InvalidInput("is not there", field=field)
 
 
 def _names(cells: dict[str, str], field: str) -> tuple[str, ...]:
@@ -122,11 +122,11 @@ def _names(cells: dict[str, str], field: str) -> tuple[str, ...]:
 def _nodes(text: str) -> int:
     match = _NODES.fullmatch(text)
     if match is None:
-        raise Malformed(f"{words.shown(text)} is no number of nodes", field="NumNodes")
+        raise InvalidInput(f"{words.shown(text)} is no number of nodes", field="NumNodes")
     return int(match[1])
 
 
 def _nice(text: str) -> int:
     if len(text) <= 11 and abs(int(text)) <= NICE_MAX:
         return int(text)
-    raise Malformed(f"{words.shown(text)} is no nice value", field="Nice")
+    raise InvalidInput(f"{words.shown(text)} is no nice value", field="Nice")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.priority.fairshare.decay import parse_reset
@@ -37,7 +37,7 @@ Config = Mapping[str, str]
 
 def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
     """Of what `scontrol.read_config` found, in which all must be there. `flags`: those of slurm.conf, which count instead where they are
-    known (`flags_in_doubt`). Raises Malformed, naming the setting."""
+    known (`flags_in_doubt`). Raises InvalidInput, naming the setting."""
     said = {name.lower(): text for name, text in config.items()}
     if _needed(said, "PriorityType") != "priority/multifactor":
         return PrioritySettings(by_factors=False)  # of another plug-in nothing more is told
@@ -64,7 +64,7 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
 
 
 def read_tracked(config: Config) -> str:
-    """The TRES that the cluster counts, in its own order. Raises Malformed."""
+    """The TRES that the cluster counts, in its own order. Raises InvalidInput."""
     return _needed({name.lower(): text for name, text in config.items()}, TRACKED)
 
 
@@ -105,7 +105,7 @@ def flags_in_doubt(config: Config) -> bool:
 def _needed(said: Config, name: str) -> str:
     if (text := said.get(name.lower())) is not None:
         return text
-    raise Malformed(
+    raise InvalidInput(
         f"{name} is not there", field=name, remedy="ask slurmctld itself: scontrol show config"
     )
 
@@ -114,7 +114,7 @@ def _yes(said: Config, name: str) -> bool:
     text = _needed(said, name)
     if text.lower() in _YES:
         return _YES[text.lower()]
-    raise Malformed(
+    raise InvalidInput(
         f"{words.shown(text)} is neither yes nor no",
         field=name,
         remedy="ask slurmctld itself: scontrol show config",
@@ -134,7 +134,7 @@ def _whole(said: Config, name: str, least: int, most: int) -> int:
         and least <= int(text) <= most
     ):
         return int(text)
-    raise Malformed(
+    raise InvalidInput(
         f"{words.shown(text)} is out of range",
         field=name,
         remedy=f"a whole number from {least} to {most}",
@@ -153,7 +153,7 @@ def _weights_of_tres(said: Config) -> dict[str, float]:
 def _weight_of(name: str, exact: Fraction) -> float:
     if name == "billing":
         remedy = "weigh cpu, mem, node or a gres; a job that waits has no billing yet"
-        raise Malformed("billing has no weight in priorities", field=TRES, remedy=remedy)
+        raise InvalidInput("billing has no weight in priorities", field=TRES, remedy=remedy)
     return float(exact)
 
 

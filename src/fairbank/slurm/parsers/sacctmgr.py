@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers.delimited import PIPE, read, records
 from fairbank.slurm.parsers.values import (
     AssociationPriority,
@@ -57,7 +57,7 @@ def read_qualities(text: str) -> ParsedRows[SlurmQos]:
 def _association(cells: dict[str, str]) -> SlurmAssociation:
     shares = cells["Share"]
     if shares and not _SHARES.fullmatch(shares):
-        raise Malformed(f"{shown(shares)} are no shares", field="Share")
+        raise InvalidInput(f"{shown(shares)} are no shares", field="Share")
     return SlurmAssociation(
         ids.name(cells["Account"].strip(), field="Account"),
         user(cells["User"], "User") if cells["User"] else "",
@@ -85,7 +85,7 @@ def _coordinated(cells: dict[str, str]) -> SlurmAssociation:
 def _qos(cells: dict[str, str]) -> SlurmQos:
     factor = cells["UsageFactor"]
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", factor, re.ASCII):
-        raise Malformed(f"{shown(factor)} is not a factor", field="UsageFactor")
+        raise InvalidInput(f"{shown(factor)} is not a factor", field="UsageFactor")
     return SlurmQos(
         ids.name(cells["Name"], field="Name"), number(cells["Priority"], "Priority"), factor
     )

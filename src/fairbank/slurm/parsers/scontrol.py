@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import parse_instant
 from fairbank.core.tres import parse_weights
 from fairbank.slurm.parsers import words
@@ -88,11 +88,11 @@ def slurm_uid(config: Mapping[str, str]) -> int | None:
 
 
 def read_clock(text: str) -> int:
-    """When slurmctld told its settings, by its own clock; the command must have run in UTC. Raises Malformed."""
+    """When slurmctld told its settings, by its own clock; the command must have run in UTC. Raises InvalidInput."""
     match = _AS_OF.match(text)
     if match is None:
         remedy = "keep the whole answer, its first line too: TZ=UTC scontrol show config"
-        raise Malformed(
+        raise InvalidInput(
             f"{words.shown(text)} does not begin with when it was told",
             field="scontrol show config",
             remedy=remedy,
@@ -150,4 +150,4 @@ def _node(cells: dict[str, str]) -> SlurmNode:
 def _needed(cells: Mapping[str, str], field: str) -> str:
     if field in cells:
         return cells[field]
-    raise Malformed("is not there", field=field)
+    raise InvalidInput("is not there", field=field)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
-import msgspec
-
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
-from fairbank.core.slurm_numbers import SHARES_MAX
+from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
+from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.delimited import PIPE, Record, read, records
 from fairbank.slurm.parsers.values import ParsedRows, Unreadable
@@ -31,37 +30,10 @@ COLUMNS = (
     "ID",
     "TRESRunMins",
 )
-PARENT = "parent"
-"""The shares of who has its parent's."""
 _USAGE_MAX = 10**18 - 1
 
 
-class ShareLine(msgspec.Struct, frozen=True):
-    """An account, or (`user` not empty) a user in it; `parent` is the account above an account, empty for the root.
-
-    `usage` is decayed, in billing-seconds, cut off. None stands for what Slurm leaves blank. The last three are texts of TRES in minutes:
-    the limits GrpTRESMins, what counts against them, and what running jobs may still use.
-    """
-
-    account: str
-    user: str
-    partition: str
-    parent: str
-    shares: int | str | None
-    norm_shares: float
-    usage: int
-    norm_usage: float | None
-    effective: float | None
-    factor: float | None
-    level: float | None
-    limits: str
-    used: str
-    running: str
-    cluster: str
-    number: int
-
-
-def read_shares(text: str) -> ParsedRows[ShareLine]:
+def read_shares(text: str) -> ParsedRows[ShareRow]:
     """The rows in Slurm's order. What stands below an account that cannot be read is left out too: nobody could say whose it is."""
     tree = _Tree()
     return read("sshare", tree.watched(records("sshare", text, COLUMNS, PIPE)), tree.share)
@@ -83,50 +55,48 @@ class _Tree:
                 self._above.clear()
             yield each
 
-    def share(self, cells: dict[str, str]) -> ShareLine:
+    def share(self, cells: dict[str, str]) -> ShareRow:
         row = self._placed(cells)
         if (name := (row.account, row.user, row.partition)) in self._there:
-            raise Malformed(
+            raise InvalidInput(
                 f"{words.shown(row.user or row.account)} is there twice",
                 field="User" if row.user else "Account",
             )
         self._there.add(name)
         return row
 
-    def _placed(self, cells: dict[str, str]) -> ShareLine:
+    def _placed(self, cells: dict[str, str]) -> ShareRow:
         name = cells["Account"].lstrip(" ")
         depth = len(cells["Account"]) - len(name)
         if cells["Cluster"] != (self._cluster or cells["Cluster"]):
             del self._above[depth:]
-            raise Malformed(
+            raise InvalidInput(
                 f"{words.shown(cells['Cluster'])} is another cluster than {words.shown(self._cluster or '')}",
                 field="Cluster",
             )
         self._cluster = cells["Cluster"]
         if cells["User"]:
             if self._above[depth - 1 : depth] != [name]:
-                raise Malformed(
+                raise InvalidInput(
                     f"a user of {words.shown(name)} is not below that account", field="Account"
                 )
             return _share(cells, name, "")
         if depth > len(self._above):
-            raise Malformed(f"{words.shown(name)} is not below another account", field="Account")
+            raise InvalidInput(f"{words.shown(name)} is not below another account", field="Account")
         del self._above[depth:]  # also when the rest of this row turns out to be unreadable
         row = _share(cells, name, self._above[-1] if self._above else "")
         self._above.append(name)
         return row
 
 
-def _share(cells: dict[str, str], account: str, parent: str) -> ShareLine:
-    user, shares = cells["User"], cells["RawShares"]
-    return ShareLine(
+def _share(cells: dict[str, str], account: str, parent: str) -> ShareRow:
+    user = cells["User"]
+    return ShareRow(
         ids.name(account, field="Account"),
         user and words.user(user, "User"),
         cells["Partition"] and ids.name(cells["Partition"], field="Partition"),
         parent,
-        words.number(shares, "RawShares", most=SHARES_MAX)
-        if shares not in ("", PARENT)
-        else shares or None,
+        _raw_shares(cells["RawShares"]),
         words.amount(cells["NormShares"], "NormShares", most=1),
         words.number(cells["RawUsage"], "RawUsage", most=_USAGE_MAX),
         _perhaps(cells, "NormUsage", most=1),
@@ -143,3 +113,9 @@ def _share(cells: dict[str, str], account: str, parent: str) -> ShareLine:
 
 def _perhaps(cells: dict[str, str], name: str, most: float = inf) -> float | None:
     return words.amount(cells[name], name, most) if cells[name] else None
+
+
+def _raw_shares(cell: str) -> int | None:
+    if cell == "parent":
+        return ON_PARENT
+    return words.number(cell, "RawShares", most=SHARES_MAX) if cell else None

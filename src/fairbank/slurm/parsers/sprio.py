@@ -9,7 +9,7 @@ from math import copysign, nextafter
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_OFFSET, PRIORITY_MAX
 from fairbank.core.tres import tres_name
 from fairbank.slurm.parsers import words
@@ -97,7 +97,7 @@ class _Position:
         row = _factors(cells, self._line)
         name = tuple(cells.values()) if NAMES[0] in cells else (row.job, row.partition)
         if name in self._there:
-            raise Malformed(
+            raise InvalidInput(
                 f"job {row.job} is there twice in partition {row.partition}", field="JOBID"
             )
         self._there.add(name)
@@ -157,7 +157,7 @@ def _uncut(priority: int, part: float) -> float:
 def _signed(text: str, field: str, most: int = NICE_OFFSET) -> int:
     if _SIGNED.fullmatch(text) and abs(int(text)) <= most:
         return int(text)
-    raise Malformed(f"{words.shown(text)} is not a whole number", field=field)
+    raise InvalidInput(f"{words.shown(text)} is not a whole number", field=field)
 
 
 def _pairs(text: str) -> Mapping[str, float]:
@@ -165,6 +165,6 @@ def _pairs(text: str) -> Mapping[str, float]:
     for part in filter(None, text.split(",")):
         match = _PAIR.fullmatch(part)
         if match is None:
-            raise Malformed(f"{words.shown(part)} is not NAME=NUMBER", field="TRES")
+            raise InvalidInput(f"{words.shown(part)} is not NAME=NUMBER", field="TRES")
         found[tres_name(match[1], field="TRES")] = float(match[2])
     return found

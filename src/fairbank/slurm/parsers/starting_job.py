@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.fixed_width import cells_of, format_of
 
@@ -32,10 +32,10 @@ class Starting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_starting(text: str) -> Starting:
-    """The only line of the answer. Raises Malformed when there is none, or one that cannot be read."""
+    """The only line of the answer. Raises InvalidInput when there is none, or one that cannot be read."""
     lines = text.splitlines()
     if len(lines) != 1:
-        raise Malformed(f"squeue told {len(lines)} jobs where one was asked for", field="squeue")
+        raise InvalidInput(f"squeue told {len(lines)} jobs where one was asked for", field="squeue")
     cells = cells_of(lines[0], _WIDTHS)
     submitted = words.submitted(words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime")
     return Starting(

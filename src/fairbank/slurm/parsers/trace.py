@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush, heappushpop
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.fast_reader import FastTrace, People, ReaderNotes, Skimmed
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.user_numbers import UserNumbers
@@ -51,7 +51,7 @@ def is_accounting(line: bytes) -> bool:
 def skim_accounting(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     """The jobs, in the order of their submission, then of the file.
 
-    A line that cannot be read is left out, and noted with its number: somebody's text may have broken it in two. Raises Malformed with the
+    A line that cannot be read is left out, and noted with its number: somebody's text may have broken it in two. Raises InvalidInput with the
     line, here for heads that do not tell enough, and while the jobs are read for one that comes too late to be put in order.
     """
     number, first = next(numbered, (1, b""))
@@ -69,12 +69,12 @@ def _heads(number: int, line: bytes) -> TraceHeader:
     match = _HEADS.fullmatch(text)
     if match is None:
         what = f"line {number}: {shown(text)}, expected the heads of columns"
-        raise Malformed(what, remedy=f"leave --noheader out; {_ASK}")
+        raise InvalidInput(what, remedy=f"leave --noheader out; {_ASK}")
     columns = tuple(text.removesuffix(match[2]).split(match[2]))
     if len(set(columns)) < len(columns):
-        raise Malformed(f"line {number}: a column is there twice", remedy=_ASK)
+        raise InvalidInput(f"line {number}: a column is there twice", remedy=_ASK)
     if (lacking := missing(columns)) is not None:
-        raise Malformed(f"line {number}: no column tells {lacking}", remedy=_ASK)
+        raise InvalidInput(f"line {number}: no column tells {lacking}", remedy=_ASK)
     return TraceHeader(text, columns, match[2], match[3] is not None)
 
 
@@ -101,7 +101,7 @@ def _executions(
         else:
             try:
                 execution = read_execution(found.cells)
-            except Malformed as bad:
+            except InvalidInput as bad:
                 notes.leave(number, f"{bad.field} cannot be read" if bad.field else bad.message)
             else:
                 yield execution.submitted, number, execution
@@ -116,7 +116,7 @@ def _in_order(found: Iterator[_Placed], heads: TraceHeader) -> Iterator[_Placed]
             place = heads.columns.index("Submit") + 1
             what = f"line {each[1]}: submitted before a job that stands more than {WINDOW} lines ahead, expected submit times in order"
             how = f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {shown(heads.delimiter)} -k {place},{place})"
-            raise Malformed(what, field="Submit", remedy=f"sort the jobs: {how}")
+            raise InvalidInput(what, field="Submit", remedy=f"sort the jobs: {how}")
         if len(held) < WINDOW:
             heappush(held, each)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers.words import shown
 
 _SAID = re.compile(r"slurm\S* (\d{2})\.(\d{2})\.(\d{1,3})\S*", re.ASCII)
@@ -38,17 +38,17 @@ def acquaintance(version: Version) -> str:
 
 
 def read_version(text: str) -> Version:
-    """What `sinfo --version` said. Raises Malformed when it is no Slurm, or older than what we know."""
+    """What `sinfo --version` said. Raises InvalidInput when it is no Slurm, or older than what we know."""
     match = _SAID.fullmatch(text.strip())
     if match is None:
-        raise Malformed(
+        raise InvalidInput(
             f"{shown(text)} is not a version of Slurm",
             field="version",
             remedy="is it Slurm's sinfo that PATH finds?",
         )
     version = Version(*map(int, match.groups()))
     if version < OLDEST:
-        raise Malformed(
+        raise InvalidInput(
             f"Slurm {version} is too old",
             field="version",
             remedy=f"Fairbank reads the answers of Slurm {OLDEST} and newer",

@@ -1,4 +1,4 @@
-"""The single words of answers: numbers, instants, lengths of time, states. Each raises Malformed, naming the field."""
+"""The single words of answers: numbers, instants, lengths of time, states. Each raises InvalidInput, naming the field."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from math import inf
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.time import DAY, LAST_INSTANT, parse_instant
 from fairbank.core.tres import parse_counts
@@ -31,14 +31,14 @@ def user(text: str, field: str) -> str:
     """The name of a user, which may also be a number, or have a domain."""
     if _USER.fullmatch(text):
         return text
-    raise Malformed(f"{shown(text)} is not a user", field=field)
+    raise InvalidInput(f"{shown(text)} is not a user", field=field)
 
 
 def number(text: str, field: str, most: int = 2**53 - 1) -> int:
     """A whole number from 0."""
     if _WHOLE.fullmatch(text) and int(text) <= most:
         return int(text)
-    raise Malformed(f"{shown(text)} is not a whole number up to {most}", field=field)
+    raise InvalidInput(f"{shown(text)} is not a whole number up to {most}", field=field)
 
 
 def instant(text: str, field: str) -> int | None:
@@ -50,13 +50,13 @@ def epoch(seconds: int, field: str) -> int | None:
     """Seconds since 1970; 0 stands for never."""
     if 0 <= seconds <= LAST_INSTANT:
         return seconds or None
-    raise Malformed(f"{seconds} is not an instant", field=field)
+    raise InvalidInput(f"{seconds} is not an instant", field=field)
 
 
 def submitted(at: int | None, field: str) -> int:
     """An instant that must be there."""
     if at is None:
-        raise Malformed("is not known", field=field)
+        raise InvalidInput("is not known", field=field)
     return at
 
 
@@ -83,7 +83,7 @@ def limit_seconds(text: str, field: str) -> int | None:
 def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:
     match = form.fullmatch(text)
     if match is None:
-        raise Malformed(
+        raise InvalidInput(
             f"{shown(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00"
         )
     days, hours, mins, seconds = (int(part or 0) for part in match.groups())
@@ -94,7 +94,7 @@ def state(text: str, field: str) -> str:
     """The bare state: sacct also says `CANCELLED by 1000`, and cuts `CANCELLED+`."""
     match = _STATE.fullmatch(text)
     if match is None:
-        raise Malformed(f"{shown(text)} is not a job state", field=field)
+        raise InvalidInput(f"{shown(text)} is not a job state", field=field)
     return match[1]
 
 
@@ -102,7 +102,7 @@ def tres(text: str, field: str) -> str:
     """The same, once it is known to be TRES; `billing` is left out: it is rounded, and the bank prices the rest."""
     kept = ",".join(part for part in text.split(",") if part and not part.startswith("billing="))
     if len(kept) > TRES_MAX:
-        raise Malformed(f"{len(kept)} characters are too many", field=field)
+        raise InvalidInput(f"{len(kept)} characters are too many", field=field)
     if kept:
         _check_tres(kept, field)
     return kept
@@ -123,13 +123,13 @@ def decimal(text: str, field: str) -> float:
     """A figure as C writes it: `0.250000`, `-3`, `1.4688e+03`, `inf` without a bound. What is no number at all, `nan`, is refused."""
     if _DECIMAL.fullmatch(text):
         return float(text)
-    raise Malformed(f"{shown(text)} is not a figure", field=field)
+    raise InvalidInput(f"{shown(text)} is not a figure", field=field)
 
 
 def amount(text: str, field: str, most: float = inf) -> float:
     """A figure from 0."""
     if 0 <= (found := decimal(text, field)) <= most:
         return found
-    raise Malformed(
+    raise InvalidInput(
         f"{shown(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}", field=field
     )

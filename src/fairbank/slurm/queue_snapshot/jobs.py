@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.scheduling.machines.machine import RunningJob
 from fairbank.scheduling.pending_job import YEAR, Active, PendingJob
 from fairbank.scheduling.placement import node_set
@@ -77,9 +77,11 @@ def held(told: SlurmJob) -> str | None:
 
 
 def running(told: SlurmJob, cluster: NodeTable, ways: Ways) -> Active:
-    """Raises Malformed where it is not told what it has, Unknown for nodes that are not there."""
+    """Raises InvalidInput where it is not told what it has, NotFound for nodes that are not
+    there.
+    """
     if not told.given:
-        raise Malformed(
+        raise InvalidInput(
             f"it is not told what job {told.job_id} has",
             field="CPU_IDs",
             remedy="ask with scontrol --details show job",
@@ -88,7 +90,7 @@ def running(told: SlurmJob, cluster: NodeTable, ways: Ways) -> Active:
     for given in told.given:
         for name in given.nodes:
             if name not in cluster.place:
-                raise Unknown(
+                raise NotFound(
                     f"job {told.job_id} runs on {name}, and there is no such node",
                     field="Nodes",
                     remedy="ask again",

@@ -50,7 +50,7 @@ last: they tell the time, before which all the others were told."""
 
 
 def read_answers(texts: Mapping[str, str]) -> tuple[Answers, tuple[str, ...]]:
-    """The answers to all of these, and what in them could not be read. Raises Malformed where it is not told when they were given."""
+    """The answers to all of these, and what in them could not be read. Raises InvalidInput where it is not told when they were given."""
     unread: list[str] = []
 
     def rows(answer: ParsedRows[T]) -> tuple[T, ...]:

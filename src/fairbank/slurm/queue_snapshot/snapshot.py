@@ -10,7 +10,7 @@ import msgspec
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.priority.limits.chain import Enforced
 from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
@@ -58,7 +58,7 @@ class Live(NamedTuple):
 
 
 def live(said: Answers) -> Live:
-    """Raises Malformed where the answers contradict each other, as when a node is in two partitions' lists and not among the nodes."""
+    """Raises InvalidInput where the answers contradict each other, as when a node is in two partitions' lists and not among the nodes."""
     notes = [*lacking(said.config, said.least_loaded), *simplified(said.jobs)]
     ways = ways_of(said.config)
     cluster = NodeTable(said.nodes, said.partitions)
@@ -76,7 +76,7 @@ def live(said: Answers) -> Live:
         if not each.waits:
             try:
                 active.append(running(each, cluster, ways))
-            except Trouble as lost:
+            except FairbankError as lost:
                 notes.append(f"job {each.squeue_name} is left out: {lost.message}")
     parameters = parameters_of(said.config.get(PARAMETERS, ""), notes)
     nodes = Nodes(
@@ -147,7 +147,7 @@ def parameters_of(text: str, notes: list[str]) -> SchedulerParameters:
     for each in filter(None, (part.strip() for part in text.split(","))):
         try:
             known.parse_parameters(",".join([*kept, each]))
-        except Malformed as strange:
+        except InvalidInput as strange:
             notes.append(f"{PARAMETERS}: {strange.message}, and is passed over")
         else:
             kept.append(each)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.query import Page, RefusalQuery
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusals import Refusal
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 

@@ -7,7 +7,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.entry import OFFICE, Entry, Kind
+from fairbank.bank.entry import REGISTRY, Entry, Kind
 from fairbank.bank.project import Member, Project, line_of
 from fairbank.bank.query import (
     EVERY_BOOK,
@@ -24,16 +24,16 @@ from fairbank.bank.query import (
     RefusalQuery,
     RepeatedKey,
     RunQuery,
-    Sight,
     Usage,
     UsageBy,
     UsageQuery,
     UserRow,
+    Visibility,
 )
-from fairbank.bank.refusal import refusal_of
+from fairbank.bank.refusals import refusal_of
 from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office
+from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import DAY, Instant
@@ -57,7 +57,7 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
     UsageBy.ALLOCATION: attrgetter("allocation"),
     UsageBy.JOB: lambda run: f"{run.run.cluster}/{run.run.job_id}",
     UsageBy.QOS: lambda run: (
-        NO_QOS if run.particulars is None or run.particulars.qos is None else run.particulars.qos
+        NO_QOS if run.job_details is None or run.job_details.qos is None else run.job_details.qos
     ),
     UsageBy.DAY: lambda run: (run.ended or 0) // DAY,
     UsageBy.MONTH: lambda run: (run.ended or 0) // DAY,
@@ -75,7 +75,7 @@ class MemoryReader:
         wanted = (
             each
             for each in self._tables.projects.values()
-            if (q.sight.everything or each.id in q.sight.projects)
+            if (q.visibility.everything or each.id in q.visibility.projects)
             and is_one_of(each.id, q.ids)
             and all_equal(
                 (each.gname, q.gname),
@@ -105,7 +105,7 @@ class MemoryReader:
             for each in self._tables.allocations.values()
             if (
                 (
-                    (q.sight.everything or each.project in q.sight.projects)
+                    (q.visibility.everything or each.project in q.visibility.projects)
                     and is_one_of(each.project, q.projects)
                 )
                 or (each.shared and each.project in q.lenders)
@@ -133,7 +133,7 @@ class MemoryReader:
         theirs = {
             each.id
             for each in self._tables.allocations.values()
-            if (q.sight.everything or each.project in q.sight.projects)
+            if (q.visibility.everything or each.project in q.visibility.projects)
             and is_one_of(each.project, q.projects)
         }
         charged = [
@@ -164,7 +164,7 @@ class MemoryReader:
         wanted = (
             each
             for each in self._tables.runs.values()
-            if self._sees_run(q.sight, each)
+            if self._sees_run(q.visibility, each)
             and is_one_of(each.id, q.ids)
             and is_one_of(each.project, q.projects)
             and allocation_matches(
@@ -191,13 +191,18 @@ class MemoryReader:
 
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
         q = query
-        seen, theirs = self._ran_for(q.sight.projects), self._ran_for(q.projects or frozenset())
+        seen, theirs = (
+            self._ran_for(q.visibility.projects),
+            self._ran_for(q.projects or frozenset()),
+        )
         wanted = (
             each
             for each in self._tables.entries.values()
             if (
                 each.run in seen
-                or self._sees(q.sight, each.book, each.owner if each.kind is Kind.REFUSAL else None)
+                or self._sees(
+                    q.visibility, each.book, each.owner if each.kind is Kind.REFUSAL else None
+                )
             )
             and is_one_of(each.id, q.ids)
             and (
@@ -220,7 +225,10 @@ class MemoryReader:
         wanted = (
             each
             for each, no in found
-            if (no.project in q.sight.projects or self._sees(q.sight, each.book, each.owner))
+            if (
+                no.project in q.visibility.projects
+                or self._sees(q.visibility, each.book, each.owner)
+            )
             and is_one_of(each.id, q.ids)
             and all_equal((each.book, q.allocation), (each.owner, q.owner))
             and allocation_matches(
@@ -272,8 +280,8 @@ class MemoryReader:
         ]
         return [each.id for each in sorted(over, key=attrgetter("end", "id"))[:limit]]
 
-    def office(self) -> Office:
-        return self._tables.office
+    def registry(self) -> RegistryHead:
+        return self._tables.registry
 
     def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
         found = [
@@ -346,7 +354,7 @@ class MemoryReader:
         for each in self._tables.runs.values():
             if (
                 each.state in RESOLVED
-                and self._sees_run(q.sight, each)
+                and self._sees_run(q.visibility, each)
                 and is_one_of(each.project, q.projects)
                 and all_equal((each.allocation, q.allocation), (each.owner, q.owner))
                 and allocation_matches(self._tables.allocations[each.allocation], q.resource)
@@ -365,12 +373,14 @@ class MemoryReader:
         }
 
     def _project_of(self, book: int) -> int | None:
-        return None if book == OFFICE else self._tables.allocations[book].project
+        return None if book == REGISTRY else self._tables.allocations[book].project
 
-    def _sees_run(self, sight: Sight, run: RunRecord) -> bool:
-        return run.project in sight.projects or self._sees(sight, run.allocation, run.owner)
+    def _sees_run(self, visibility: Visibility, run: RunRecord) -> bool:
+        return run.project in visibility.projects or self._sees(
+            visibility, run.allocation, run.owner
+        )
 
-    def _sees(self, sight: Sight, book: int, owner: int | None) -> bool:
-        if sight.everything or self._project_of(book) in sight.projects:
+    def _sees(self, visibility: Visibility, book: int, owner: int | None) -> bool:
+        if visibility.everything or self._project_of(book) in visibility.projects:
             return True
-        return owner is not None and owner == sight.uid
+        return owner is not None and owner == visibility.uid

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry
-from fairbank.bank.needs import Needs
+from fairbank.bank.lock_set import LockSet
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.share_record import ShareRecord, share_key
 from fairbank.core.errors import Conflict
 from fairbank.core.time import Instant
@@ -129,13 +129,13 @@ class MemoryTransaction:
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
-        self.written: WorkingSet | None = None
+        self.written: TransactionData | None = None
 
-    def load(self, needs: Needs) -> WorkingSet:
-        return self._tables.load(needs)
+    def load(self, locks: LockSet) -> TransactionData:
+        return self._tables.load(locks)
 
-    def write(self, work: WorkingSet) -> None:
-        self.written = work
+    def write(self, data: TransactionData) -> None:
+        self.written = data
 
 
 class MemoryRestore:
@@ -166,8 +166,8 @@ class MemoryRestore:
     def entries(self, rows: Sequence[Entry]) -> None:
         self.tables.add_entries(rows)
 
-    def office(self, head: Office) -> None:
-        self.tables.office = head
+    def registry(self, head: RegistryHead) -> None:
+        self.tables.registry = head
 
     def tokens(self, rows: Sequence[Token]) -> None:
         self.tables.tokens.update((each.id, each) for each in rows)

@@ -7,11 +7,11 @@ from itertools import count
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry, tells_of, undone_by
-from fairbank.bank.needs import Needs, told_by
+from fairbank.bank.lock_set import LockSet, entries_of_runs
 from fairbank.bank.project import Member, Project, with_all_above
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
 
@@ -32,7 +32,7 @@ class MemoryTables:
         self.keys: dict[tuple[int, str], Entry] = {}
         self.tokens: dict[int, Token] = {}
         self.shares: dict[ShareKey, ShareRecord] = {}
-        self.office = Office()
+        self.registry = RegistryHead()
         self.last_entry = 0
 
     def copy(self) -> MemoryTables:
@@ -52,73 +52,75 @@ class MemoryTables:
         twin.shares = self.shares.copy()
         twin.funds = {fund: numbers.copy() for fund, numbers in self.funds.items()}
         twin.books = {book: entries.copy() for book, entries in self.books.items()}
-        twin.office, twin.last_entry = self.office, self.last_entry
+        twin.registry, twin.last_entry = self.registry, self.last_entry
         return twin
 
-    def load(self, needs: Needs) -> WorkingSet:
+    def load(self, locks: LockSet) -> TransactionData:
         """Return the rows that a batch needs."""
-        runs = [self.runs[run] for run in needs.runs if run in self.runs]
-        numbers = needs.allocations.union(each.allocation for each in runs)
-        for project, resource, reach in needs.reaches({each.run for each in runs}):
+        runs = [self.runs[run] for run in locks.runs if run in self.runs]
+        numbers = locks.allocations.union(each.allocation for each in runs)
+        for project, resource, reach in locks.filters({each.run for each in runs}):
             numbers.update(
                 number
                 for number in self.funds.get((project, resource), ())
                 if reach.has(self.allocations[number])
             )
-        if needs.closing:
+        if locks.closing:
             numbers.update(
-                number for number, each in self.allocations.items() if each.project in needs.closing
+                number for number, each in self.allocations.items() if each.project in locks.closing
             )
         allocations = [
             self.allocations[number] for number in sorted(numbers) if number in self.allocations
         ]
-        pairs = needs.caps | {(each.allocation, each.owner) for each in runs}
+        pairs = locks.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:
             pairs |= {
-                (each.id, owner) for owner in needs.owners.get((each.project, each.resource), ())
+                (each.id, owner) for owner in locks.owners.get((each.project, each.resource), ())
             }
-        return WorkingSet(
+        return TransactionData(
             allocations=allocations,
             runs=runs,
             users=((*pair, self.users[pair]) for pair in pairs if pair in self.users),
-            known=(self.keys[key] for key in needs.keys if key in self.keys),
+            known=(self.keys[key] for key in locks.keys if key in self.keys),
             told=(
-                self.entries[number] for number in told_by(needs, runs) if number in self.entries
+                self.entries[number]
+                for number in entries_of_runs(locks, runs)
+                if number in self.entries
             ),
-            undoing=self._undoing(needs),
-            words=self._words(needs),
-            projects=self._projects(needs),
-            held_runs=self._held_runs(needs),
-            used=self._used(needs),
-            members=(self.members[pair] for pair in needs.members if pair in self.members),
-            tokens=self._tokens(needs),
-            office=self.office if needs.office else None,
+            undoing=self._undoing(locks),
+            words=self._words(locks),
+            projects=self._projects(locks),
+            held_runs=self._held_runs(locks),
+            used=self._used(locks),
+            members=(self.members[pair] for pair in locks.members if pair in self.members),
+            tokens=self._tokens(locks),
+            registry=self.registry if locks.registry else None,
             entry_ids=count(self.last_entry + 1),
-            allocation_ids=count(max(self.allocations, default=0) + 1) if needs.opens else (),
-            project_ids=count(max(self.projects, default=0) + 1) if needs.creates else (),
-            token_ids=count(max(self.tokens, default=0) + 1) if needs.issues else (),
+            allocation_ids=count(max(self.allocations, default=0) + 1) if locks.opens else (),
+            project_ids=count(max(self.projects, default=0) + 1) if locks.creates else (),
+            token_ids=count(max(self.tokens, default=0) + 1) if locks.issues else (),
         )
 
-    def apply(self, work: WorkingSet) -> None:
+    def apply(self, data: TransactionData) -> None:
         """Apply the changes of a batch."""
-        changes = work.changes
+        changes = data.changes
         self.add_projects(
-            work.projects[number] for number in changes.new_projects | changes.changed_projects
+            data.projects[number] for number in changes.new_projects | changes.changed_projects
         )
         for pair in changes.changed_members:
             self.members.pop(pair, None)
         self.add_members(
-            work.members[pair] for pair in changes.changed_members if pair in work.members
+            data.members[pair] for pair in changes.changed_members if pair in data.members
         )
         self.tokens.update(
-            (number, work.tokens[number]) for number in changes.new_tokens | changes.changed_tokens
+            (number, data.tokens[number]) for number in changes.new_tokens | changes.changed_tokens
         )
-        self.add_allocations(work.allocations[number] for number in changes.touched)
-        self.users.update((pair, work.users[pair]) for pair in changes.changed_users)
-        self.runs.update((run, work.runs[run]) for run in changes.new_runs | changes.changed_runs)
-        self.add_entries(work.entries)
-        if work.office is not None:
-            self.office = work.office
+        self.add_allocations(data.allocations[number] for number in changes.touched)
+        self.users.update((pair, data.users[pair]) for pair in changes.changed_users)
+        self.runs.update((run, data.runs[run]) for run in changes.new_runs | changes.changed_runs)
+        self.add_entries(data.entries)
+        if data.registry is not None:
+            self.registry = data.registry
 
     def add_projects(self, rows: Iterable[Project]) -> None:
         self.projects.update((each.id, each) for each in rows)
@@ -144,35 +146,35 @@ class MemoryTables:
         for each in rows:
             self.shares[share_key(each)] = each
 
-    def _undoing(self, needs: Needs) -> Iterable[Entry]:
-        books = {self.entries[number].book for number in needs.undone if number in self.entries}
+    def _undoing(self, locks: LockSet) -> Iterable[Entry]:
+        books = {self.entries[number].book for number in locks.undone if number in self.entries}
         return (
             each
             for book in sorted(books)
             for each in self.books[book]
-            if undone_by(each) in needs.undone
+            if undone_by(each) in locks.undone
         )
 
-    def _words(self, needs: Needs) -> list[Entry]:
-        books = sorted({book for book, _ in needs.reworded if book in self.books})
+    def _words(self, locks: LockSet) -> list[Entry]:
+        books = sorted({book for book, _ in locks.reworded if book in self.books})
         return [
-            each for book in books for each in self.books[book] if tells_of(each) in needs.reworded
+            each for book in books for each in self.books[book] if tells_of(each) in locks.reworded
         ]
 
-    def _projects(self, needs: Needs) -> list[Project]:
-        gnames = {each.gname for each in needs.creating}
-        gids = {each.gid for each in needs.creating}
-        accounts = {each.account for each in needs.creating}
-        wanted = needs.projects | {
-            self.allocations[each].project for each in needs.enriched if each in self.allocations
+    def _projects(self, locks: LockSet) -> list[Project]:
+        gnames = {each.gname for each in locks.creating}
+        gids = {each.gid for each in locks.creating}
+        accounts = {each.account for each in locks.creating}
+        wanted = locks.projects | {
+            self.allocations[each].project for each in locks.enriched if each in self.allocations
         }
-        if needs.closing:
+        if locks.closing:
             wanted |= {
                 number
                 for number, each in self.projects.items()
-                if each.parent in needs.closing and not each.removed
+                if each.parent in locks.closing and not each.removed
             }
-        if not needs.creating:
+        if not locks.creating:
             return [self.projects[number] for number in sorted(wanted) if number in self.projects]
         found = [
             each
@@ -182,7 +184,7 @@ class MemoryTables:
             or each.gid in gids
             or each.account in accounts
         ]
-        if not needs.lines:
+        if not locks.lines:
             return found
         return with_all_above(
             found,
@@ -191,27 +193,27 @@ class MemoryTables:
             ),
         )
 
-    def _held_runs(self, needs: Needs) -> list[tuple[int, Run]]:
-        if not needs.closing:
+    def _held_runs(self, locks: LockSet) -> list[tuple[int, Run]]:
+        if not locks.closing:
             return []
         return [
             (each.project, each.run)
             for each in self.runs.values()
-            if each.project in needs.closing and each.state is RunState.HELD
+            if each.project in locks.closing and each.state is RunState.HELD
         ]
 
-    def _used(self, needs: Needs) -> set[int]:
-        if not needs.renaming:
+    def _used(self, locks: LockSet) -> set[int]:
+        if not locks.renaming:
             return set()
-        return needs.renaming & {
+        return locks.renaming & {
             each.project for rows in (self.allocations, self.runs) for each in rows.values()
         }
 
-    def _tokens(self, needs: Needs) -> list[Token]:
-        if not needs.tokens and not needs.digests:
+    def _tokens(self, locks: LockSet) -> list[Token]:
+        if not locks.tokens and not locks.digests:
             return []
         return [
             each
             for number, each in sorted(self.tokens.items())
-            if number in needs.tokens or each.digest in needs.digests
+            if number in locks.tokens or each.digest in locks.digests
         ]

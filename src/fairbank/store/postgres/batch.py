@@ -14,9 +14,9 @@ import psycopg
 from sqlalchemy import BigInteger, Connection, LargeBinary, Table, Text
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.needs import Needs
+from fairbank.bank.lock_set import LockSet
 from fairbank.bank.run import RunRecord
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.store import schema
 from fairbank.store.contract import Contention
 from fairbank.store.postgres.commit import commit_errors
@@ -68,14 +68,14 @@ class PostgresTransaction(SqlTransaction):
             psycopg.RawCursor(self._driver),
         )
 
-    def load(self, needs: Needs) -> WorkingSet:
+    def load(self, locks: LockSet) -> TransactionData:
         self._write_what_waits()
-        if not self._begun and (needs.closing or not needs.runs):
+        if not self._begun and (locks.closing or not locks.runs):
             self._begin(())
-        return super().load(needs)
+        return super().load(locks)
 
     def commit(self) -> None:
-        """Send the pending statements and COMMIT. Raises Unreachable, which says whether the
+        """Send the pending statements and COMMIT. Raises Unavailable, which says whether the
         outcome is known.
         """
         if self._begun:
@@ -112,42 +112,44 @@ class PostgresTransaction(SqlTransaction):
         self._run(name, wanted)
         return self._cursor.fetchall()
 
-    def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
-        wanted = columns(needs.runs, 4)
-        ending = [run in needs.ending for run in needs.runs]
-        drawn_now = 0 if needs.office or needs.foretold else needs.entries
+    def _load(self, locks: LockSet) -> tuple[list[Allocation], list[RunRecord]]:
+        wanted = columns(locks.runs, 4)
+        ending = [run in locks.ending for run in locks.runs]
+        drawn_now = 0 if locks.registry or locks.foretold else locks.entries
 
         def lock() -> None:
             self._run(
                 "lock",
-                ([list(needs.allocations)], _funds_wanted(needs), wanted, [ending]),
+                ([list(locks.allocations)], _funds_wanted(locks), wanted, [ending]),
                 drawn_now,
             )
 
         if self._begun:
             lock()
-        else:  # a statement by itself must come next: after a pipeline the database does not count how long we keep it waiting
+        else:
+            # A plain statement must come next: after a pipeline PostgreSQL does not apply
+            # idle_in_transaction_session_timeout to us.
             self._begin([lock])
         *rows, (*_, self._numbers) = self._cursor.fetchall()
         allocations = [allocation_of(row[:-1]) for row in rows]
         locked = {each.id for each in allocations}
-        runs = [run_of(row) for row in self._find("runs", wanted)] if needs.runs else []
+        runs = [run_of(row) for row in self._find("runs", wanted)] if locks.runs else []
         for each in runs:
             if each.allocation not in locked:
                 raise Contention(f"run {each.run} arrived while its allocation was not locked yet")
         return allocations, runs
 
     def _fresh(
-        self, needs: Needs
+        self, locks: LockSet
     ) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
-        if needs.foretold:
+        if locks.foretold:
             entry, allocation, project, token = self._find("next_ids")[0]
             return count(entry), count(allocation), count(project), count(token)
         if (
-            needs.office or len(self._numbers) < needs.entries
-        ):  # those drawn before the office was locked are lost: gaps are harmless
+            locks.registry or len(self._numbers) < locks.entries
+        ):  # those drawn before the registry was locked are lost: gaps are harmless
             self._numbers = [
-                number for (number,) in self._cursor.execute(_SQL["entry_ids"], (needs.entries,))
+                number for (number,) in self._cursor.execute(_SQL["entry_ids"], (locks.entries,))
             ]
         return (
             iter(self._numbers),
@@ -166,16 +168,16 @@ class PostgresTransaction(SqlTransaction):
                 taken.append(self._find(name)[0][0])
             yield taken[place]
 
-    def _write_batch(self, work: WorkingSet) -> None:
-        if not work.entries:
+    def _write_batch(self, data: TransactionData) -> None:
+        if not data.entries:
             return
         sums, users, changed = (
-            columns(changed_sums(work), 7),
-            columns(changed_users(work), 5),
-            columns(changed_runs(work), 19),
+            columns(changed_sums(data), 7),
+            columns(changed_users(data), 5),
+            columns(changed_runs(data), 19),
         )
         sums[_LINK_OF_SUMS] = _hexadecimal(sums[_LINK_OF_SUMS])
-        new, entries = new_runs(work), [entry_row(entry) for entry in work.entries]
+        new, entries = new_runs(data), [entry_row(entry) for entry in data.entries]
         if len(entries) >= _COPIED_FROM:
             self._copy(schema.run, new)
             self._copy(schema.journal, entries)
@@ -210,13 +212,13 @@ def _arrays(tables: Iterable[Columns]) -> list[Any]:
     return [_array(column) for table in tables for column in table]
 
 
-def _funds_wanted(needs: Needs) -> Columns:
+def _funds_wanted(locks: LockSet) -> Columns:
     """Return the columns of the series wanted: project, resource, first and last time, whether also
     allocations that are not shared, and whether only for an end whose run is unknown.
     """
     found = (
         (late, *each)
-        for late, funds in ((False, needs.funds), (True, needs.late))
+        for late, funds in ((False, locks.funds), (True, locks.late))
         for each in funds.items()
     )
     return columns(

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import Connection, exc
 
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.store.sql.db_errors import first_line
 
 # The connection is lost, or the server ends it: also in the middle of a commit.
@@ -19,7 +19,7 @@ _LOST = ("08", "57P")
 
 @contextmanager
 def commit_errors(connection: Connection) -> Iterator[None]:
-    """Translate a lost connection during COMMIT into Unreachable.
+    """Translate a lost connection during COMMIT into Unavailable.
 
     Before COMMIT was sent nothing was carried out, and the error says so; afterwards the outcome is
     unknown.
@@ -32,7 +32,7 @@ def commit_errors(connection: Connection) -> Iterator[None]:
         if isinstance(complaint, psycopg.OperationalError) and (
             complaint.sqlstate or "08"
         ).startswith(_LOST):
-            raise Unreachable(
+            raise Unavailable(
                 "the database does not answer any more, and whether this was carried out is not"
                 f" known: {first_line(complaint)}",
                 remedy=(
@@ -44,7 +44,7 @@ def commit_errors(connection: Connection) -> Iterator[None]:
 
 
 def _demand_session(connection: Connection) -> None:
-    """Raise Unreachable if the session has ended.
+    """Raise Unavailable if the session has ended.
 
     An idle database sends nothing, so readable data is its farewell or the end of the connection.
     Only then a query is worthwhile.
@@ -55,7 +55,7 @@ def _demand_session(connection: Connection) -> None:
     try:
         connection.exec_driver_sql("SELECT 1")
     except exc.DBAPIError as error:
-        raise Unreachable(
+        raise Unavailable(
             "the database does not answer any more, and this was not carried out:"
             f" {first_line(error.orig)}",
             remedy="try again",

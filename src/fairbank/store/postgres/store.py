@@ -32,7 +32,7 @@ _CONNECTING = {
 }
 
 _WRITING = {
-    # Every statement of a batch looks rows up by their keys. Plans made once, and never for reading whole tables, keep that
+    # Every statement of a batch selects rows by key. Generic plans without sequential scans keep it
     # so even while the statistics of a young, fast-growing table are stale.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
@@ -46,7 +46,9 @@ _READING = {"jit": "off"}
 class PostgresStore(SqlStore):
     """Store with two connections for batches, a few for nonces, and a pool for readers."""
 
-    writers = 2  # one is judged while the database writes the other: more than two find no processor where Python's threads take turns
+    # One batch is applied while the database writes the other. More than two find no processor,
+    # because Python's threads share one.
+    writers = 2
 
     begin_writing = "BEGIN"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -54,8 +56,8 @@ class PostgresStore(SqlStore):
     def __init__(
         self, url: URL, *, readers: int = 12, patience_seconds: float = PATIENCE_SECONDS
     ) -> None:
-        # Nothing hangs for ever: not on a lock, not in a statement, not because a server of ours stopped in the middle. Who reads
-        # whole tables has no limit for statements (SqlReader), and whoever only reads may stop in the middle: nobody waits for them.
+        # No transaction of a batch lasts for ever: neither a lock, nor a statement, nor a pause of
+        # ours. Readers have no limits (SqlReader): they may read whole tables, and block nobody.
         patience, more = (f"{round(patience_seconds * 1000 * times)}ms" for times in (1, 2))
         limits = {
             "lock_timeout": patience,
@@ -75,7 +77,7 @@ class PostgresStore(SqlStore):
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Begin a transaction that commits at the end of the block. Raises Contention,
-        Unreachable.
+        Unavailable.
         """
         with self._writer_slot(), translated_errors(), self._writer.connect() as connection:
             transaction = self._transaction_over(connection)  # it begins with what it loads first
@@ -94,7 +96,7 @@ class PostgresStore(SqlStore):
 
     def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Store a nonce until it expires. Return False if it was used before. Does not wait for
-        batches. Raises Busy, Unreachable.
+        batches. Raises Busy, Unavailable.
         """
         with (
             contention_is_busy(),
@@ -170,8 +172,8 @@ def _other_encoding(encoding: str) -> Conflict:
 
 _GUARDED = ("allocation", "run", "journal")
 
-# Every batch begins by locking rows of one of these two, in this order. So this waits for the batches under way and
-# keeps the next ones out, without ever holding what one of them waits for; readers go on.
+# Every batch begins by locking rows of these two tables, in this order. So a restore waits for the
+# batches in progress and keeps new ones out, without a deadlock; readers go on.
 _ALONE = "LOCK TABLE allocation, office IN EXCLUSIVE MODE"
 
 # The statement limits of a batch are not meant for a restore.
@@ -180,12 +182,15 @@ _LIMITS = (
     " set_config('idle_in_transaction_session_timeout', '0', true)"
 )
 
-# What is numbered next comes after what is there; entries also after all that were there: who follows them goes on from there.
+# The next numbers follow those of the backup. Entry numbers also follow all that were ever used here:
+# a reader that follows the journal goes on from its last number.
 _NUMBERING = """
 SELECT setval('project_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM project), false),
        setval('allocation_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM allocation), false),
        setval('token_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM token), false),
-       setval('entry_id_seq', greatest(nextval('entry_id_seq'), (SELECT coalesce(max(id), 0) + 1 FROM journal)), false)
+       setval('entry_id_seq',
+              greatest(nextval('entry_id_seq'), (SELECT coalesce(max(id), 0) + 1 FROM journal)),
+              false)
 """
 
 

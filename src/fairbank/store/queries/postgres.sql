@@ -5,7 +5,7 @@
 -- The allocations named by number, what is wanted of the funds (of some only if a run that ends is not in the books), and those that
 -- carry the runs: locked in the order of their numbers, so that two servers never wait for each other in a circle. The last row has
 -- the numbers of the batch's entries, drawn when all is locked: so the entries of one book have rising numbers, whichever server
--- writes them. A batch that locks the office as well draws them after that instead: see entry_ids.
+-- writes them. A batch that locks the registry as well draws them after that instead: see entry_ids.
 WITH known AS MATERIALIZED (
 SELECT run.allocation, wanted.ending
 FROM unnest($8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::boolean[]) AS wanted (cluster, job_id, submitted, restart, ending)
@@ -34,8 +34,8 @@ UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        ARRAY(SELECT nextval('entry_id_seq') FROM generate_series(1, $13::int))
 
--- name: office
-SELECT seq, link FROM office FOR NO KEY UPDATE
+-- name: registry
+SELECT seq, link FROM registry FOR NO KEY UPDATE
 
 -- name: runs
 SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.project, run.allocation, run.owner, run.partition,
@@ -66,7 +66,7 @@ WHERE undone.id = ANY ($1::bigint[])
   AND position('"undoes":' || undone.id || '}' IN journal.details) > 0
 
 -- name: words
--- All that was ever said of the terms of an allocation (-1), or of a user's cap in it; in the office's book (0) of a user's roles.
+-- All that was ever said of the terms of an allocation (-1), or of a user's cap in it; in the registry (0) of a user's roles.
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
@@ -88,7 +88,7 @@ SELECT project, uid, role
 FROM unnest($1::bigint[], $2::bigint[]) AS wanted (project, uid) JOIN member USING (project, uid)
 
 -- name: entry_ids
--- For a batch that locks the office: drawn after that, the last of its locks.
+-- For a batch that locks the registry: drawn after that, the last of its locks.
 SELECT nextval('entry_id_seq') FROM generate_series(1, $1::int)
 
 -- name: next_ids

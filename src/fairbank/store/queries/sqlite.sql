@@ -17,8 +17,8 @@ WHERE id IN (
 )
 ORDER BY id
 
--- name: office
-SELECT seq, link FROM office
+-- name: registry
+SELECT seq, link FROM registry
 
 -- name: runs
 -- All runs of the jobs with these numbers: the few too many cost less than taking four parts of each key out of JSON.
@@ -52,7 +52,7 @@ WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge
   AND journal.details LIKE '%"undoes":' || undone.id || '}'
 
 -- name: words
--- All that was ever said of the terms of an allocation (-1), or of a user's cap in it; in the office's book (0) of a user's roles.
+-- All that was ever said of the terms of an allocation (-1), or of a user's cap in it; in the registry (0) of a user's roles.
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link

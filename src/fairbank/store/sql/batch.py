@@ -12,11 +12,11 @@ import msgspec
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.needs import Needs, told_by
+from fairbank.bank.lock_set import LockSet, entries_of_runs
 from fairbank.bank.project import Project, with_all_above
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.store import schema
 from fairbank.store.contract import Contention
 from fairbank.store.sql.project_use import (
@@ -59,27 +59,27 @@ class SqlTransaction(ABC):
         self._driver: Any = connection.connection.driver_connection
         self._loaded: dict[int, Allocation] = {}
         self._read_runs: list[RunRecord] | None = None  # none until the locks are taken
-        self._office: Office | None = None
+        self._registry: RegistryHead | None = None
 
     @abstractmethod
     def _find(self, name: str, *wanted: Columns) -> Sequence[Row]:
         """Return the rows that the named statement finds for the keys."""
 
     @abstractmethod
-    def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
+    def _load(self, locks: LockSet) -> tuple[list[Allocation], list[RunRecord]]:
         """Lock and read the allocations by id, and read the runs as they are under the lock."""
 
     @abstractmethod
     def _fresh(
-        self, needs: Needs
+        self, locks: LockSet
     ) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
         """Return ids for new entries, allocations, projects and tokens."""
 
     @abstractmethod
-    def _write_batch(self, work: WorkingSet) -> None:
+    def _write_batch(self, data: TransactionData) -> None:
         """Write sums, runs and entries: the changes of every hold and charge."""
 
-    def load(self, needs: Needs) -> WorkingSet:
+    def load(self, locks: LockSet) -> TransactionData:
         """Lock the allocations, then the registry, then read. Raises Contention.
 
         Allocations are locked only the first time: one opened since may have a lower id than those
@@ -87,72 +87,72 @@ class SqlTransaction(ABC):
         """
         if self._read_runs is None:
             self._read_runs = []
-            closing = allocations_of(self._connection, needs.closing)
+            closing = allocations_of(self._connection, locks.closing)
             wanted = (
-                msgspec.structs.replace(needs, allocations=needs.allocations | closing)
+                msgspec.structs.replace(locks, allocations=locks.allocations | closing)
                 if closing
-                else needs
+                else locks
             )
             if wanted.allocations or wanted.funds or wanted.runs:
                 allocations, self._read_runs = self._load(wanted)
                 self._loaded = {each.id: each for each in allocations}
         runs = self._read_runs
-        if needs.office:
-            self._office = Office(*self._find("office")[0])
+        if locks.registry:
+            self._registry = RegistryHead(*self._find("registry")[0])
         if (
-            not allocations_of(self._connection, needs.closing) <= self._loaded.keys()
-        ):  # nobody opens one while the office is locked
+            not allocations_of(self._connection, locks.closing) <= self._loaded.keys()
+        ):  # nobody opens one while the registry is locked
             raise Contention(
                 "an allocation of a project that is to be removed was opened meanwhile"
             )
-        entry_ids, allocation_ids, project_ids, token_ids = self._fresh(needs)
-        return WorkingSet(
+        entry_ids, allocation_ids, project_ids, token_ids = self._fresh(locks)
+        return TransactionData(
             allocations=self._loaded.values(),
             runs=runs,
-            users=self._users(needs, runs),
-            known=map(entry_of, self._find("known", columns(needs.keys, 2))) if needs.keys else (),
+            users=self._users(locks, runs),
+            known=map(entry_of, self._find("known", columns(locks.keys, 2))) if locks.keys else (),
             told=(
                 map(entry_of, self._find("told", [list(told)]))
-                if (told := told_by(needs, runs))
+                if (told := entries_of_runs(locks, runs))
                 else ()
             ),
             undoing=(
-                map(entry_of, self._find("undoing", [list(needs.undone)])) if needs.undone else ()
+                map(entry_of, self._find("undoing", [list(locks.undone)])) if locks.undone else ()
             ),
             words=(
-                map(entry_of, self._find("words", columns(needs.reworded, 2)))
-                if needs.reworded
+                map(entry_of, self._find("words", columns(locks.reworded, 2)))
+                if locks.reworded
                 else ()
             ),
-            projects=self._projects(needs),
-            held_runs=open_runs_of(self._connection, needs.closing, len(needs.runs) + 1),
-            used=projects_in_use(self._connection, needs.renaming),
+            projects=self._projects(locks),
+            held_runs=open_runs_of(self._connection, locks.closing, len(locks.runs) + 1),
+            used=projects_in_use(self._connection, locks.renaming),
             members=(
-                map(member_of, self._find("members", columns(needs.members, 2)))
-                if needs.members
+                map(member_of, self._find("members", columns(locks.members, 2)))
+                if locks.members
                 else ()
             ),
-            tokens=self._tokens(needs),
-            office=self._office,
+            tokens=self._tokens(locks),
+            registry=self._registry,
             entry_ids=entry_ids,
             allocation_ids=allocation_ids,
             project_ids=project_ids,
             token_ids=token_ids,
         )
 
-    def write(self, work: WorkingSet) -> None:
+    def write(self, data: TransactionData) -> None:
         """Write the changes, each row after those it refers to."""
-        self._write_office(work)
-        self._write_terms(work)
-        self._write_batch(work)
+        self._write_registry(data)
+        self._write_terms(data)
+        self._write_batch(data)
 
     def _users(
-        self, needs: Needs, runs: Iterable[RunRecord]
+        self, locks: LockSet, runs: Iterable[RunRecord]
     ) -> Iterable[tuple[int, int, UserSums]]:
-        pairs = set(needs.caps)
+        pairs = set(locks.caps)
         for each in self._loaded.values():
             pairs.update(
-                (each.id, owner) for owner in needs.owners.get((each.project, each.resource), ())
+                (each.id, owner) for owner in locks.owners.get((each.project, each.resource), ())
             )
         pairs.update((each.allocation, each.owner) for each in runs)
         if not pairs:
@@ -162,16 +162,16 @@ class SqlTransaction(ABC):
             for allocation, uid, *sums in self._find("users", columns(pairs, 2))
         )
 
-    def _projects(self, needs: Needs) -> Iterable[Project]:
+    def _projects(self, locks: LockSet) -> Iterable[Project]:
         """Return the projects wanted by id or for their allocations, those that a new one would
         collide with, and the children of one that closes.
         """
-        numbers = needs.projects | {
-            self._loaded[each].project for each in needs.enriched if each in self._loaded
+        numbers = locks.projects | {
+            self._loaded[each].project for each in locks.enriched if each in self._loaded
         }
-        if not numbers and not needs.creating:
+        if not numbers and not locks.creating:
             return ()
-        creating = needs.creating
+        creating = locks.creating
         names, gids, accounts = (
             [each.gname for each in creating],
             [each.gid for each in creating],
@@ -180,8 +180,8 @@ class SqlTransaction(ABC):
         wanted = map(
             project_of, self._find("projects", [list(numbers)], [names], [gids], [accounts])
         )
-        found = chain(wanted, children_of(self._connection, needs.closing))
-        if not needs.lines:
+        found = chain(wanted, children_of(self._connection, locks.closing))
+        if not locks.lines:
             return found
         return with_all_above(
             found,
@@ -190,24 +190,24 @@ class SqlTransaction(ABC):
             ),
         )
 
-    def _tokens(self, needs: Needs) -> Iterable[Token]:
+    def _tokens(self, locks: LockSet) -> Iterable[Token]:
         """Return the tokens wanted by id, and those with the same secret."""
-        if not needs.tokens and not needs.digests:
+        if not locks.tokens and not locks.digests:
             return ()
         t = schema.token.c
         found = select(schema.token).where(
-            or_(t.id.in_(sorted(needs.tokens)), t.digest.in_(sorted(needs.digests)))
+            or_(t.id.in_(sorted(locks.tokens)), t.digest.in_(sorted(locks.digests)))
         )
         return map(token_of, self._connection.execute(found))
 
-    def _write_office(self, work: WorkingSet) -> None:
+    def _write_registry(self, data: TransactionData) -> None:
         """Write projects, members, tokens and the head of the registry's book. Rare, so plain SQL
         suffices.
         """
-        changes = work.changes
+        changes = data.changes
         if changes.changed_projects:  # first: a new one may have the names that were given up
             changed = [
-                self._named(schema.project, project_row(work.projects[number]))
+                self._named(schema.project, project_row(data.projects[number]))
                 for number in sorted(changes.changed_projects)
             ]
             self._connection.execute(
@@ -216,7 +216,7 @@ class SqlTransaction(ABC):
         if changes.new_projects:
             self._insert(
                 schema.project,
-                [project_row(work.projects[number]) for number in sorted(changes.new_projects)],
+                [project_row(data.projects[number]) for number in sorted(changes.new_projects)],
             )
         if changes.changed_members:
             member = schema.member.c
@@ -227,20 +227,20 @@ class SqlTransaction(ABC):
                 [{"of": project, "who": uid} for project, uid in sorted(changes.changed_members)],
             )
             left = [
-                member_row(work.members[pair])
+                member_row(data.members[pair])
                 for pair in sorted(changes.changed_members)
-                if pair in work.members
+                if pair in data.members
             ]
             if left:
                 self._insert(schema.member, left)
         if changes.new_tokens:
             self._insert(
                 schema.token,
-                [token_row(work.tokens[number]) for number in sorted(changes.new_tokens)],
+                [token_row(data.tokens[number]) for number in sorted(changes.new_tokens)],
             )
         if changes.changed_tokens:
             revoked = [
-                {"number": number, "at": work.tokens[number].revoked}
+                {"number": number, "at": data.tokens[number].revoked}
                 for number in sorted(changes.changed_tokens)
             ]
             t = schema.token.c
@@ -250,19 +250,19 @@ class SqlTransaction(ABC):
                 .values(revoked_at=bindparam("at")),
                 revoked,
             )
-        if work.office is not None and work.office != self._office:
+        if data.registry is not None and data.registry != self._registry:
             self._connection.execute(
-                update(schema.office).values(seq=work.office.seq, link=work.office.link)
+                update(schema.registry).values(seq=data.registry.seq, link=data.registry.link)
             )
 
-    def _write_terms(self, work: WorkingSet) -> None:
+    def _write_terms(self, data: TransactionData) -> None:
         """Write each change of terms with the sums of its time, which the database compares with
         the credit limit; then new allocations.
 
         The order matters because the database checks for overlaps at each step: an allocation that
         was ended or moved makes room for another.
         """
-        changes = work.changes
+        changes = data.changes
         amended = [
             self._named(schema.allocation, allocation_row(each))
             for each in changes.amended
@@ -276,7 +276,7 @@ class SqlTransaction(ABC):
         if changes.opened:
             self._insert(
                 schema.allocation,
-                [allocation_row(work.allocations[number]) for number in sorted(changes.opened)],
+                [allocation_row(data.allocations[number]) for number in sorted(changes.opened)],
             )
 
     @staticmethod
@@ -296,23 +296,23 @@ def columns(rows: Collection[Sequence[Any]], width: int) -> Columns:
     return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
-def changed_sums(work: WorkingSet) -> list[tuple[Any, ...]]:
+def changed_sums(data: TransactionData) -> list[tuple[Any, ...]]:
     """Return the sums that entries changed, by allocation id."""
     return [
-        _SUMS(work.allocations[number])
-        for number in sorted(work.changes.touched - work.changes.opened)
+        _SUMS(data.allocations[number])
+        for number in sorted(data.changes.touched - data.changes.opened)
     ]
 
 
-def changed_users(work: WorkingSet) -> list[tuple[Any, ...]]:
+def changed_users(data: TransactionData) -> list[tuple[Any, ...]]:
     """Return user rows, some of them new, by key."""
-    found = ((pair, work.users[pair]) for pair in sorted(work.changes.changed_users))
+    found = ((pair, data.users[pair]) for pair in sorted(data.changes.changed_users))
     return [(*pair, sums.charged, sums.held, sums.cap) for pair, sums in found]
 
 
-def changed_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
+def changed_runs(data: TransactionData) -> list[tuple[Any, ...]]:
     """Return the changed columns of runs, by id."""
-    found = sorted((work.runs[run] for run in work.changes.changed_runs), key=_ID)
+    found = sorted((data.runs[run] for run in data.changes.changed_runs), key=_ID)
     return [
         (
             *(
@@ -328,15 +328,15 @@ def changed_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
                 r.elapsed_seconds,
                 r.set_by,
             ),
-            *job_details_row(r.particulars),
+            *job_details_row(r.job_details),
         )
         for r in found
     ]
 
 
-def new_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
+def new_runs(data: TransactionData) -> list[tuple[Any, ...]]:
     """Return the rows of new runs."""
     return [
         run_row(record)
-        for record in sorted((work.runs[run] for run in work.changes.new_runs), key=_ID)
+        for record in sorted((data.runs[run] for run in data.changes.new_runs), key=_ID)
     ]

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import psycopg
 from sqlalchemy import exc
 
-from fairbank.core.errors import Busy, Corrupt, Unreachable
+from fairbank.core.errors import Busy, Corrupt, Unavailable
 from fairbank.store.contract import Contention
 from fairbank.store.sqlite.driver import driver as sqlite
 
-# SQLSTATEs (PostgreSQL manual, appendix A). Other writers were in the way: the same batch may pass the next time.
+# SQLSTATEs (PostgreSQL manual, appendix A) of conflicts with other writers: a retry may succeed.
 _IN_THE_WAY = {
     "40001": "serialisation failure",
     "40P01": "deadlock",
@@ -23,7 +23,8 @@ _IN_THE_WAY = {
 }
 # The rows would break the books' own rules; 23001 is what our triggers raise.
 _BROKEN = frozenset({"23514", "23503", "23502", "23001"})
-# Classes and codes that mean "not now": no connection, no resources, shutting down, cancelled, read-only, not let in.
+# Classes and codes of temporary failures: no connection, no resources, shutdown, cancelled, read-only,
+# not admitted.
 _NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 
 # Whoever has opened the books has seen their schema's version: what they lack then was taken away.
@@ -46,7 +47,7 @@ _SQLITE_BROKEN = re.compile(
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Translate database errors inside the block into Contention, Unreachable, Busy or Corrupt."""
+    """Translate database errors inside the block into Contention, Unavailable, Busy or Corrupt."""
     try:
         yield
     except exc.TimeoutError as error:
@@ -105,13 +106,13 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
     return None
 
 
-def _unreachable(complaint: BaseException | None) -> Unreachable:
+def _unreachable(complaint: BaseException | None) -> Unavailable:
     remedy = (
         "make room on its disk, then try again"
         if DISK_FULL in str(complaint)
         else "try again; if it stays so: fairbank doctor"
     )
-    return Unreachable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)
+    return Unavailable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)
 
 
 def _damaged(complaint: BaseException | None) -> Corrupt:

@@ -31,7 +31,7 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office
+from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.job import Run
 from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import Instant
@@ -130,11 +130,11 @@ class SqlReader:
     def expired_allocations(self, now: Instant, limit: int) -> list[int]:
         return self._all(statements.expired(now, limit), lambda row: int(row[0]))
 
-    def office(self) -> Office:
-        o = schema.office.c
+    def registry(self) -> RegistryHead:
+        o = schema.registry.c
         return self._one(
-            select(o.seq, o.link).where(o.id == 0), lambda row: Office(*row)
-        ) or Office(0, NO_LINK)
+            select(o.seq, o.link).where(o.id == 0), lambda row: RegistryHead(*row)
+        ) or RegistryHead(0, NO_LINK)
 
     def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
         return self._all(statements.tokens(uid, page), token_of)

@@ -19,7 +19,7 @@ from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office
+from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Conflict
 from fairbank.core.time import Instant
@@ -35,7 +35,7 @@ from fairbank.store.sql.rows import (
 )
 from fairbank.store.sql.share_records import record_row
 
-# In this order a table may be filled, in the other emptied. Nonces are no part of a backup, and stay.
+# Tables are filled in this order and emptied in the reverse one. Nonces are not in a backup; they stay.
 TABLES = (
     schema.project,
     schema.member,
@@ -74,7 +74,7 @@ class SqlRestore(ABC):
                 digest: Instant(at) for digest, at in found if isinstance(at, int)
             }  # SQLite keeps anything in any column
             self._empty()
-            self.office(Office(0, NO_LINK))
+            self.registry(RegistryHead(0, NO_LINK))
         for table in TABLES:
             if self._connection.execute(select(table).limit(1)).first() is not None:
                 raise Conflict(
@@ -107,8 +107,8 @@ class SqlRestore(ABC):
     def entries(self, rows: Sequence[Entry]) -> None:
         self._insert(schema.journal, map(entry_row, rows))
 
-    def office(self, head: Office) -> None:
-        self._connection.execute(update(schema.office).values(seq=head.seq, link=head.link))
+    def registry(self, head: RegistryHead) -> None:
+        self._connection.execute(update(schema.registry).values(seq=head.seq, link=head.link))
 
     def tokens(self, rows: Sequence[Token]) -> None:
         self._insert(schema.token, map(token_row, rows))

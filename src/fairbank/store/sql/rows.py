@@ -19,7 +19,7 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.errors import Corrupt
 
 Row = Sequence[Any]
@@ -184,7 +184,7 @@ def run_of(row: Row) -> RunRecord:
         ended,
         outcome,
         elapsed,
-        _particulars_of(row[20:]),
+        _job_details_of(row[20:]),
     )
 
 
@@ -207,19 +207,19 @@ def run_row(record: RunRecord) -> tuple[Any, ...]:
         record.outcome,
         record.elapsed_seconds,
         record.set_by,
-        *job_details_row(record.particulars),
+        *job_details_row(record.job_details),
     )
 
 
-_UNTOLD = (None,) * len(Particulars.__struct_fields__)
+_UNTOLD = (None,) * len(JobDetails.__struct_fields__)
 
 
-def _particulars_of(cells: Row) -> Particulars | None:
+def _job_details_of(cells: Row) -> JobDetails | None:
     """Return the job details, or None if all cells are empty."""
     if tuple(cells) == _UNTOLD:
         return None
     name, qos, nodes, cpus, tres, limit, status, used = cells
-    return Particulars(
+    return JobDetails(
         name=name,
         qos=qos,
         nodes=nodes,
@@ -231,7 +231,7 @@ def _particulars_of(cells: Row) -> Particulars | None:
     )
 
 
-def job_details_row(told: Particulars | None) -> tuple[Any, ...]:
+def job_details_row(told: JobDetails | None) -> tuple[Any, ...]:
     """Return the cells of the job details."""
     if told is None:
         return _UNTOLD
@@ -278,7 +278,7 @@ def _no_entry(row: Row, said: str) -> Corrupt:
         if match
         else said
     )
-    book = f"allocation {row[1]}" if row[1] else "the office's book"
+    book = f"allocation {row[1]}" if row[1] else "the registry"
     return Corrupt(
         f"entry {row[0]} of {book} cannot be read: {why}", remedy="fairbank audit verify"
     )

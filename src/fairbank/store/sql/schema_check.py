@@ -44,7 +44,7 @@ def schema_differences(url: str) -> list[SchemaDifference]:
     """Return the differences, by kind and name. Additional triggers count, additional views,
     indexes and functions do not.
 
-    Raises Forbidden and Unreachable; Trouble if the user cannot create a schema.
+    Raises Forbidden and Unavailable; FairbankError if the user cannot create a schema.
     """
     where = parse_url(url)
     if where.drivername == MEMORY:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from fairbank.cluster.share_record import ShareRecord
-from fairbank.core.errors import Busy, Unreachable
+from fairbank.core.errors import Busy, Unavailable
 from fairbank.core.time import Instant
 from fairbank.store.contract import Contention, ProgressCallback, Reader, RestoreTarget, Transaction
 from fairbank.store.sql.batch import SqlTransaction
@@ -49,14 +49,14 @@ class SqlStore(ABC):
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Begin a transaction that commits at the end of the block. Raises Contention,
-        Unreachable.
+        Unavailable.
         """
         with self._write_transaction() as connection:
             yield self._transaction_over(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
-        """Begin a consistent snapshot. Raises Unreachable."""
+        """Begin a consistent snapshot. Raises Unavailable."""
         with self._read_transaction() as connection, closing(SqlReader(connection)) as reader:
             yield reader
 
@@ -73,14 +73,14 @@ class SqlStore(ABC):
 
     def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
         """Store the records of associations that have none of that day; return their number. Raises
-        Busy, Unreachable.
+        Busy, Unavailable.
         """
         with self._single_write() as connection:
             return insert_records(connection, figures)
 
     def delete_share_records(self, before: int) -> int:
         """Delete the records of all days before this one; return their number. Raises Busy,
-        Unreachable.
+        Unavailable.
         """
         with self._single_write() as connection:
             return delete_before(connection, before)
@@ -101,11 +101,12 @@ class SqlStore(ABC):
     def close(self) -> None:
         """Close all connections. A closed store opens new ones when it is used again."""
         self._reader.dispose()
-        self._writer.dispose()  # last: SQLite's log goes into its file with the last connection, and readers may not write
+        # Last: the last connection moves SQLite's log into its file, and readers may not write.
+        self._writer.dispose()
 
     @contextmanager
     def _read_transaction(self) -> Iterator[Connection]:
-        """Begin a read transaction. Raises Unreachable, also if a reader waits too long."""
+        """Begin a read transaction. Raises Unavailable, also if a reader waits too long."""
         try:
             with (
                 translated_errors(),
@@ -113,7 +114,7 @@ class SqlStore(ABC):
             ):
                 yield connection
         except Contention as busy:
-            raise Unreachable(f"the database is busy: {busy}", remedy="try again") from busy
+            raise Unavailable(f"the database is busy: {busy}", remedy="try again") from busy
 
     @contextmanager
     def _write_transaction(self) -> Iterator[Connection]:

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.needs import Needs
+from fairbank.bank.lock_set import LockSet
 from fairbank.bank.run import RunRecord
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.cluster.job import Run
 from fairbank.store.queries import queries
 from fairbank.store.sql.batch import (
@@ -51,20 +51,21 @@ class SqliteTransaction(SqlTransaction):
         return rows
 
     def _fresh(
-        self, needs: Needs
+        self, locks: LockSet
     ) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
         entry, allocation, project, token = (
             count((last or 0) + 1) for last in self._find("last_ids")[0]
         )
         return entry, allocation, project, token
 
-    def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
-        # Nothing can change between the two statements, so the runs may come first and say where they belong.
-        runs = self._runs(needs.runs) if needs.runs else []
-        numbers = needs.allocations.union(each.allocation for each in runs)
+    def _load(self, locks: LockSet) -> tuple[list[Allocation], list[RunRecord]]:
+        # Nothing can change between the two statements, so the runs may be read first: they name their
+        # allocations.
+        runs = self._runs(locks.runs) if locks.runs else []
+        numbers = locks.allocations.union(each.allocation for each in runs)
         funds = [
             (project, resource, *_WHAT(reach))
-            for project, resource, reach in needs.reaches({each.run for each in runs})
+            for project, resource, reach in locks.filters({each.run for each in runs})
         ]
         found = self._rows("allocations", [(each,) for each in numbers], funds)
         return [allocation_of(row) for row in found], runs
@@ -73,12 +74,12 @@ class SqliteTransaction(SqlTransaction):
         found = map(run_of, self._rows("runs", {run.job_id for run in wanted}))
         return [each for each in found if each.run in wanted]
 
-    def _write_batch(self, work: WorkingSet) -> None:
-        self._each("write_sums", _number_last(columns(changed_sums(work), 7)))
-        self._each("write_users", columns(changed_users(work), 5))
-        self._each("write_changed_runs", _number_last(columns(changed_runs(work), 19)))
-        self._add_all("write_new_runs", columns(new_runs(work), 28))
-        self._add_all("write_entries", columns([entry_row(entry) for entry in work.entries], 20))
+    def _write_batch(self, data: TransactionData) -> None:
+        self._each("write_sums", _number_last(columns(changed_sums(data), 7)))
+        self._each("write_users", columns(changed_users(data), 5))
+        self._each("write_changed_runs", _number_last(columns(changed_runs(data), 19)))
+        self._add_all("write_new_runs", columns(new_runs(data), 28))
+        self._add_all("write_entries", columns([entry_row(entry) for entry in data.entries], 20))
 
     def _each(self, name: str, table: Columns) -> None:
         """Execute the named statement once for each row of `table`."""

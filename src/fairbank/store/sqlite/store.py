@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, QueuePool, Table, create_engine
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Instant
 from fairbank.store.contract import ProgressCallback
@@ -69,8 +69,9 @@ class SqliteStore(SqlStore):
         return SqliteRestore(connection)
 
     def check(self, demand: Callable[[Connection], None]) -> None:
-        """Set the journal mode, then check as the base class does. Raises Malformed if the mode is
-        impossible; Busy.
+        """Set the journal mode, then check as the base class does.
+
+        Raises InvalidInput if the mode is impossible; Busy.
         """
         with contention_is_busy(), translated_errors(), self._writer.connect():
             super().check(demand)
@@ -78,7 +79,7 @@ class SqliteStore(SqlStore):
     def integrity_errors(
         self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
     ) -> list[str]:
-        """Return the errors of `PRAGMA integrity_check`. Raises Corrupt, Unreachable."""
+        """Return the errors of `PRAGMA integrity_check`. Raises Corrupt, Unavailable."""
         with self._read_transaction() as connection, _progress_reports(connection, at_work):
             return integrity_errors(connection) if thoroughly else index_faults(connection)
 
@@ -109,8 +110,9 @@ def _progress_reports(connection: Connection, at_work: ProgressCallback | None) 
 def writing_engine(
     path: Path, journal: str | None, patience_seconds: float = PATIENCE_SECONDS
 ) -> Engine:
-    """Return the engine that writes `path`, an existing file. Raises Malformed if the journal mode
-    fails.
+    """Return the engine that writes `path`, an existing file.
+
+    Raises InvalidInput if the journal mode fails.
     """
     chosen = journal_mode(journal, VERSION)
     return _pool(lambda: _read_write(path, chosen, patience_seconds), 1, patience_seconds)
@@ -120,18 +122,18 @@ def journal_mode(asked: str | None, version: tuple[int, int, int]) -> str:
     """Return the journal mode: the one requested; by default wal, or truncate if wal is unsafe
     here.
 
-    Raises Malformed for a mode that is unknown or unsafe.
+    Raises InvalidInput for a mode that is unknown or unsafe.
     """
     if asked is None:
         return "wal" if wal_is_safe(version) else "truncate"
     if asked not in JOURNALS:
-        raise Malformed(
+        raise InvalidInput(
             f"{asked!r} is not a journal",
             field="store.journal",
             remedy=f"one of {', '.join(JOURNALS)}",
         )
     if asked == "wal" and not wal_is_safe(version):
-        raise Malformed(
+        raise InvalidInput(
             f"SQLite {'.'.join(map(str, version))} can lose what was committed to its write-ahead"
             " log (the WAL-reset bug)",
             field="store.journal",
@@ -144,15 +146,15 @@ def journal_mode(asked: str | None, version: tuple[int, int, int]) -> str:
 
 
 def create_file(path: Path) -> None:
-    """Create an empty file that only its owner can read, unless it exists. Raises Unknown if its
-    directory is missing; Forbidden, Trouble.
+    """Create an empty file that only its owner can read, unless it exists. Raises NotFound if its
+    directory is missing; Forbidden, FairbankError.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         return
     except FileNotFoundError as missing:
-        raise Unknown(
+        raise NotFound(
             f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}"
         ) from missing
     except OSError as bad:
@@ -201,7 +203,7 @@ def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds:
     else:
         chosen = _set_journal_with_retry(connection, journal, patience_seconds)
     if chosen != journal:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} cannot be given the journal {journal!r}: {chosen}",
             field="store.journal",
             remedy="stop whatever else has the file open, then try again",

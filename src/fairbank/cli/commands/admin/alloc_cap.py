@@ -31,7 +31,10 @@ def _run(context: Context, options: Namespace) -> int:
     cap = None if options.amount == "none" else parse_su(options.amount, field="AMOUNT", least=0)
     row = context.one(f"/alloc/{options.allocation}")
     said = "no cap" if cap is None else f"a cap of {context.format.su(cap)} SU"
-    what = f"{user_name(uid)} has {said} in allocation {row['id']} ({row['account']}/{row['resource']})"
+    what = (
+        f"{user_name(uid)} has {said} in allocation {row['id']}"
+        f" ({row['account']}/{row['resource']})"
+    )
     body = {"cap": cap} | ({"comment": options.reason} if options.reason else {})
     answer = post(context, WriteRequest("PUT", f"/alloc/{row['id']}/cap/{uid}", body))
     return tell(context, "fairbank.drawn/1", answer, numbered(answer, what))

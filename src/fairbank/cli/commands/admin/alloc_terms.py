@@ -9,7 +9,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_allocation, add_writing
 from fairbank.cli.framework.selectors import find_project
 from fairbank.cli.framework.write import LARGE, WriteRequest, post, tell
-from fairbank.core.errors import Conflict, Malformed
+from fairbank.core.errors import Conflict, InvalidInput
 from fairbank.core.units import parse_su
 from fairbank.report.columns import instant_of
 
@@ -73,7 +73,10 @@ def _create(context: Context, options: Namespace) -> int:
         "comment": options.reason,
     }
     period = f"{context.format.moment(int(start or 0))} .. {context.format.moment(int(end or 0))}"
-    question = f"Open an allocation of {options.resource} for {project['account']}, {period}, with {context.format.su(body['amount'])} SU?"
+    question = (
+        f"Open an allocation of {options.resource} for {project['account']}, {period}, with"
+        f" {context.format.su(body['amount'])} SU?"
+    )
     is_large = body["amount"] >= LARGE or body["credit_limit"] >= LARGE
     answer = post(context, WriteRequest("POST", "/alloc", body, question if is_large else None))
     return tell(context, "fairbank.allocation/1", answer, _sentence(context, answer))
@@ -82,7 +85,7 @@ def _create(context: Context, options: Namespace) -> int:
 def _span(
     context: Context, options: Namespace, row: Row | None = None
 ) -> tuple[str | None, str | None]:
-    """Return --start and --end for the request; defaults are those of `row`. Raises Malformed."""
+    """Return --start and --end for the request, by default those of `row`. Raises InvalidInput."""
     start, end = context.moment(options.start, "--start"), context.moment(options.end, "--end")
     begins = int(start) if start is not None else instant_of(row["start"]) if row else 0
     ends = int(end) if end is not None else instant_of(row["end"]) if row else begins + 1
@@ -93,7 +96,7 @@ def _span(
             if end
             else ("--start", "say a start before the end")
         )
-        raise Malformed(
+        raise InvalidInput(
             f"the allocation would not end after it starts: {span}", field=field, remedy=remedy
         )
     return start, end
@@ -113,7 +116,10 @@ def _sentence(context: Context, row: Row | None) -> str:
     period = f"{look.day(instant_of(row['start']))} .. {look.day(instant_of(row['end']))}"
     limit = f", credit limit {look.su(row['credit_limit'])} SU" if row["credit_limit"] else ""
     name = f"allocation {row['id']}: {row['account']}/{row['resource']}"
-    return f"entry {row['entry']}: {name}, {period}, {row['state']}{limit}, {look.left(row['available'])} SU available"
+    return (
+        f"entry {row['entry']}: {name}, {period}, {row['state']}{limit},"
+        f" {look.left(row['available'])} SU available"
+    )
 
 
 def _add_set(parser: Parser) -> None:
@@ -148,7 +154,7 @@ def _set(context: Context, options: Namespace) -> int:
     }
     changes = {key: value for key, value in wanted.items() if value is not None}
     if not changes:
-        raise Malformed(
+        raise InvalidInput(
             "nothing is to change",
             field="--end",
             remedy="say --start, --end, --credit-limit, --shared or --not-shared",
@@ -162,7 +168,8 @@ def _begun_before(context: Context, row: Row, start: str | None) -> list[str]:
     if start is None or not context.get("/job", query)["data"]:
         return []
     return [
-        f"Jobs that began before {context.format.moment(int(start))} hold credit here: they go on, and are charged here all the same."
+        f"Jobs that began before {context.format.moment(int(start))} hold credit here: they go on,"
+        " and are charged here all the same."
     ]
 
 
@@ -181,7 +188,7 @@ def _extend(context: Context, options: Namespace) -> int:
         remedy = (
             f"name a later time, or shorten it: fairbank alloc set {row['id']} --end {options.end}"
         )
-        raise Malformed(
+        raise InvalidInput(
             f"allocation {row['id']} is valid longer already: to {row['end']}",
             field="TIME",
             remedy=remedy,
@@ -263,8 +270,14 @@ VERBS = {
         "open an allocation; for staff",
         (
             'fairbank alloc create -A chem -r cpu --end 2027-07-01 --amount 100k --reason "call 2"',
-            'fairbank alloc create -A chem -r gpu --start 2027-01-01 --end 2028-01-01 --reason "call 2"',
-            'fairbank alloc create -A chem -r cpu --end 2027-07-01 --shared --reason "all of us" --dry-run',
+            (
+                "fairbank alloc create -A chem -r gpu --start 2027-01-01 --end 2028-01-01 --reason"
+                ' "call 2"'
+            ),
+            (
+                'fairbank alloc create -A chem -r cpu --end 2027-07-01 --shared --reason "all of'
+                ' us" --dry-run'
+            ),
         ),
         _add_create,
         _create,

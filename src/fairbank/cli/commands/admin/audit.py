@@ -11,7 +11,7 @@ from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.progress import Progress, add_progress
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Column, text
 
@@ -84,7 +84,10 @@ def _verify(context: Context, options: Namespace) -> int:
         if verdict.findings
         else "every row is as the journal says"
     )
-    read = f"{counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')} and {counted(verdict.runs, 'run')}"
+    read = (
+        f"{counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')} and"
+        f" {counted(verdict.runs, 'run')}"
+    )
     context.say(f"read {read}: {judged}")
     return FOUND if verdict.findings else 0
 
@@ -92,11 +95,11 @@ def _verify(context: Context, options: Namespace) -> int:
 def _place(book: int | None) -> str:
     if book is None:
         return "the store"
-    return f"allocation {book}" if book else "the office's book"
+    return f"allocation {book}" if book else "the registry"
 
 
 def read_heads(path: str) -> dict[int, Head]:
-    """Return the last entry of each journal, as written earlier. Raises Unknown, Malformed."""
+    """Return the last entry of each journal, as written earlier. Raises NotFound, InvalidInput."""
     from fairbank.bank.audit import Head
 
     try:
@@ -107,7 +110,7 @@ def read_heads(path: str) -> dict[int, Head]:
                 lines = file.readlines()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {why}",
             field="--heads",
             remedy="name a file that fairbank audit heads wrote",
@@ -118,14 +121,14 @@ def read_heads(path: str) -> dict[int, Head]:
             book, seq, link = json.loads(line)
             heads[int(book)] = Head(int(book), int(seq), bytes.fromhex(link))
         except (ValueError, TypeError) as bad:
-            raise Malformed(
+            raise InvalidInput(
                 f"{path}, line {number}: this is no head of a book",
                 field="--heads",
                 remedy="a line is [BOOK, NUMBER, LINK]",
             ) from bad
     if not heads:
         remedy = "name a file that fairbank audit heads wrote"
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is empty, so nothing could be compared", field="--heads", remedy=remedy
         )
     return heads

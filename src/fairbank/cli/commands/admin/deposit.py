@@ -34,8 +34,14 @@ def change(context: Context, options: Namespace, verb: str, direction: str, sign
     """Post a deposit, or with `sign` -1 a withdrawal."""
     amount = parse_su(options.amount, field="AMOUNT")
     row = context.one(f"/alloc/{options.allocation}")
-    what = f"{verb} of {context.format.su(amount)} SU {direction} allocation {row['id']} ({row['account']}/{row['resource']})"
-    question = f"{what}: available {context.format.left(row['available'])} -> {context.format.left(row['available'] + sign * amount)}. Go on?"
+    what = (
+        f"{verb} of {context.format.su(amount)} SU {direction} allocation {row['id']}"
+        f" ({row['account']}/{row['resource']})"
+    )
+    question = (
+        f"{what}: available {context.format.left(row['available'])} ->"
+        f" {context.format.left(row['available'] + sign * amount)}. Go on?"
+    )
     answer = post(
         context,
         WriteRequest(
@@ -60,10 +66,16 @@ def _asleep(context: Context, row: Row) -> str | None:
     """
     name = f"! allocation {row['id']}"
     if row["state"] == "frozen":
-        return f"{name} is frozen: nobody can draw on this credit before fairbank alloc thaw {row['id']}"
+        return (
+            f"{name} is frozen: nobody can draw on this credit before fairbank alloc thaw"
+            f" {row['id']}"
+        )
     if row["state"] == "ended":
         ended = context.format.day(instant_of(row["end"]))
-        return f"{name} ended {ended}: nobody can draw on this credit before fairbank alloc reopen {row['id']} --end"
+        return (
+            f"{name} ended {ended}: nobody can draw on this credit before fairbank alloc reopen"
+            f" {row['id']} --end"
+        )
     return None
 
 

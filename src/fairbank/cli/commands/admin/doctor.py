@@ -11,7 +11,7 @@ from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.options import add_clusters
 from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.progress import Progress, add_progress
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 
@@ -80,7 +80,7 @@ def run(context: Context, options: Namespace) -> int:
 def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
     if options.slurm:
         if options.config:
-            raise Malformed(
+            raise InvalidInput(
                 "it names the settings of a bank on this host",
                 field="--config",
                 remedy="leave it out, or leave out --slurm",
@@ -88,7 +88,7 @@ def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
         return check_slurm(context, agent=options.agent_config, site=options.site)
     for name, word in _BESIDE.items():
         if getattr(options, name):
-            raise Malformed(
+            raise InvalidInput(
                 "it goes with --slurm", field=word, remedy="add --slurm, or leave it out"
             )
     with Progress("doctor", options) as progress:

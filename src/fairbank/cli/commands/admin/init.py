@@ -20,8 +20,11 @@ def add(parser: Parser) -> None:
         "directory",
         metavar="FOLDER",
         nargs="?",
-        help="where settings, secret and store go (default: ~/.local/state/fairbank); books of an older Fairbank whose "
-        "fairbank.toml is there are migrated: stop the servers and make a backup first",
+        help=(
+            "where settings, secret and store go (default: ~/.local/state/fairbank); books of an"
+            " older Fairbank whose fairbank.toml is there are migrated: stop the servers and make a"
+            " backup first"
+        ),
     )
     parser.add_argument(
         "--store",
@@ -44,7 +47,10 @@ COMMAND = Command(
     "make a bank on this host: settings, secret, store; or migrate the books of an older Fairbank",
     (
         "fairbank init                              a bank of one's own",
-        "fairbank init /etc/fairbank                make a bank there, or migrate that which is there",
+        (
+            "fairbank init /etc/fairbank                make a bank there, or migrate that which is"
+            " there"
+        ),
         "fairbank init /etc/fairbank --store postgresql:///fairbank",
     ),
     add,

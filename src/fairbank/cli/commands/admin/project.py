@@ -10,7 +10,7 @@ from fairbank.cli.framework.options import add_project, add_writing, unix_id
 from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.selectors import find_project, group_query
 from fairbank.cli.framework.write import WriteRequest, numbered, post, tell
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 
@@ -76,7 +76,10 @@ def _none(context: Context, wanted: Mapping[str, object]) -> str:
     if not gone:
         return "There is no such project that you may see."
     said = ", ".join(f"{plain(row['account'])} (number {row['id']})" for row in gone)
-    return f"There is no such project now; {said} was removed. See: fairbank project list -a {plain(' '.join(named))}"
+    return (
+        f"There is no such project now; {said} was removed. See: fairbank project list -a"
+        f" {plain(' '.join(named))}"
+    )
 
 
 def _add_create(parser: Parser) -> None:
@@ -107,7 +110,10 @@ def _create(context: Context, options: Namespace) -> int:
     answer = post(context, WriteRequest("POST", "/project", body))
     if answer is None:
         return tell(context, "fairbank.project/1", None, "")
-    sentence = f"project {answer['account']}: number {answer['id']}, group {answer['gname']} ({answer['gid']})"
+    sentence = (
+        f"project {answer['account']}: number {answer['id']}, group {answer['gname']}"
+        f" ({answer['gid']})"
+    )
     return tell(context, "fairbank.project/1", answer, numbered(answer, sentence))
 
 
@@ -151,9 +157,11 @@ def _set(context: Context, options: Namespace) -> int:
     parent = (
         0
         if options.no_parent
-        else None
-        if options.parent is None
-        else find_project(context, options.parent, "--parent")["id"]
+        else (
+            None
+            if options.parent is None
+            else find_project(context, options.parent, "--parent")["id"]
+        )
     )
     given = {
         "gname": options.group,
@@ -164,7 +172,7 @@ def _set(context: Context, options: Namespace) -> int:
     }
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
-        raise Malformed(
+        raise InvalidInput(
             "nothing is to change",
             remedy="name --group, --gid, -A, --parent, --no-parent or --restore",
         )
@@ -185,9 +193,15 @@ def _add_named_removal(parser: Parser) -> None:
 
 def _remove(context: Context, options: Namespace) -> int:
     project = find_project(context, options.project)
-    question = f"Remove project {project['account']}? Staff still read its books, and its names stay taken."
+    question = (
+        f"Remove project {project['account']}? Staff still read its books, and its names stay"
+        " taken."
+    )
     answer = post(context, WriteRequest("DELETE", f"/project/{project['id']}", None, question))
-    sentence = f"project {project['account']} is removed; bring it back: fairbank project set {project['id']} --restore"
+    sentence = (
+        f"project {project['account']} is removed; bring it back: fairbank project set"
+        f" {project['id']} --restore"
+    )
     return tell(context, "fairbank.project/1", answer, numbered(answer, sentence))
 
 
@@ -197,7 +211,7 @@ def _gid_of(group: str) -> int:
     try:
         return getgrnam(group).gr_gid
     except (KeyError, ValueError) as bad:
-        raise Unknown(
+        raise NotFound(
             f"there is no group {group[:64]!r} on this host",
             field="GROUP",
             remedy="name its number with --gid",

@@ -34,7 +34,10 @@ def show_members(context: Context, options: Namespace) -> int:
     members = [{**each, "user": user_name(each["uid"])} for each in project["members"]]
     parent = f", parent {project['parent']}" if project["parent"] is not None else ""
     removed = ", removed" if project["removed"] else ""
-    caption = f"Project {project['account']}: number {project['id']}, group {project['gname']} ({project['gid']}){parent}{removed}"
+    caption = (
+        f"Project {project['account']}: number {project['id']}, group {project['gname']}"
+        f" ({project['gid']}){parent}{removed}"
+    )
     card = {key: value for key, value in project.items() if key != "members"}
     show(
         context,

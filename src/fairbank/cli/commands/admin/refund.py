@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_clusters, add_writing, number
 from fairbank.cli.framework.write import LARGE, WriteRequest, moved, post, tell
-from fairbank.core.errors import Conflict, Malformed, Unknown
+from fairbank.core.errors import Conflict, InvalidInput, NotFound
 from fairbank.core.units import parse_su
 from fairbank.report.cells import plain
 
@@ -47,8 +47,14 @@ def run(context: Context, options: Namespace) -> int:
     )
     row = context.one(f"/alloc/{job['allocation']}")
     back = job["charged"] - job["refunded"] if amount is None else amount
-    what = f"refund of {context.format.su(back)} SU of job {job['job_id']} to allocation {row['id']} ({row['account']}/{row['resource']})"
-    before = f"! {context.format.su(job['refunded'])} of its {context.format.su(job['charged'])} SU were refunded before"
+    what = (
+        f"refund of {context.format.su(back)} SU of job {job['job_id']} to allocation {row['id']}"
+        f" ({row['account']}/{row['resource']})"
+    )
+    before = (
+        f"! {context.format.su(job['refunded'])} of its {context.format.su(job['charged'])} SU were"
+        " refunded before"
+    )
     warnings = [f"{before}; this is one refund more"] if job["refunded"] else []
     body = (
         {"comment": options.reason}
@@ -72,12 +78,12 @@ def run(context: Context, options: Namespace) -> int:
 def _the_run(context: Context, job_id: int, cluster: str | None) -> Row:
     """Return the charged run of this job; the newest if no run has anything to refund.
 
-    Raises Unknown, Conflict while it runs, Malformed if there are several.
+    Raises NotFound, Conflict while it runs, InvalidInput if there are several.
     """
     found = context.rows("/job", {"job_id": job_id, "cluster": cluster})
     if not found:
         where = "" if cluster is None else f" of cluster {plain(cluster)}"
-        raise Unknown(
+        raise NotFound(
             f"there is no job {job_id}{where} that you may see",
             field="JOBID",
             remedy="list them with: fairbank jobs -a",
@@ -95,7 +101,7 @@ def _the_run(context: Context, job_id: int, cluster: str | None) -> Row:
         which = ", ".join(
             f"{run['id']} ({plain(run['cluster'])}, started {run['start']})" for run in runs[:10]
         )
-        raise Malformed(
+        raise InvalidInput(
             f"job {job_id} was charged {len(runs)} times: {which}",
             field="JOBID",
             remedy="name one run: --id NUMBER",
@@ -104,7 +110,8 @@ def _the_run(context: Context, job_id: int, cluster: str | None) -> Row:
 
 
 COMMAND = Command(
-    "give back what a job was charged, or a part of it; each time again, unless under one key; for staff",
+    "give back what a job was charged, or a part of it; each time again, unless under one key; for"
+    " staff",
     (
         'fairbank refund 812222 --reason "node n031 failed"',
         'fairbank refund 812222 60 --reason "half of it" --idempotency-key incident-17',

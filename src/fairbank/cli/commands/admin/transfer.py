@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_writing, number
 from fairbank.cli.framework.write import LARGE, WriteRequest, moved, post, tell
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.units import parse_su
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _allocation(context: Context, number: int, field: str) -> Row:
-    """Return an allocation. Raises Unknown, naming `field`: the command has two allocations."""
+    """Return an allocation. Raises NotFound, naming `field`: the command has two allocations."""
     try:
         return context.one(f"/alloc/{number}")
-    except Unknown as missing:
+    except NotFound as missing:
         missing.field = field
         raise
 

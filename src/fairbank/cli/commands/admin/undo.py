@@ -30,7 +30,10 @@ def add(parser: Parser) -> None:
 def run(context: Context, options: Namespace) -> int:
     request = WriteRequest("POST", f"/entry/{options.entry}/undo", {"comment": options.reason})
     told = [] if options.dry_run else planned_entries(context, request)
-    what = f"undo of entry {options.entry}: {' and '.join(_said(context, row) for row in told) or 'as before'}"
+    what = (
+        f"undo of entry {options.entry}:"
+        f" {' and '.join(_said(context, row) for row in told) or 'as before'}"
+    )
     answer = post(context, request._replace(question=f"{what}. Go on?"))
     if answer is None:
         return tell(context, "fairbank.undo/1", None, "")
@@ -62,14 +65,18 @@ def _said(context: Context, row: Row) -> str:
                 f"the cap of {user_name(row['owner_uid'])} in {name} back to {details['cap']}{unit}"
             )
         case "member":
-            return f"the role of {user_name(row['owner_uid'])} in {row['account']} back to {details['role']}"
+            return (
+                f"the role of {user_name(row['owner_uid'])} in {row['account']} back to"
+                f" {details['role']}"
+            )
         case _:
             job = f" of job {row['job_id']}" if row["job_id"] is not None else ""
             return f"{row['kind']} of {context.format.su(row['amount'])} SU{job}, {name}"
 
 
 COMMAND = Command(
-    "take back what an entry did, by one the other way round: credit, a refund, terms, a cap, a role",
+    "take back what an entry did, by one the other way round: credit, a refund, terms, a cap, a"
+    " role",
     (
         'fairbank undo 9913533 --reason "wrong allocation"',
         'fairbank undo 9913533 --reason "wrong allocation" --dry-run',

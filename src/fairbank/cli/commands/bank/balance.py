@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.bank.pace import OutlookState
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import TOO_LITTLE
 from fairbank.cli.framework.options import add_accounts
 from fairbank.cli.framework.output import Listing, caption, show, shown_columns, wants, watched
 from fairbank.cli.framework.selectors import check_listed, spread
-from fairbank.core.time import DAY, iso
+from fairbank.core.time import DAY
 from fairbank.core.units import MINUTES_IN_SU, parse_su, show_su
 from fairbank.report.cells import counted
 from fairbank.report.columns import Column, Look, Row, Summand, day, instant_of, percent, su, text
-from fairbank.report.pace import Outlook, SpendingPace, outlook, say
+from fairbank.report.pace import show_outlook
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,19 +27,10 @@ SOON_DAYS = 14
 _WHOLE = 100 * MINUTES_IN_SU
 
 
-def outlook_of(row: Row) -> Outlook:
-    """Return the outlook of a balance row."""
-    return Outlook(
-        SpendingPace(row["course"]),
-        None if row["runs_out"] is None else instant_of(row["runs_out"]),
-        row["left_over"],
-    )
-
-
 def _runs_out(row: Row, look: Look) -> str:
-    """Return the date as precisely as the row has space for."""
+    """Return the outlook; its amount is as precise as the row's other amounts."""
     whole = look.short and look.units == "h" and row["deposited"] >= _WHOLE
-    return say(outlook_of(row), look._replace(decimals=0) if whole else look)
+    return show_outlook(row, look._replace(decimals=0) if whole else look)
 
 
 WITHOUT_MINE = (
@@ -97,7 +89,8 @@ def _show(context: Context, wanted: int | None) -> int:
     short = [row for row in rows if wanted is not None and row["available"] < wanted]
     warnings = [line for row in rows if (line := _warning(row, context.bank_time, context.format))]
     warnings += [
-        f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than {show_su(wanted or 0)}"
+        f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than"
+        f" {show_su(wanted or 0)}"
         for row in short
     ]
     notes = (
@@ -114,9 +107,14 @@ def _show(context: Context, wanted: int | None) -> int:
             caption(context),
             warnings=warnings,
             notes=notes,
-            empty="There is no allocation that you may see."
-            if options.all
-            else "There is no active allocation that you may see; with --all also those that are over or to come.",
+            empty=(
+                "There is no allocation that you may see."
+                if options.all
+                else (
+                    "There is no active allocation that you may see; with --all also those that are"
+                    " over or to come."
+                )
+            ),
         ),
     )
     return TOO_LITTLE if wanted is not None and (short or not rows) else 0
@@ -132,12 +130,11 @@ def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
 
 
 def balances(context: Context, query: Mapping[str, object]) -> Sequence[Row]:
-    """Return the balance rows by project and resource, with outlook, pace and days to the end."""
-    rows = sorted(
+    """Return the balance rows, sorted by project and resource."""
+    return sorted(
         (row for one in spread(query) for row in context.rows("/balance", one)),
-        key=lambda each: (each["account"], each["resource"], each["start"]),
+        key=lambda row: (row["account"], row["resource"], row["start"]),
     )
-    return [{**row, **_seen(row, context.bank_time)} for row in rows]
 
 
 def _with_mine(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
@@ -152,26 +149,6 @@ def _with_mine(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
     ]
 
 
-def _seen(row: Row, now: int) -> dict[str, object]:
-    start, end = instant_of(row["start"]), instant_of(row["end"])
-    seen = outlook(
-        row["deposited"],
-        row["charged"],
-        start,
-        end,
-        now,
-        held=row["held"],
-        limit=row["credit_limit"],
-    )
-    return {
-        "course": seen.course.value,
-        "runs_out": None if seen.at is None else iso(seen.at),
-        "left_over": seen.left_over,
-        "pace": row["charged"] * DAY // max(DAY, now - start),
-        "days_left": max(0, end - now) // DAY,
-    }
-
-
 def _name(row: Row) -> str:
     return f"{row['account']}/{row['resource']}"
 
@@ -179,13 +156,18 @@ def _name(row: Row) -> str:
 def _warning(row: Row, now: int, look: Look) -> str | None:
     """Return a warning with a command that every user of the allocation may run."""
     usage = f"fairbank usage --alloc {row['id']}"
-    match outlook_of(row):
-        case Outlook(SpendingPace.RUNS_OUT, int(at)) if at - now < SOON_DAYS * DAY:
-            return f"! {_name(row)}: at this pace empty in {counted((at - now) // DAY, 'day')}.  See: {usage}"
-        case Outlook(SpendingPace.EMPTY) if row["charged"]:
-            return f"!! {_name(row)}: empty; new jobs are refused.  See: {usage} -S {look.day(instant_of(row['start']))}"
-        case Outlook(SpendingPace.UNUSED):
-            return f"! {_name(row)}: under-used, {counted(row['days_left'], 'day')} left.  See: {usage} --by month"
+    match OutlookState(row["outlook"]):
+        case OutlookState.RUNS_OUT:
+            days = (instant_of(row["runs_out"]) - now) // DAY
+            if days >= SOON_DAYS:
+                return None
+            return f"! {_name(row)}: at this pace empty in {counted(days, 'day')}.  See: {usage}"
+        case OutlookState.EMPTY if row["charged"]:
+            since = look.day(instant_of(row["start"]))
+            return f"!! {_name(row)}: empty; new jobs are refused.  See: {usage} -S {since}"
+        case OutlookState.UNUSED:
+            left = counted(row["days_left"], "day")
+            return f"! {_name(row)}: under-used, {left} left.  See: {usage} --by month"
         case _:
             return None
 

@@ -7,29 +7,28 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from fairbank.cli.framework.exit_codes import EXIT_CODES, REFUSED
+from fairbank.cli.framework.exit_codes import EXIT_CODES
 from fairbank.cli.framework.pager import pager_of, show_text
 from fairbank.cli.framework.shown import did_you_mean, terminal_width
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import folded, plain
-from fairbank.rest.statuses import STATUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fairbank.bank.explaining import Explained
+    from fairbank.bank.refusals import Reason
 
 TOPICS = ("reasons", "exit-codes", "environment")
 
 
 def topic(words: str, commands: Sequence[str]) -> int:
-    """Print the help on a topic. Raises Malformed with the nearest topics."""
-    from fairbank.bank.explaining import explained
+    """Print the help on a topic. Raises InvalidInput with the nearest topics."""
+    from fairbank.bank.refusals import Reason
 
     word = words.strip().lower().replace(" ", "-")
     match word:
         case "reasons":
-            _show(_reasons(explained()))
+            _show(_reasons(Reason))
         case "exit-codes":
             _show(
                 [
@@ -41,10 +40,10 @@ def topic(words: str, commands: Sequence[str]) -> int:
         case "environment":
             _show(_environment())
         case _:
-            there = {each.name.lower().replace("_", "-"): each for each in explained()}
+            there = {each.name.lower().replace("_", "-"): each for each in Reason}
             if word.replace("_", "-") not in there:
                 meant = did_you_mean(word, [*commands, *TOPICS, *there])
-                raise Malformed(
+                raise InvalidInput(
                     f"there is no help on {plain(words[:40])!r}{meant}",
                     remedy=f"fairbank --help, or fairbank help {TOPICS[0]}",
                 )
@@ -52,18 +51,23 @@ def topic(words: str, commands: Sequence[str]) -> int:
     return 0
 
 
-def _reasons(reasons: Iterable[Explained]) -> Iterator[str]:
-    yield "Why the bank says no: each reason, what it means, and what to do."
-    yield "Capitals in a remedy stand for what your case has of its own; the refusal"
-    yield "itself names the figures: fairbank jobs --refused"
+def _reasons(reasons: Iterable[Reason]) -> Iterator[str]:
+    yield "Reasons of refusals: what each means, and what to do."
+    yield "Capitals in a remedy stand for the figures of your own case; the refusal"
+    yield "itself names them: fairbank jobs --refused"
     for each in reasons:
         yield ""
         yield from _reason(each)
 
 
-def _reason(no: Explained) -> list[str]:
-    told = f"exit code {REFUSED[no.kind]}, HTTP status {STATUS[no.kind]}"
-    return [f"{no.name}: {no.meaning}", f"  {no.why}", f"  try: {no.remedy}", f"  {told}"]
+def _reason(reason: Reason) -> list[str]:
+    info, kind = reason.info, reason.kind
+    return [
+        f"{reason.name}: {info.message}",
+        f"  {info.explanation}",
+        f"  try: {info.general_remedy}",
+        f"  exit code {kind.exit_code}, HTTP status {kind.status}",
+    ]
 
 
 def _environment() -> list[str]:

@@ -41,12 +41,15 @@ _SHORT: Mapping[str, str] = {
     "-L": "--licenses",
 }
 _HARMLESS = frozenset(
-    "-J --job-name -o --output -e --error -i --input --mail-type --mail-user -D --chdir --export --export-file --comment -d --dependency "
-    "-b --begin --deadline --delay-boot --requeue --no-requeue --signal --open-mode -C --constraint --prefer --cluster-constraint -x "
-    "--exclude --nice --priority --parsable -H --hold -Q --quiet -v --verbose -W --wait --test-only --reservation --wckey --tmp "
-    "--mem-bind --tres-bind --gpu-bind --gpu-freq --cpu-freq -m --distribution --contiguous --switches --use-min-nodes -s --oversubscribe "
-    "-O --overcommit --gres-flags --profile --acctg-freq --power --time-min --get-user-env --propagate -k --no-kill --ignore-pbs "
-    "--kill-on-invalid-dep --mcs-label --container --container-id --network --uid --gid --wrap --extra --x11".split()
+    "-J --job-name -o --output -e --error -i --input --mail-type --mail-user -D --chdir --export"
+    " --export-file --comment -d --dependency -b --begin --deadline --delay-boot --requeue"
+    " --no-requeue --signal --open-mode -C --constraint --prefer --cluster-constraint -x --exclude"
+    " --nice --priority --parsable -H --hold -Q --quiet -v --verbose -W --wait --test-only"
+    " --reservation --wckey --tmp --mem-bind --tres-bind --gpu-bind --gpu-freq --cpu-freq -m"
+    " --distribution --contiguous --switches --use-min-nodes -s --oversubscribe -O --overcommit"
+    " --gres-flags --profile --acctg-freq --power --time-min --get-user-env --propagate -k"
+    " --no-kill --ignore-pbs --kill-on-invalid-dep --mcs-label --container --container-id --network"
+    " --uid --gid --wrap --extra --x11".split()
 )
 
 

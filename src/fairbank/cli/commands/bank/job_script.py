@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.cli.commands.bank.ignored_options import unread_options
 from fairbank.cli.framework.options import add_clusters
 from fairbank.cli.framework.parser import Parser
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -51,7 +51,7 @@ def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
 def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
     """Return the options of the #SBATCH lines, and the ignored ones that may change the price.
 
-    Of a heterogeneous job the first part is read. Raises Malformed, naming the line.
+    Of a heterogeneous job the first part is read. Raises InvalidInput, naming the line.
     """
     words: list[str] = []
     others: list[str] = []
@@ -62,7 +62,7 @@ def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
             try:
                 said = shlex.split(line[len(_MARK) :], comments=True)
             except ValueError as bad:
-                raise Malformed(
+                raise InvalidInput(
                     f"line {number} cannot be read: {bad}",
                     field="JOBFILE",
                     remedy="close the quotes",
@@ -88,7 +88,7 @@ class Described(NamedTuple):
 
 
 def described(options: Namespace) -> Described:
-    """Return the requested resources. Raises Malformed, naming the option."""
+    """Return the requested resources. Raises InvalidInput, naming the option."""
     nodes = _count(options.nodes, "--nodes") or 1
     tasks = _count(options.ntasks, "--ntasks") or nodes * (
         _count(options.ntasks_per_node, "--ntasks-per-node") or 1
@@ -136,11 +136,11 @@ def _count(said: str | None, option: str) -> int | None:
         return None
     match = _COUNT.fullmatch(said)
     if said.isascii() and said.isdigit() and len(said) > 9:
-        raise Malformed(
+        raise InvalidInput(
             f"{said[:40]} is more than any cluster has", field=option, remedy=f"at most {10**9 - 1}"
         )
     if match is None or int(match[1]) == 0:
-        raise Malformed(
+        raise InvalidInput(
             f"{said[:40]!r} is not a number of anything",
             field=option,
             remedy="write a whole number from 1 on",
@@ -153,7 +153,7 @@ def _size(said: str, option: str) -> int:
     match = _SIZE.fullmatch(said)
     if match is None:
         remedy = "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
-        raise Malformed(f"{said[:40]!r} is not a size of memory", field=option, remedy=remedy)
+        raise InvalidInput(f"{said[:40]!r} is not a size of memory", field=option, remedy=remedy)
     return -(-int(match[1]) * _KIB[match[2].upper()] // 1024)
 
 
@@ -167,7 +167,7 @@ def _memory(options: Namespace, nodes: int, cpus: int, gpus: int) -> int:
         return 0
     each = _size(options.mem, "--mem")
     if each == 0:
-        raise Malformed(
+        raise InvalidInput(
             "--mem=0 is all of a node's memory; how much that is, the bank does not know",
             field="--mem",
             remedy="say a size",
@@ -201,7 +201,7 @@ def _add_things(
     for name, each in said:
         match = _THING.fullmatch(each if each[-1:].isdigit() else f"{each}:1")
         if match is None or not name.isidentifier():
-            raise Malformed(
+            raise InvalidInput(
                 f"{each[:40]!r} is not [TYPE:]NUMBER",
                 field=option,
                 remedy="write for example 2 or v100:2",

@@ -12,7 +12,7 @@ from fairbank.cli.commands.bank.job_script import add_job_options, described, re
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import NOT_DONE, TOO_LITTLE
 from fairbank.cli.framework.output import Listing, show, shown_columns
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
 from fairbank.report.cells import folded, padded, plain
 from fairbank.report.columns import Column, Look, Row, text
@@ -39,7 +39,10 @@ def add(parser: Parser) -> None:
         "script",
         metavar="JOBFILE",
         nargs="?",
-        help="a batch script with #SBATCH lines; - is standard input; exit code 1 when it asks for more than is priced",
+        help=(
+            "a batch script with #SBATCH lines; - is standard input; exit code 1 when it asks for"
+            " more than is priced"
+        ),
     )
     add_job_options(parser)
     parser.add_argument(
@@ -97,12 +100,12 @@ def _script(path: str) -> list[str]:
     try:
         text = _text(path)
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}", field="JOBFILE", remedy="name a batch script"
         ) from error
     if not text.strip() or "\0" in text:
         why = "a binary file" if text.strip() else "empty"
-        raise Malformed(
+        raise InvalidInput(
             f"{plain(path)} is not a batch script: it is {why}",
             field="JOBFILE",
             remedy="name a text file that begins with #!",
@@ -121,11 +124,11 @@ def _text(path: str) -> str:
 
 
 def _limit(said: str) -> int:
-    """Return seconds. Raises Malformed."""
+    """Return seconds. Raises InvalidInput."""
     seconds = parse_duration(said, field="--time")
     if seconds > LIMIT_MAX_SECONDS:
         longest = show_duration(LIMIT_MAX_SECONDS)
-        raise Malformed(
+        raise InvalidInput(
             f"{said[:40]!r} is longer than the bank counts",
             field="--time",
             remedy=f"at most {longest}",
@@ -136,7 +139,7 @@ def _limit(said: str) -> int:
 def _needed(said: str | None, field: str, example: str) -> str:
     if said:
         return said
-    raise Malformed(
+    raise InvalidInput(
         f"a price needs {field.lstrip('-')}",
         field=field,
         remedy=f"add {example}, or a script with such a line",
@@ -144,10 +147,10 @@ def _needed(said: str | None, field: str, example: str) -> str:
 
 
 def _one_partition(said: str) -> str:
-    """Return the partition. Raises Malformed for a list: the price depends on the choice."""
+    """Return the partition. Raises InvalidInput for a list: the price depends on the choice."""
     if "," in said:
         first = said.strip(",").partition(",")[0]
-        raise Malformed(
+        raise InvalidInput(
             "a price is of one partition only",
             field="--partition",
             remedy=f"name one of them: -p {plain(first)}",
@@ -169,7 +172,7 @@ def _account(context: Context, options: Namespace) -> str:
     if len(mine) == 1:
         return mine[0]
     there = f"yours: {', '.join(mine[:8])}" if mine else "you are in no project"
-    raise Malformed(f"which project pays? {there}", field="--account", remedy="add -A PROJECT")
+    raise InvalidInput(f"which project pays? {there}", field="--account", remedy="add -A PROJECT")
 
 
 def _cluster(context: Context, options: Namespace) -> str | None:
@@ -184,7 +187,8 @@ def _tell(context: Context, request: Row, card: Row, job: Described, unread: lis
     name = context.options.script or "job"
     for line in folded(
         plain(
-            f"{name}: {where}, {words}, {limit}  ->  {card['account']}/{card['resource']}{_by(card)}"
+            f"{name}: {where}, {words}, {limit}  -> "
+            f" {card['account']}/{card['resource']}{_by(card)}"
         ),
         context.width,
     ):
@@ -194,7 +198,8 @@ def _tell(context: Context, request: Row, card: Row, job: Described, unread: lis
     context.say(f"  {padded('hold at start', 18)}{look.su(card['amount'])} SU")
     after = f" -> {look.left(card['after'])}" if card["fits"] and not unread else ""
     context.say(
-        f"  {padded('available', 18)}{look.left(card['available'])}{after} SU   {_verdict(card, look, unread)}"
+        f"  {padded('available', 18)}{look.left(card['available'])}{after} SU  "
+        f" {_verdict(card, look, unread)}"
     )
     if card["fits"]:
         context.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")

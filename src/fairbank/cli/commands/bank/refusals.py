@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_listed, rows_of_each
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import Amount, Column, Look, Row, Show, left, moment, su, text
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def show_refusals(context: Context, owners: list[int] | None) -> int:
     """Print the list of `fairbank jobs --refused`, with remedies."""
     options = context.options
     if options.partition is not None:
-        raise Malformed(
+        raise InvalidInput(
             "a refusal knows no partition",
             field="--partition",
             remedy="leave out -p, or leave out --refused",

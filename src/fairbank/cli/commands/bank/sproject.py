@@ -108,7 +108,7 @@ def _add_filters(parser: Parser) -> None:
     parser.add_argument(
         "-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number"
     )
-    parser.add_argument("-A", "--account", metavar="NAME", help="only of this Slurm account")
+    parser.add_argument("-A", "--account", metavar="PROJECT", help="only of this Slurm account")
     parser.add_argument(
         "--sort", metavar="COL[,-COL]", help="by these columns; with - the largest first"
     )
@@ -182,7 +182,7 @@ def _show(
 
 
 def _check(context: Context) -> None:
-    """Check that what the filters name exists, if no row matches. Raises Unknown."""
+    """Check that what the filters name exists, if no row matches. Raises NotFound."""
     options = context.options
     check_group(context, options.group)
     check_accounts(context, [options.account] if options.account else None, of_jobs=True)

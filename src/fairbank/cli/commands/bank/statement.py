@@ -68,8 +68,8 @@ def _reason(row: Row, look: Look) -> str:
             ),
         )
     if row.get("kind") in _SAYS_NO and details:
-        asked = f"asked {look.su(row['amount'])} {_unit(look)}" if row["amount"] else None
-        said += [": ".join(filter(None, (details["reason"], details.get("about"), asked)))]
+        asked = f"requested {look.su(row['amount'])} {_unit(look)}" if row["amount"] else None
+        said += [": ".join(filter(None, (details["message"], asked)))]
     if row.get("returned"):
         back = "back" if look.short else "returned"
         held, used = ((row["before"][name], row[name]) for name in ("held", "charged"))
@@ -181,8 +181,14 @@ def _of_when(
         (each and context.format.moment(int(each))) for each in (period["since"], period["until"])
     )
     if not whole:
-        return f"(opening): the sums before {since}.  (so far): those after entry {entries[-1]['id']}; more entries follow."
-    return f"(opening): the sums before {since}.  (closing): those {f'before {until}' if until else 'of now'}."
+        return (
+            f"(opening): the sums before {since}.  (so far): those after entry {entries[-1]['id']};"
+            " more entries follow."
+        )
+    return (
+        f"(opening): the sums before {since}.  (closing): those"
+        f" {f'before {until}' if until else 'of now'}."
+    )
 
 
 def _told(context: Context, page: Row) -> list[Row]:
@@ -223,17 +229,26 @@ def _proof(context: Context, sums: Row) -> str:
     used, held, available, granted, limit = (look.su(each) for each in parts)
     mark = "ok" if sum(parts[:3]) == sum(parts[3:]) else "!! does not add up:"
     lent = f" + limit {limit}" if parts[4] else ""
-    return f"{mark}  used {used} + held {held} + available {available} = granted {granted}{lent} {_unit(look)}"
+    return (
+        f"{mark}  used {used} + held {held} + available {available} = granted {granted}{lent}"
+        f" {_unit(look)}"
+    )
 
 
 def _caption(context: Context, row: Row) -> str:
-    period = f"{context.format.day(instant_of(row['start']))} .. {context.format.day(instant_of(row['end']))}"
+    period = (
+        f"{context.format.day(instant_of(row['start']))} .."
+        f" {context.format.day(instant_of(row['end']))}"
+    )
     name = plain(f"{row['account']}/{row['resource']}  {row['category']}")
     limit = (
         f"  credit limit {context.format.su(row['credit_limit'])}" if row["credit_limit"] else ""
     )
     state = "" if row["state"] == "active" else f"  {row['state']}"
-    return f"Allocation {row['id']}  {name}  {period}  granted {context.format.su(row['deposited'])}{limit}{state}"
+    return (
+        f"Allocation {row['id']}  {name}  {period}  granted"
+        f" {context.format.su(row['deposited'])}{limit}{state}"
+    )
 
 
 COMMAND = Command(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import count
 from fairbank.cli.framework.output import Listing, show, shown_columns, watched
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.report.columns import Column, text
 from fairbank.rest.client import Client
 
@@ -58,14 +58,14 @@ def _show(context: Context, options: Namespace) -> int:
 
 
 def _answered(context: Context, deadline: float) -> float:
-    """Return the seconds until the bank answered. Raises Unreachable after the deadline."""
+    """Return the seconds until the bank answered. Raises Unavailable after the deadline."""
     client = Client(context.settings.address)  # open to anybody, so nobody needs to sign in
     while True:
         began = time.monotonic()
         try:
             client.get("/health")
             return time.monotonic() - began
-        except Unreachable:
+        except Unavailable:
             if time.monotonic() >= deadline:
                 raise
         time.sleep(AGAIN_SECONDS)

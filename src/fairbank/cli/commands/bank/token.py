@@ -109,7 +109,10 @@ def _tell(context: Context, answer: Row | None) -> int:
 
 
 def _sentence(answer: Row) -> str:
-    return f"token {answer['id']} ({answer['label']}) is good until {answer['expires']}; to take it back: fairbank token revoke {answer['id']}"
+    return (
+        f"token {answer['id']} ({answer['label']}) is good until {answer['expires']}; to take it"
+        f" back: fairbank token revoke {answer['id']}"
+    )
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import DONE, FOUND, TOO_LITTLE
 from fairbank.cli.framework.options import count
 from fairbank.cli.framework.progress import add_progress
-from fairbank.core.errors import Trouble, Unreachable
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.time import DAY, Instant
 
 if TYPE_CHECKING:
@@ -86,10 +86,12 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
         file.writelines(map(str.encode, write(*month(centre, options.seed))))
     jobs = centre.jobs
     context.say(
-        f"An invented centre: 768 cores, 24 GPUs, 8 projects, 40 users, {jobs:,} jobs in {MONTH_DAYS} days."
+        f"An invented centre: 768 cores, 24 GPUs, 8 projects, 40 users, {jobs:,} jobs in"
+        f" {MONTH_DAYS} days."
     )
     context.say(
-        "Each project is granted 95% of what its jobs really used. Every start is a hold, every end a charge.\n"
+        "Each project is granted 95% of what its jobs really used. Every start is a hold, every end"
+        " a charge.\n"
     )
     init(str(folder), None)
     plan = Namespace(
@@ -125,7 +127,7 @@ def _await(server: subprocess.Popen[bytes], socket: Path, log: Path) -> None:
         [*FAIRBANK, "status", "--server", f"unix:{socket}"], capture_output=True, check=False
     ).returncode:
         if server.poll() is not None or time.monotonic() > deadline:
-            raise Unreachable(
+            raise Unavailable(
                 f"the demo's server did not start: {log.read_text(errors='replace')[-500:].strip()}"
             )
         time.sleep(0.1)
@@ -143,12 +145,12 @@ class _Shell:
         }
 
     def type(self, *words: str) -> None:
-        """Show the command and its output. Raises Trouble when it fails."""
+        """Show the command and its output. Raises FairbankError when it fails."""
         self._desk.say(f"\n$ fairbank {' '.join(words)}")
         sys.stdout.flush()
         code = subprocess.run([*FAIRBANK, *words], env=self._environ, check=False).returncode
         if code not in (DONE, TOO_LITTLE):  # that too little is left is an answer
-            raise Trouble(f"fairbank {' '.join(words)} ended with {code}")
+            raise FairbankError(f"fairbank {' '.join(words)} ended with {code}")
 
     def rows(self, *words: str) -> list[dict[str, Any]]:
         """Return the rows of a command's JSON output."""
@@ -156,7 +158,7 @@ class _Shell:
             [*FAIRBANK, *words, "--json"], env=self._environ, capture_output=True, check=False
         )
         if done.returncode:
-            raise Trouble(
+            raise FairbankError(
                 f"fairbank {' '.join(words)} failed: {done.stderr.decode(errors='replace').strip()}"
             )
         rows: list[dict[str, Any]] = json.loads(done.stdout)["data"]
@@ -168,12 +170,13 @@ def _session(context: Context, shell: _Shell) -> None:
     refused = shell.rows("jobs", "--refused", "-a", "--limit", "1000")
     balances = shell.rows("balance")
     if not refused or not balances:
-        raise Trouble("this month has no refusal to show; try another --seed")
+        raise FairbankError("this month has no refusal to show; try another --seed")
     last = refused[0]
     account, user = str(last["account"]), str(last["owner_uid"])
     allocation = str(last["allocation"])
     context.say(
-        f"\nThe bank is running. Be user {user} of project {account}, whose job was refused; --as is how staff see what a user sees."
+        f"\nThe bank is running. Be user {user} of project {account}, whose job was refused; --as"
+        " is how staff see what a user sees."
     )
     shell.type("balance", "--as", user)
     shell.type("jobs", "--refused", "--limit", "1", "--as", user)
@@ -203,7 +206,7 @@ def _verify(context: Context, folder: Path) -> None:
         [*FAIRBANK, "audit", "verify", "--config", f"{folder}/fairbank.toml"], check=False
     ).returncode
     if code:
-        raise Trouble("the audit found discrepancies")
+        raise FairbankError("the audit found discrepancies")
 
 
 COMMAND = Command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from fairbank.report.plots.figures import Figure
@@ -49,7 +49,7 @@ def write_picture(
 def check_folder(folder: str, option: str) -> None:
     """Check that pictures can be written to a directory, or to one that would be made.
 
-    Raises Malformed if it is no directory, Unreachable if matplotlib is not installed, and what
+    Raises InvalidInput if it is no directory, Unavailable if matplotlib is not installed, and what
     `translate_os_error` makes of a failure to write.
     """
     from pathlib import Path
@@ -63,7 +63,7 @@ def check_folder(folder: str, option: str) -> None:
     while not place.exists():
         place = place.parent
     if not place.is_dir():
-        raise Malformed(
+        raise InvalidInput(
             f"{place} is no folder", field=option, remedy="name a folder, or one that can be made"
         )
     try:

@@ -9,7 +9,7 @@ from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.options import count, listed
 from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.selectors import spread
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, iso
 from fairbank.report import share_history
 from fairbank.report.cells import plain
@@ -30,8 +30,10 @@ def _add_site_factor(parser: Parser) -> None:
     parser.add_argument(
         "folder",
         metavar="FOLDER",
-        help="where to write them, in the place of those that are there; made if need be; "
-        "needs fairbank[plots]",
+        help=(
+            "where to write them, in the place of those that are there; made if need be; "
+            "needs fairbank[plots]"
+        ),
     )
     parser.add_argument(
         "--agent-config",
@@ -84,7 +86,7 @@ def _site_factor_figures(agent_config: str | None, command: str) -> Iterator[tup
 
     try:
         settings = read_agent_settings(Path(agent_config)).site_factor
-    except Trouble as error:
+    except FairbankError as error:
         if error.field != "config":
             raise
         raise type(error)(
@@ -177,7 +179,10 @@ COMMAND = Noun(
             "fair share from day to day, as it was recorded",
             (
                 "fairbank report fairshare",
-                "fairbank report fairshare figures --days 365 -A chem_qmc --png   also as a picture",
+                (
+                    "fairbank report fairshare figures --days 365 -A chem_qmc --png   also as a"
+                    " picture"
+                ),
                 "fairbank report fairshare --users --csv",
             ),
             _add_fair_share,

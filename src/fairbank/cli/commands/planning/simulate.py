@@ -25,7 +25,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import at_least_one, count, file_written
 from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.report.cells import counted, plain
 from fairbank.report.simulations import COLUMNS, measure_table
 
@@ -71,11 +71,20 @@ def add(parser: Parser) -> None:
         help="write the synthetic workload as a trace too",
     )
     add_processors(parser)
+    _add_results(parser)
+    add_budget(parser)
+    add_progress(parser)
+
+
+def _add_results(parser: Parser) -> None:
     parser.add_argument(
         "--starts",
         metavar="FILE",
         type=file_written,
-        help="write a line `job start` for each job, in the order of the queue, of one policy; a FILE.csv has a table of all policies",
+        help=(
+            "write a line `job start` for each job, in the order of the queue, of one policy; a"
+            " FILE.csv has a table of all policies"
+        ),
     )
     parser.add_argument(
         "--shares",
@@ -85,7 +94,10 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--by",
         choices=("user", "group"),
-        help="whose shares and credit are; the group of a Slurm job is its account (default: user; with --grant group, if there are any)",
+        help=(
+            "whose shares and credit are; the group of a Slurm job is its account (default: user;"
+            " with --grant group, if there are any)"
+        ),
     )
     parser.add_argument(
         "--fair-starts",
@@ -97,16 +109,16 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--plots",
         metavar="FOLDER",
-        help="draw utilisation, queue, waits and, with --shares, shares; made if need be; "
-        "needs fairbank[plots]",
+        help=(
+            "draw utilisation, queue, waits and, with --shares, shares; made if need be; "
+            "needs fairbank[plots]"
+        ),
     )
     parser.add_argument(
         "--png",
         action="store_true",
         help="draw PNG files, for where SVG is not taken (default: SVG)",
     )
-    add_budget(parser)
-    add_progress(parser)
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -114,12 +126,12 @@ def run(context: Context, options: Namespace) -> int:
         return 0
     policies = list(dict.fromkeys(options.policies or [DEFAULT_POLICY]))
     if options.starts is not None and len(policies) > 1 and not _is_table(options.starts):
-        remedy = "name one --policy, or a FILE.csv, which has room for all"
-        raise Malformed("--starts has room for one schedule", field="starts", remedy=remedy)
+        remedy = "name one --policy, or a FILE.csv, which holds all"
+        raise InvalidInput("--starts holds one schedule", field="starts", remedy=remedy)
     if options.plots is not None:
         _check_pictures(policies, options.plots)
     elif options.png:
-        raise Malformed(
+        raise InvalidInput(
             "--png says how pictures are drawn, and none are",
             field="png",
             remedy="add --plots FOLDER, or leave it out",
@@ -131,7 +143,7 @@ def run(context: Context, options: Namespace) -> int:
         if options.starts is not None:
             _write_starts(outcomes, options.starts)
         drawn = _draw(context, options, outcomes) if options.plots else ()
-    except Trouble:
+    except FairbankError:
         tell(context, outcomes, ())  # the work is done, and may have been long
         raise
     tell(context, outcomes, drawn)
@@ -139,11 +151,11 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _workload(options: Namespace) -> str | Modelled:
-    """Return the name of the trace, or a synthetic workload. Raises Malformed."""
+    """Return the name of the trace, or a synthetic workload. Raises InvalidInput."""
     names = ("jobs", "model", "seed", "save")
     synthetic = [f"--{name}" for name in names if getattr(options, name) is not None]
     if options.trace is not None and synthetic:
-        raise Malformed(
+        raise InvalidInput(
             f"{synthetic[0]} is for a synthetic workload",
             field=synthetic[0][2:],
             remedy="name no trace, or leave it out",
@@ -151,7 +163,7 @@ def _workload(options: Namespace) -> str | Modelled:
     if options.trace is not None:
         return str(options.trace)
     if options.jobs is None and options.model is None:
-        raise Malformed(
+        raise InvalidInput(
             "there is nothing to simulate",
             field="FILE",
             remedy="name a trace, or --jobs N for a synthetic workload",
@@ -181,7 +193,7 @@ def _simulate(
 ) -> list[SimulationResult]:
     """Simulate the workload under each policy.
 
-    Raises Trouble before the work starts if the file of --starts cannot be written.
+    Raises FairbankError before the work starts if the file of --starts cannot be written.
     """
     from functools import partial
     from pathlib import Path
@@ -207,9 +219,11 @@ def _simulate(
         every=options.starts is not None and _is_table(options.starts),
     )
     return simulate_each(
-        partial(in_file, Path(workload), skim_any)
-        if isinstance(workload, str)
-        else workload.opened,
+        (
+            partial(in_file, Path(workload), skim_any)
+            if isinstance(workload, str)
+            else workload.opened
+        ),
         policies,
         plan,
         holdings=None if options.shares is None else read_shares(Path(options.shares)),
@@ -258,12 +272,12 @@ def _name(number: int) -> str:
 
 
 def _check_pictures(policies: Sequence[str], folder: str) -> None:
-    """Check before the work starts that the pictures can be drawn and written. Raises Malformed."""
+    """Check before the work starts that the pictures can be drawn and written. Raises InvalidInput."""
     from fairbank.report.plots.figures import SERIES_MAX
 
     check_folder(folder, "plots")
     if len(policies) > SERIES_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"a figure can show {SERIES_MAX} policies, not {len(policies)}",
             field="plots",
             remedy="name fewer of them",
@@ -304,7 +318,10 @@ def tell(
     rows = [row_of(outcome, exactly=not for_people) for outcome in outcomes]
     first = outcomes[0]
     there = rows[0]["jobs"] + rows[0]["left_out"]
-    caption = f"{rows[0]['jobs']:,} of {counted(there, 'job')} on {counted(first.processors, 'processor')}"
+    caption = (
+        f"{rows[0]['jobs']:,} of {counted(there, 'job')} on"
+        f" {counted(first.processors, 'processor')}"
+    )
     remarks = remarks_of(outcomes)
     more = {
         "excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()},

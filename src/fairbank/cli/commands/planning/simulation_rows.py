@@ -18,7 +18,7 @@ LISTED = 5
 
 
 def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
-    """All the figures of a policy; the fingerprint of its schedule, which nobody reads in a table, only if `exactly`."""
+    """Return all figures of a policy; the fingerprint of its schedule only if `exactly`."""
     figures, misses, credit = outcome.figures, outcome.misses, outcome.credit
     left = sum(map(len, outcome.left.values()))
     row: dict[str, Any] = {
@@ -26,8 +26,10 @@ def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
         "processors": outcome.processors,
         "jobs": outcome.lines - left,
         "left_out": left + sum(map(len, outcome.notes.left.values())),
-        "read_otherwise": {how.name.lower(): number for how, number in outcome.read.items()}
-        | dict(outcome.notes.read),
+        "read_otherwise": (
+            {how.name.lower(): number for how, number in outcome.read.items()}
+            | dict(outcome.notes.read)
+        ),
         "unfair_starts": misses and misses.part,
         "mean_miss_seconds": misses and misses.mean_miss,
         "fair_starts_looked_at": misses and misses.jobs,
@@ -73,7 +75,7 @@ def _sums(credit: CreditResult, jobs: int) -> dict[str, Any]:
 
 
 def credited(outcomes: Sequence[SimulationResult]) -> list[Row]:
-    """What became of each account's credit."""
+    """Return the use of each account's credit."""
     return [
         {
             "policy": outcome.policy,
@@ -92,7 +94,7 @@ def credited(outcomes: Sequence[SimulationResult]) -> list[Row]:
 
 
 def delivered(outcomes: Sequence[SimulationResult]) -> list[Row]:
-    """What each account got of the whole, and its part by shares."""
+    """Return the delivered share of each account beside its own share."""
     return [
         {
             "policy": outcome.policy,
@@ -106,21 +108,23 @@ def delivered(outcomes: Sequence[SimulationResult]) -> list[Row]:
 
 
 def notes_of(outcome: SimulationResult) -> list[str]:
-    """Nothing is left out, or read otherwise than it stands there, in silence."""
+    """Return notes on everything that was left out or changed."""
     said = [
         f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})"
         for why, lines in outcome.notes.left.items()
     ]
     if outcome.announced is not None and outcome.announced > outcome.lines:
         said.append(
-            f"the header speaks of {counted(outcome.announced, 'job')}, and there are {outcome.lines:,}: the trace may be cut short"
+            f"the header speaks of {counted(outcome.announced, 'job')}, and there are"
+            f" {outcome.lines:,}: the trace may be cut short"
         )
     if outcome.strangers:
         named = ", ".join(map(plain, outcome.strangers[:LISTED])) + (
             ", ..." if len(outcome.strangers) > LISTED else ""
         )
         said.append(
-            f"shares of {counted(len(outcome.strangers), 'account')} without a job in this trace, which count all the same ({named})"
+            f"shares of {counted(len(outcome.strangers), 'account')} without a job in this trace,"
+            f" which count all the same ({named})"
         )
     said += [
         f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})"
@@ -128,7 +132,8 @@ def notes_of(outcome: SimulationResult) -> list[str]:
     ]
     if outcome.figures is None and (refused := _refused(outcome)):
         said.append(
-            f"no job ran, {counted(refused, 'job')} refused for want of credit: grant more, or let them run last (--unpaid last)"
+            f"no job ran, {counted(refused, 'job')} refused for want of credit: grant more, or let"
+            " them run last (--unpaid last)"
         )
     said += [
         f"read otherwise: {counted(number, 'job')} {how.value}"
@@ -142,7 +147,7 @@ def notes_of(outcome: SimulationResult) -> list[str]:
 
 
 def remarks_of(outcomes: Iterable[SimulationResult]) -> list[str]:
-    """What the files of policies say in vain, each once."""
+    """Return the remarks on policy files, each once."""
     return list(
         dict.fromkeys(
             f"policy {plain(each.policy)}: {remark}" for each in outcomes for remark in each.remarks
@@ -151,7 +156,10 @@ def remarks_of(outcomes: Iterable[SimulationResult]) -> list[str]:
 
 
 def refused_of(outcomes: Mapping[str, SimulationResult]) -> list[str]:
-    """How many jobs found no credit, of each schedule by its name, where others ran: the measures are over those."""
+    """Return the number of jobs without credit of each schedule where others ran.
+
+    The measures of such a schedule cover only the jobs that ran.
+    """
     found = {name: _refused(each) for name, each in outcomes.items() if each.figures is not None}
     if not any(found.values()):
         return []
@@ -161,7 +169,8 @@ def refused_of(outcomes: Mapping[str, SimulationResult]) -> list[str]:
         for name, number in found.items()
     ]
     return [
-        f"refused for want of credit: {numbers[0] if alike else ', '.join(numbers)}; the measures are over the others"
+        f"refused for want of credit: {numbers[0] if alike else ', '.join(numbers)}; the measures"
+        " are over the others"
     ]
 
 
@@ -171,14 +180,15 @@ def _refused(outcome: SimulationResult) -> int:
     )
 
 
-def left_anew(before: SimulationResult, after: SimulationResult) -> list[str]:
-    """Jobs that are left out only after a change."""
+def newly_left_out(before: SimulationResult, after: SimulationResult) -> list[str]:
+    """Return the jobs that are left out only after a change."""
     said = []
     for reason, numbers in after.left.items():
         known = set(before.left.get(reason, ()))
         if anew := [each for each in numbers if each not in known]:
             said.append(
-                f"left out as changed: {counted(len(anew), 'job')}, {reason.value} ({_some_of(anew)})"
+                f"left out as changed: {counted(len(anew), 'job')}, {reason.value}"
+                f" ({_some_of(anew)})"
             )
     return said
 

@@ -14,7 +14,7 @@ from fairbank.cli.commands.planning.workload_options import (
     add_trace,
 )
 from fairbank.cli.framework.options import at_least_one, count
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import parse_duration
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_question(parser: Parser) -> None:
+    """Add the options of the question: the workload, its changes, and the shares."""
     add_trace(parser)
     parser.add_argument(
         "--policy",
@@ -33,6 +34,13 @@ def add_question(parser: Parser) -> None:
         help=f"{POLICIES} (default: {DEFAULT_POLICY})",
     )
     add_processors(parser)
+    _add_changes(parser)
+    _add_copies(parser)
+    _add_shares(parser)
+    add_budget(parser)
+
+
+def _add_changes(parser: Parser) -> None:
     group = parser.add_argument_group("What if")
     group.add_argument(
         "--to-policy", metavar="NAME|FILE", help="another policy, or other weights in a file"
@@ -88,6 +96,9 @@ def add_question(parser: Parser) -> None:
         default=100,
         help="all limits, but none shorter than the run",
     )
+
+
+def _add_copies(parser: Parser) -> None:
     group = parser.add_argument_group("How sure")
     group.add_argument(
         "--shaken",
@@ -97,6 +108,9 @@ def add_question(parser: Parser) -> None:
         help="look at so many slightly other copies of the trace as well",
     )
     group.add_argument("--seed", metavar="N", type=count, help="other copies (default: 1)")
+
+
+def _add_shares(parser: Parser) -> None:
     group = parser.add_argument_group("Shares")
     group.add_argument(
         "--shares",
@@ -108,7 +122,6 @@ def add_question(parser: Parser) -> None:
         choices=("user", "group"),
         help="whose shares and credit are (default: user; with --grant group, if any)",
     )
-    add_budget(parser)
 
 
 def _signed(said: str) -> int:
@@ -118,20 +131,23 @@ def _signed(said: str) -> int:
 
 
 def question_of(options: Namespace) -> Question:
-    """Return what to simulate. Raises Malformed if nothing would change, and for a bare --job."""
+    """Return what to simulate.
+
+    Raises InvalidInput if nothing would change, and for a bare --job.
+    """
     from fairbank.service.simulation.what_if import MachineChange, Question
     from fairbank.simulator.traces.workload_edits import Resized, WorkloadEdits
 
     limit = None if options.limit is None else parse_duration(options.limit, field="limit")
     resized = options.size is not None or limit is not None
     if options.job and not resized:
-        raise Malformed(
+        raise InvalidInput(
             "--job needs --size or --limit", field="job", remedy="add --size N or --limit TIME"
         )
     if resized and not options.job:
-        raise Malformed("--size and --limit need --job", field="job", remedy="add --job N")
+        raise InvalidInput("--size and --limit need --job", field="job", remedy="add --job N")
     if options.seed is not None and not options.shaken:
-        raise Malformed(
+        raise InvalidInput(
             "--seed needs --shaken", field="seed", remedy="add --shaken N, or leave it out"
         )
     changes = WorkloadEdits(
@@ -147,6 +163,6 @@ def question_of(options: Namespace) -> Question:
             "add --add-nodes, --add-procs, --drop-user, --drop-group, --job, --scale-limits or "
             "--to-policy"
         )
-        raise Malformed("nothing would change", field="whatif", remedy=remedy)
+        raise InvalidInput("nothing would change", field="whatif", remedy=remedy)
     seed = 1 if options.seed is None else options.seed
     return Question(options.policy, policy, changes, machine, options.shaken, seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.planning.simulation_rows import (
-    left_anew,
+    newly_left_out,
     notes_of,
     refused_of,
     remarks_of,
@@ -71,13 +71,14 @@ def tell(context: Context, question: Question, answer: WhatIfResult) -> None:
         "seed": question.seed if copies else None,
     }
     notes = [f"changed: {each}" for each in changes] + notes_of(answer.plain.recorded)
-    notes += left_anew(answer.plain.recorded, answer.plain.changed) + remarks_of(
+    notes += newly_left_out(answer.plain.recorded, answer.plain.changed) + remarks_of(
         (answer.plain.recorded, answer.plain.changed)
     )
     notes += refused_of({"as recorded": answer.plain.recorded, "changed": answer.plain.changed})
     if copies:
         notes.append(
-            f"means over {len(copies)} shaken copies with their 95 % confidence intervals; differences are taken copy by copy"
+            f"means over {len(copies)} shaken copies with their 95 % confidence intervals;"
+            " differences are taken copy by copy"
         )
     caption = f"{two.recorded['jobs']:,} jobs as recorded, {two.changed['jobs']:,} changed"
     rows = table_rows(two, copies) if for_people else measure_rows(two, copies)
@@ -121,7 +122,8 @@ def changes_of(options: Namespace, question: Question, answer: WhatIfResult) -> 
         said.append(f"job {job} {' '.join(words)}")
     if question.changes.limits_percent != 100:
         said.append(
-            f"time limits {question.changes.limits_percent} % of what they were, but none shorter than the run"
+            f"time limits {question.changes.limits_percent} % of what they were, but none shorter"
+            " than the run"
         )
     return said
 
@@ -130,7 +132,10 @@ COMMAND = Command(
     "what would have become of a recorded workload if something had been otherwise",
     (
         "fairbank whatif month.swf.gz --add-procs 64",
-        "fairbank whatif month.swf.gz --drop-user 17 --shaken 10            with 95 % confidence intervals",
+        (
+            "fairbank whatif month.swf.gz --drop-user 17 --shaken 10            with 95 %"
+            " confidence intervals"
+        ),
         "fairbank whatif month.swf.gz --policy slurm --to-policy fairer.toml",
     ),
     add,

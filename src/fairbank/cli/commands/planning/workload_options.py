@@ -1,11 +1,11 @@
-"""Options that the commands on recorded workloads share: trace, policies, machine, granted credit."""
+"""Common options of the commands on recorded workloads: trace, policies, machine, credit."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.options import at_least_one, count, file_read
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ArgumentGroup
@@ -25,8 +25,10 @@ def add_trace(parser: Parser, *, optional: bool = False) -> None:
         metavar="FILE",
         type=file_read,
         nargs="?" if optional else None,
-        help="a trace in the Standard Workload Format, or the output of sacct -P; "
-        "compressed or not; - for standard input",
+        help=(
+            "a trace in the Standard Workload Format, or the output of sacct -P; "
+            "compressed or not; - for standard input"
+        ),
     )
 
 
@@ -63,23 +65,25 @@ def add_budget(parser: Parser) -> None:
     group.add_argument(
         "--unpaid",
         choices=("refuse", "last"),
-        help="jobs without credit: refuse them, or run them without charge after all paid jobs "
-        "(default: refuse)",
+        help=(
+            "jobs without credit: refuse them, or run them without charge after all paid jobs "
+            "(default: refuse)"
+        ),
     )
 
 
 def budget_of(options: Namespace) -> Budget | None:
-    """Return the credit to grant; None without a bank. Raises Malformed for unused options."""
+    """Return the credit to grant; None without a bank. Raises InvalidInput for unused options."""
     if options.grant is None:
         for name in ("periods", "staggered", "unpaid"):
             if getattr(options, name):
-                raise Malformed(
+                raise InvalidInput(
                     f"--{name} says how credit is granted, and none is",
                     field=name,
                     remedy="add --grant PERCENT, or leave it out",
                 )
         if options.by is not None and options.shares is None:
-            raise Malformed(
+            raise InvalidInput(
                 "--by says whose shares or credit are meant, and there are neither",
                 field="by",
                 remedy="add --shares FILE or --grant PERCENT, or leave it out",
@@ -87,7 +91,7 @@ def budget_of(options: Namespace) -> Budget | None:
         return None
     periods = options.periods or 1
     if periods > PERIODS_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"{periods} periods are too many",
             field="periods",
             remedy=f"a number from 1 to {PERIODS_MAX}",

@@ -101,11 +101,17 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if quarantine := _quarantine(status):
         yield (
             "quarantine",
-            f"{quarantine['frames']} frames of slurmctld's plug-in were not understood, the last: {quarantine['last']}",
+            (
+                f"{quarantine['frames']} frames of slurmctld's plug-in were not understood, the"
+                f" last: {quarantine['last']}"
+            ),
         )
         yield "", f"try: {quarantine['remedy']}"
     for incident in status.get("incidents", ()):
-        often = f"{incident['count']} {incident['about']} since {iso(incident['since'])}, the last at {iso(incident['last'])}"
+        often = (
+            f"{incident['count']} {incident['about']} since {iso(incident['since'])}, the last at"
+            f" {iso(incident['last'])}"
+        )
         yield "incidents", f"{often}: {incident['text']}"
         yield "", f"try: {incident['remedy']}"
     yield (
@@ -159,7 +165,8 @@ COMMAND = Noun(
             asks=False,
         ),
         "status": Command(
-            "outbox, bank, senders, decisions; 8 when something is wrong or not known yet, 6 without an agent",
+            "outbox, bank, senders, decisions; 8 when something is wrong or not known yet, 6"
+            " without an agent",
             (
                 "fairbank agent status",
                 "fairbank agent status --json",

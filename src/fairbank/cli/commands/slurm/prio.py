@@ -10,7 +10,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
 from fairbank.cli.framework.host import Local, own_name
 from fairbank.cli.framework.options import listed
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
@@ -68,7 +68,10 @@ def add(parser: Parser) -> None:
         dest="form",
         action="store_const",
         const="explain",
-        help="bars for each factor, and who is just ahead; of your own jobs, unless -j, -u or -p names others",
+        help=(
+            "bars for each factor, and who is just ahead; of your own jobs, unless -j, -u or -p"
+            " names others"
+        ),
     )
     form.add_argument(
         "--check",
@@ -185,7 +188,7 @@ def _check(context: Context, options: Namespace) -> int:
 
     found = read_recomputed_priorities(options.folder, context.now(), Local())
     if told(context, found.unreadable, "sprio -l, scontrol show job, sshare -a -l -P"):
-        raise Malformed(
+        raise InvalidInput(
             "with lines left out all other factors may be wrong",
             field="--check",
             remedy="mend what is told above first",
@@ -198,23 +201,25 @@ def _check(context: Context, options: Namespace) -> int:
     for each in different:
         context.say(str(each))
     context.say(
-        f"{counted(len(anew), 'row')} computed anew: {counted(len(different), 'difference') if different else 'no differences'}"
+        f"{counted(len(anew), 'row')} computed anew:"
+        f" {counted(len(different), 'difference') if different else 'no differences'}"
     )
     note(context, possible_reasons(different))
     if given := len(rows) - len(anew):
         context.note(
-            f"Not computed: {counted(given, 'row')} of jobs whose priority was given, or that wait no more."
+            f"Not computed: {counted(given, 'row')} of jobs whose priority was given, or that wait"
+            " no more."
         )
     return _known(context, rows) or (FOUND if different else 0)
 
 
 def _users(context: Context, options: Namespace) -> Sequence[str] | None:
-    """Explanations are of one's own jobs, unless others are named."""
+    """Return the users to explain; the default is the user of the command."""
     return options.user or (None if _others(options) else [own_name()])
 
 
 def _others(options: Namespace) -> bool:
-    """Whether more is asked about than one's own jobs."""
+    """Return True if jobs beyond the user's own are asked for."""
     return options.form != "explain" or bool(options.user or options.jobs or options.partition)
 
 
@@ -229,7 +234,7 @@ def _explain(context: Context, found: Priorities, rows: Sequence[PriorityRow]) -
 
 
 def _known(context: Context, rows: Sequence[PriorityRow], own: str | None = None) -> int:
-    """3 when a job that was named does not wait. `own`: whose jobs were asked about because nobody was named."""
+    """Return 3 if a named job does not wait, else 0. `own` is the user whose jobs are the default."""
     missing = [each for each in context.options.jobs or () if each not in {row.job for row in rows}]
     if missing:
         context.note(f"Not waiting, or held, or not eligible yet: {', '.join(map(str, missing))}.")

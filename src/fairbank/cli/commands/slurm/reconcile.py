@@ -10,7 +10,7 @@ from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.options import add_clusters, add_period, count
 from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import UNITS, Column, moment, su, text
 
@@ -36,15 +36,20 @@ MENDED_BY = {
 ADVICE = {
     "RUNAWAY": "what accounting takes for running is mended by: sacctmgr show runawayjobs",
     "REFUSED": "once its project can pay, charge it with: fairbank reconcile --fix --again",
-    "PARTIAL": "see what accounting has: sacct -D -j JOBID; the bank has not heard of it, so nobody can say what it cost",
-    "AMOUNT": "what the bank is above accounting is given back by: fairbank refund JOBID SU --reason TEXT",
+    "PARTIAL": (
+        "see what accounting has: sacct -D -j JOBID; the bank has not heard of it, so nobody can"
+        " say what it cost"
+    ),
+    "AMOUNT": (
+        "what the bank is above accounting is given back by: fairbank refund JOBID SU --reason TEXT"
+    ),
     "TWICE": "one of the two is given back by: fairbank refund JOB --reason TEXT",
     "UNHEARD": "see whether slurmdbd has lost records: sacct -D -j JOBID",
 }
 
 
 def _done(row: Row, look: Look) -> str:
-    """Of what the bank refused in short which field is how, or which figures: the reason comes before it, in full."""
+    """Return the field or the figures of a refusal, in short. Its reason stands before them, in full."""
     refusal = row["refusal"]
     if refusal is None or look.exact:
         return str(row["done"])
@@ -83,7 +88,10 @@ def add(parser: Parser) -> None:
         metavar="MINUTES",
         type=count,
         default=GRACE_MINUTES,
-        help=f"how long accounting may lag before what it lacks counts as lost (default: {GRACE_MINUTES})",
+        help=(
+            "how long accounting may lag before what it lacks counts as lost (default:"
+            f" {GRACE_MINUTES})"
+        ),
     )
     add_progress(parser)
 
@@ -92,7 +100,7 @@ def run(context: Context, options: Namespace) -> int:
     if shown_columns(context, COLUMNS):
         return 0
     if options.again and not options.fix:
-        raise Malformed(
+        raise InvalidInput(
             "--again does nothing by itself",
             field="--again",
             remedy="fairbank reconcile --fix --again",
@@ -114,11 +122,11 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def period_of(context: Context, default: str) -> tuple[int, int]:
-    """-S and -E as seconds since 1970, up to now when nobody says; it is not empty. Raises Malformed."""
+    """Return -S and -E in seconds since 1970 (default: until now). Raises InvalidInput if empty."""
     period = context.period(default)
     since, until = int(period["since"] or 0), int(period["until"] or context.now())
     if until <= since:
-        raise Malformed(
+        raise InvalidInput(
             "the period ends before it begins",
             field="--endtime",
             remedy="a period goes from -S up to, without, -E",
@@ -135,7 +143,8 @@ def tell(context: Context, done: ReconcileResult, *, fix: bool) -> None:
     }
     if context.options.form is None:
         context.say(
-            f"Compared {counted(done.compared, 'finished run')} of cluster {plain(done.cluster)} in {done.seconds:.1f} s"
+            f"Compared {counted(done.compared, 'finished run')} of cluster {plain(done.cluster)} in"
+            f" {done.seconds:.1f} s"
         )
         for line in [*_agreeing(done), *_differing(context, done, fix=fix)]:
             context.say(f"  {line}")
@@ -212,7 +221,7 @@ def _row(outcome: RepairOutcome) -> Row:
 
 
 def _refusal(no: ReportObjection | None) -> Row | None:
-    """What the bank says against it, with the field that would have to be another."""
+    """Return the bank's refusal, with the field that has to change."""
     return (
         None
         if no is None

@@ -77,9 +77,11 @@ def _once(context: Context, options: Namespace) -> int:
         Listing(
             "fairbank.shadow-refused/1" if refused else "fairbank.shadow/1",
             REFUSED_COLUMNS if refused else COLUMNS,
-            [_refused(each) for each in seen.refused]
-            if refused
-            else [_row(each) for each in seen.rows],
+            (
+                [_refused(each) for each in seen.refused]
+                if refused
+                else [_row(each) for each in seen.rows]
+            ),
             f"{caption(context)}   nothing is posted",
             notes=_reasons(seen),
             empty="No job would have been refused." if refused else "No job ran in that time.",
@@ -90,7 +92,7 @@ def _once(context: Context, options: Namespace) -> int:
 
 
 def _reasons(seen: ShadowResult) -> Sequence[str]:
-    """How many would have been refused for what."""
+    """Return a line for each reason with its number of refusals."""
     said: dict[str, int] = {}
     for each in seen.refused:
         said[each.why.value] = said.get(each.why.value, 0) + 1

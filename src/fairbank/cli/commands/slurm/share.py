@@ -10,7 +10,7 @@ from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, note, tol
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import Local, own_name
 from fairbank.cli.framework.options import listed
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import iso
 from fairbank.report import forecasts
@@ -29,7 +29,7 @@ from fairbank.report.sshare import (
 from fairbank.report.tables import table
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from argparse import Namespace, _MutuallyExclusiveGroup
     from collections.abc import Sequence
 
     from fairbank.cli.framework.context import Context
@@ -46,6 +46,28 @@ BATCH = 5_000
 
 
 def add(parser: Parser) -> None:
+    _add_filters(parser)
+    group = parser.add_argument_group("How to show it")
+    group.add_argument(
+        "--forecast",
+        action="store_true",
+        help="when each is back at level 1 (classic rule: factor 0.5), if it pauses",
+    )
+    _add_forms(group.add_mutually_exclusive_group())
+    group.add_argument("-n", "--noheader", action="store_true", help="no header line")
+    group.add_argument(
+        "-l",
+        "--long",
+        action="store_true",
+        help="with normalised usage, level, limits and running TRES",
+    )
+    group.add_argument(
+        "-o", "--format", metavar="COL%WIDTH,...", help="which columns; names may be cut short"
+    )
+    group.add_argument("--helpformat", action="store_true", help="list the columns")
+
+
+def _add_filters(parser: Parser) -> None:
     parser.add_argument(
         "-a",
         "--all",
@@ -76,13 +98,9 @@ def add(parser: Parser) -> None:
         help="what if: as it would be with these shares",
     )
     add_folder(parser)
-    group = parser.add_argument_group("How to show it")
-    group.add_argument(
-        "--forecast",
-        action="store_true",
-        help="when each is back at level 1 (classic rule: factor 0.5), if it pauses",
-    )
-    form = group.add_mutually_exclusive_group()
+
+
+def _add_forms(form: _MutuallyExclusiveGroup) -> None:
     form.add_argument(
         "--tree",
         dest="form",
@@ -117,17 +135,6 @@ def add(parser: Parser) -> None:
         const="between",
         help="pipe-separated, no trailing delimiter",
     )
-    group.add_argument("-n", "--noheader", action="store_true", help="no header line")
-    group.add_argument(
-        "-l",
-        "--long",
-        action="store_true",
-        help="with normalised usage, level, limits and running TRES",
-    )
-    group.add_argument(
-        "-o", "--format", metavar="COL%WIDTH,...", help="which columns; names may be cut short"
-    )
-    group.add_argument("--helpformat", action="store_true", help="list the columns")
 
 
 def _changes(text: str) -> dict[str, int]:
@@ -163,10 +170,10 @@ ENDINGS = {"csv": LineFormat.COMMAS, "bar": LineFormat.BAR, "between": LineForma
 
 
 def _fit(options: Namespace) -> None:
-    """Raises Malformed for options that would change nothing."""
+    """Raises InvalidInput for options that would change nothing."""
     if options.forecast and options.form in ("tree", *ENDINGS):
         remedy = "it is a table, or with --json for programs"
-        raise Malformed(
+        raise InvalidInput(
             f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy
         )
     if options.form == "json":
@@ -214,9 +221,9 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _there(context: Context, found: Shares) -> Shares:
-    """What was found; with --set as it would be. Raises Malformed where there are none, or only some to compute from."""
+    """Return the rows, recomputed with --set. Raises InvalidInput without rows, or with incomplete ones."""
     if not found.rows:
-        raise Malformed(
+        raise InvalidInput(
             "there is nobody in what Slurm said of fair share",
             field="sshare",
             remedy="look at what it prints: sshare -a",
@@ -225,7 +232,7 @@ def _there(context: Context, found: Shares) -> Shares:
         return found
     if found.unreadable:
         remedy = "mend what is told above first: sacctmgr show associations"
-        raise Malformed(
+        raise InvalidInput(
             "with associations left out all other figures would be wrong",
             field="--set",
             remedy=remedy,

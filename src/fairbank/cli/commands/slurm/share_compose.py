@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.output import Listing, show, shown_columns
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import plain
 from fairbank.report.composition import (
     CHARGES,
@@ -79,18 +79,18 @@ def _weights(site: NodeHoldings) -> Listing:
 
 
 def _read(path: str) -> str:
-    """Return the text of the file. Raises Unknown, Malformed."""
+    """Return the text of the file. Raises NotFound, InvalidInput."""
     try:
         with open(path, "rb") as file:
             return file.read().decode()
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}",
             field="file",
             remedy="name a file that describes a centre",
         ) from error
     except UnicodeDecodeError as error:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is no text: {error.reason} at byte {error.start}",
             field="file",
             remedy="write it as UTF-8",

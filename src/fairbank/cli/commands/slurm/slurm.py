@@ -13,7 +13,7 @@ from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_clusters, add_writing
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.units import show_su
 from fairbank.report.cells import counted, plain
 
@@ -70,7 +70,10 @@ def _add_import(parser: Parser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="an account or user that is not to be entered: nothing is said of it, nor of runs of it that cannot be charged",
+        help=(
+            "an account or user that is not to be entered: nothing is said of it, nor of runs of it"
+            " that cannot be charged"
+        ),
     )
     parser.add_argument(
         "--settings",
@@ -83,7 +86,7 @@ def _add_import(parser: Parser) -> None:
 
 def _import(context: Context, options: Namespace) -> int:
     if options.cover and not options.starttime:
-        raise Malformed(
+        raise InvalidInput(
             "--cover is about the history, which was not asked for",
             field="--cover",
             remedy="add -S TIME: -S now-90days",
@@ -133,7 +136,7 @@ def _tell_plan(context: Context, found: ImportResult) -> None:
 
 
 def _left_out(found: ImportResult) -> int:
-    """How many accounts, users and lines of Slurm's are, or would be, not in the bank when this is over."""
+    """Return the number of Slurm's accounts, users and lines that are not in the bank afterwards."""
     return len(found.plan.notes) + len(found.unreadable) + len(found.refused)
 
 
@@ -147,7 +150,7 @@ def _step(step: Any) -> str:
 def _import_history(
     context: Context, options: Namespace, beside: SlurmToolbox, people: ImportPlan
 ) -> int:
-    """How many runs and lines are, or would be, left out."""
+    """Import runs. Returns the number of runs and lines that are left out."""
     since, until = int(context.moment(options.starttime, "--starttime") or 0), context.now()
     after = people if options.dry_run else None
     ask = partial(
@@ -159,12 +162,14 @@ def _import_history(
         runs = counted(cover.jobs, "run")
         context.say(
             plain(
-                f"allocation for {cover.account}/{cover.resource}: {show_su(cover.amount)} SU for {runs}, category history"
+                f"allocation for {cover.account}/{cover.resource}: {show_su(cover.amount)} SU for"
+                f" {runs}, category history"
             )
         )
     would = "would be " if options.dry_run else ""
     context.say(
-        f"history: {counted(len(past.charged), 'run')} {would}charged, {show_su(past.amount)} SU; {past.known:,} known already"
+        f"history: {counted(len(past.charged), 'run')} {would}charged, {show_su(past.amount)} SU;"
+        f" {past.known:,} known already"
     )
     if past.given_back:
         held = show_su(sum(each.amount or 0 for each in past.given_back))
@@ -179,7 +184,7 @@ def _import_history(
 
 
 def _told(left: Any) -> str:
-    """Which run was left as it is, and why; what nobody mends by itself is told as `fairbank reconcile` tells it."""
+    """Return the run that is left unchanged, and the reason, in the words of `fairbank reconcile`."""
     finding = left.finding
     job = finding.job or finding.run
     which = "a run" if job is None else f"job {job.job_id} of {job.account}"
@@ -253,20 +258,23 @@ def _sync(context: Context, options: Namespace) -> int:
 
 
 def _demand_accounts(options: Namespace) -> None:
-    """Raises Malformed for what is about Slurm's accounts where these were not asked for, and where nothing is."""
+    """Raise InvalidInput for options about Slurm's accounts without --accounts, and for no option."""
     if options.accounts:
         return
     for name, given in (("--fence", options.fence), ("--remove", options.remove)):
         if given:
-            remedy = f"fairbank slurm sync --accounts {name}; with --dry-run it shows beforehand what it changes"
-            raise Malformed(
+            remedy = (
+                f"fairbank slurm sync --accounts {name}; with --dry-run it shows beforehand what it"
+                " changes"
+            )
+            raise InvalidInput(
                 f"{name} changes Slurm's accounts, which were not asked for",
                 field=name,
                 remedy=remedy,
             )
     if options.no_policy:
         remedy = "leave it away, or add --accounts"
-        raise Malformed(
+        raise InvalidInput(
             "without the policy there is nothing to do", field="--no-policy", remedy=remedy
         )
 
@@ -311,7 +319,10 @@ COMMAND = Noun(
         "prolog": Command(
             "ask the bank as PrologSlurmctld, where the plug-in cannot be built",
             (
-                "fairbank slurm prolog                          in the script that PrologSlurmctld names",
+                (
+                    "fairbank slurm prolog                          in the script that"
+                    " PrologSlurmctld names"
+                ),
                 "fairbank slurm prolog --silence open           jobs run while the bank is away",
                 "fairbank slurm prolog --server http://bank:8080",
             ),

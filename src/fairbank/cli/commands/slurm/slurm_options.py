@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.exit_codes import FOUND
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import folded, plain
 
 if TYPE_CHECKING:
@@ -29,16 +29,16 @@ def add_folder(parser: Parser) -> None:
 
 
 def fit(options: Namespace, form: str, without: Mapping[str, str]) -> None:
-    """Raise Malformed for an option that would change nothing in this form; `without` has these by what options call them."""
+    """Raise InvalidInput for an option without effect in this form; `without` lists them by dest."""
     for name, word in without.items():
         if getattr(options, name):
-            raise Malformed(
+            raise InvalidInput(
                 f"it changes nothing with {form}", field=word, remedy=f"leave it out, or {form}"
             )
 
 
 def told(context: Context, unreadable: Sequence[str], command: str) -> int:
-    """Say what could not be read, and where to look: `command`. Returns the exit code: 8 where something is left out."""
+    """Print the unreadable lines and the command to check. Returns the exit code: 8 if there are any."""
     for line in unreadable[:TOLD_MAX]:
         context.note(f"! not read: {line}")
     if len(unreadable) > TOLD_MAX:

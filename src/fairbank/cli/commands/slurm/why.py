@@ -11,7 +11,7 @@ from fairbank.cli.commands.slurm.slurm_options import add_folder, note, told
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import count, file_read
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
@@ -99,13 +99,13 @@ def run(context: Context, options: Namespace) -> int:
 def _at_slurm(context: Context, options: Namespace) -> int:
     for name, word in _OF_TRACE.items():
         if getattr(options, name) is not None:
-            raise Malformed(
+            raise InvalidInput(
                 "it changes nothing of a job at Slurm",
                 field=word,
                 remedy="leave it out, or name a workload: --trace FILE",
             )
     if not _JOB.fullmatch(options.job):
-        raise Malformed(
+        raise InvalidInput(
             f"{options.job[:40]!r} is no job id",
             field="JOBID",
             remedy="give one as squeue has it, such as 812345 or 33_7",
@@ -141,13 +141,13 @@ def _in_trace(context: Context, options: Namespace) -> int:
     }
     for word, said in useless.items():
         if said:
-            raise Malformed(
+            raise InvalidInput(
                 "it changes nothing of a job of a trace",
                 field=word,
                 remedy="leave it out, or --trace",
             )
     if not (options.job.isascii() and options.job.isdigit() and len(options.job) <= 12):
-        raise Malformed(
+        raise InvalidInput(
             f"{options.job[:40]!r} is no job of a trace",
             field="JOBID",
             remedy="give its number there, the first column",
@@ -215,7 +215,7 @@ def _explain_trace_job(
 
 
 def missing_range(why: Explanation) -> list[str]:
-    """Return a note why there is no range for the start; empty if there is one or none was asked."""
+    """Return a note why there is no range of the start; empty if there is one or none is asked."""
     from fairbank.scheduling.explain.answer import NoStartRange
 
     match why.untold:

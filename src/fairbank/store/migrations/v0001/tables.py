@@ -58,7 +58,8 @@ def _people() -> None:
 
 
 def _allocations() -> None:
-    # Sums change with every hold and charge. Room in the pages lets PostgreSQL change them without touching an index.
+    # Sums change with every hold and charge. Free space in the pages lets PostgreSQL update them
+    # without a change of an index.
     op.create_table(
         "allocation",
         sa.Column("id", _Id, primary_key=True),
@@ -169,7 +170,7 @@ def _journal() -> None:
         sqlite_where=_REFUSED,
         postgresql_where=_REFUSED,
     )
-    # Of the refusals alone, in their order: staff who list them would else have the whole journal read.
+    # Refusals only, in their order: a list of refusals would read the whole journal otherwise.
     op.create_index(
         "journal_refused", "journal", ["id"], sqlite_where=_REFUSED, postgresql_where=_REFUSED
     )
@@ -181,13 +182,13 @@ def _journal() -> None:
         sqlite_where=_UNDOING,
         postgresql_where=_UNDOING,
     )
-    office = op.create_table(
-        "office",
+    registry = op.create_table(
+        "registry",
         sa.Column("id", _Id, primary_key=True),
         *(_number("seq"), _bytes("link")),
         sa.CheckConstraint("id = 0", name="office_is_one"),
     )
-    op.bulk_insert(office, [{"id": 0, "seq": 0, "link": bytes(32)}])
+    op.bulk_insert(registry, [{"id": 0, "seq": 0, "link": bytes(32)}])
     if op.get_bind().dialect.name == "postgresql":
         op.execute("CREATE SEQUENCE entry_id_seq")
 

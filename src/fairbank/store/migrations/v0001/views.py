@@ -31,7 +31,7 @@ _VIEWS = (
     FROM run LEFT JOIN journal ON journal.id = run.id
     WHERE run.state = 'held'
     """,
-    # What each user was charged, refunds taken off. The activity is the entry that opened the latest charged run.
+    # Net charges of each user. The activity is the entry that opened the latest charged run.
     """
     CREATE VIEW debits AS
     SELECT (SELECT max(run.id) FROM run

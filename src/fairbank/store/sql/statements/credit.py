@@ -19,7 +19,7 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
     a = allocation.c
     wanted = [
         or_(
-            and_(is_visible(query.sight, a.project), is_in(a.project, query.projects)),
+            and_(is_visible(query.visibility, a.project), is_in(a.project, query.projects)),
             and_(a.shared, is_in(a.project, query.lenders)) if query.lenders else false(),
         ),
         is_in(a.id, query.ids),
@@ -55,7 +55,9 @@ def debits(query: DebitQuery, page: DebitPage) -> Select[Any]:
     latest = of_owner.order_by(r.id.desc()).limit(1).scalar_subquery()
     wanted = [
         u.charged > 0,
-        of_projects(u.allocation, None if query.sight.everything else query.sight.projects),
+        of_projects(
+            u.allocation, None if query.visibility.everything else query.visibility.projects
+        ),
         of_projects(u.allocation, query.projects),
         equal(u.allocation, query.allocation),
         equal(u.uid, query.owner),

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, cast, func, or_, select, true
 
-from fairbank.bank.query import Books, EntryQuery, Page, RefusalQuery, Sight
+from fairbank.bank.query import Books, EntryQuery, Page, RefusalQuery, Visibility
 from fairbank.store.schema import journal
 from fairbank.store.sql.dialects import json_member
 from fairbank.store.sql.statements.conditions import between, equal, in_allocations, paged
@@ -32,7 +32,7 @@ def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
 def entries(query: EntryQuery, page: Page) -> Select[Any]:
     j = journal.c
     wanted = [
-        entry_is_visible(query.sight),
+        entry_is_visible(query.visibility),
         is_in(j.id, query.ids),
         equal(j.book, query.book),
         of_entries(query.projects),
@@ -62,7 +62,7 @@ def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
     j = journal.c
     wanted = [
         IS_REFUSAL,
-        _seen_or_refused(query.sight),
+        _seen_or_refused(query.visibility),
         is_in(j.id, query.ids),
         equal(j.book, query.allocation),
         _asked_for(query.projects, query.account),
@@ -90,15 +90,15 @@ def _asked_for(projects: frozenset[int] | None, account: str | None) -> Conditio
     return of_projects if account is None else or_(of_projects, _refused("account") == account)
 
 
-def _seen_or_refused(sight: Sight) -> Condition:
+def _seen_or_refused(visibility: Visibility) -> Condition:
     """Also select entries of jobs that asked for these projects' credit, in whatever book they
     are.
     """
-    seen = is_visible_or_owned(sight, journal.c.book, journal.c.owner == sight.uid)
+    seen = is_visible_or_owned(visibility, journal.c.book, journal.c.owner == visibility.uid)
     return (
         seen
-        if sight.everything or not sight.projects
-        else or_(seen, is_in(_PROJECT_REFUSED, sight.projects))
+        if visibility.everything or not visibility.projects
+        else or_(seen, is_in(_PROJECT_REFUSED, visibility.projects))
     )
 
 
@@ -113,7 +113,7 @@ def _of_job(cluster: str | None, job_id: int | None) -> Condition:
     return and_(of_cluster, true() if job_id is None else run.like(f"%/{job_id}@%"))
 
 
-# Built once, for it takes long: carried out with `book`, `since` and `until`, or with `book` and `at`.
+# Built once, because that is slow. Parameters: `book`, `since` and `until`, or `book` and `at`.
 _STATEMENT = select(journal).where(
     journal.c.book == BOOK,
     journal.c.seq > count_before_sql("since"),

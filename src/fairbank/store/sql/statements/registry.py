@@ -15,7 +15,7 @@ from fairbank.store.sql.statements.visibility import is_in, is_visible
 def projects(query: ProjectQuery, page: Page) -> Select[Any]:
     p = project.c
     wanted = [
-        is_visible(query.sight, p.id),
+        is_visible(query.visibility, p.id),
         is_in(p.id, query.ids),
         equal(p.gname, query.gname),
         equal(p.gid, query.gid),

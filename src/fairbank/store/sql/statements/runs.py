@@ -18,7 +18,7 @@ from fairbank.store.sql.statements.visibility import is_in, run_is_visible
 def runs(query: RunQuery, page: Page) -> Select[Any]:
     r = run.c
     wanted = [
-        run_is_visible(query.sight),
+        run_is_visible(query.visibility),
         is_in(r.id, query.ids),
         is_in(r.project, query.projects),
         in_allocations(r.allocation, query.resource, query.category, query.active_at),

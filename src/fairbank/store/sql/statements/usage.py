@@ -79,7 +79,7 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
     after = group_after(page.after, by)
     wanted = [
         r.state.in_([each.value for each in RESOLVED]),
-        run_is_visible(query.sight),
+        run_is_visible(query.visibility),
         is_in(r.project, query.projects),
         in_allocations(r.allocation, query.resource),
         equal(r.allocation, query.allocation),

@@ -7,14 +7,15 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, false, literal_column, or_, select, true
 
-from fairbank.bank.entry import OFFICE, Kind
-from fairbank.bank.query import Sight
+from fairbank.bank.entry import REGISTRY, Kind
+from fairbank.bank.query import Visibility
 from fairbank.store.schema import allocation, journal, project, run
 from fairbank.store.sql.dialects import in_few
 
 Condition = ColumnElement[bool]
 
-# Written out, not bound: an index of refusals alone is only used for a statement that itself says that it wants no others.
+# Literal, not a bound parameter: a partial index is used only if the statement itself contains its
+# condition.
 IS_REFUSAL = journal.c.kind == literal_column(f"'{Kind.REFUSAL.value}'")
 
 
@@ -22,38 +23,43 @@ def is_in(column: ColumnElement[Any], values: Iterable[Any] | None) -> Condition
     return true() if values is None else column.in_(sorted(values))
 
 
-def is_visible(sight: Sight, of_project: ColumnElement[Any]) -> Condition:
-    return true() if sight.everything else is_in(of_project, sight.projects)
+def is_visible(visibility: Visibility, of_project: ColumnElement[Any]) -> Condition:
+    return true() if visibility.everything else is_in(of_project, visibility.projects)
 
 
 def is_visible_or_owned(
-    sight: Sight, of_allocation: ColumnElement[Any], owned: Condition
+    visibility: Visibility, of_allocation: ColumnElement[Any], owned: Condition
 ) -> Condition:
-    if sight.everything:
+    if visibility.everything:
         return true()
-    return or_(of_projects(of_allocation, sight.projects), false() if sight.uid is None else owned)
+    return or_(
+        of_projects(of_allocation, visibility.projects),
+        false() if visibility.uid is None else owned,
+    )
 
 
-def run_is_visible(sight: Sight) -> Condition:
+def run_is_visible(visibility: Visibility) -> Condition:
     """Return the condition for runs of visible projects, runs charged to their allocations, and own
     runs.
     """
     return or_(
-        is_visible_or_owned(sight, run.c.allocation, run.c.owner == sight.uid),
-        is_visible(sight, run.c.project),
+        is_visible_or_owned(visibility, run.c.allocation, run.c.owner == visibility.uid),
+        is_visible(visibility, run.c.project),
     )
 
 
-def entry_is_visible(sight: Sight) -> Condition:
+def entry_is_visible(visibility: Visibility) -> Condition:
     """Return the condition for entries in books of visible projects or about their runs, and own
     refusals.
     """
     found = is_visible_or_owned(
-        sight, journal.c.book, and_(journal.c.owner == sight.uid, IS_REFUSAL)
+        visibility, journal.c.book, and_(journal.c.owner == visibility.uid, IS_REFUSAL)
     )
-    if sight.everything or not sight.projects:
+    if visibility.everything or not visibility.projects:
         return found
-    return or_(found, and_(_in_their_line(sight.projects), _about_runs_for(sight.projects)))
+    return or_(
+        found, and_(_in_their_line(visibility.projects), _about_runs_for(visibility.projects))
+    )
 
 
 def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | None) -> Condition:
@@ -63,7 +69,7 @@ def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | No
     if projects is None:
         return true()
     theirs = select(allocation.c.id).where(allocation.c.project.in_(sorted(projects)))
-    return and_(of_allocation != OFFICE, of_allocation.in_(theirs)) if projects else false()
+    return and_(of_allocation != REGISTRY, of_allocation.in_(theirs)) if projects else false()
 
 
 def of_entries(projects: frozenset[int] | None) -> Condition:

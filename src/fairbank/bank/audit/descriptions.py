@@ -1,0 +1,85 @@
+"""What rows and entries hold, as people read it in a finding: amounts with their unit, instants as times, hashes in hexadecimal digits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+import msgspec
+
+from fairbank.cluster.job_details import NO_DETAILS, JobDetails
+from fairbank.core.time import LAST_INSTANT, iso
+
+_AMOUNTS = frozenset(
+    {"deposited", "charged", "held", "credit_limit", "overrun", "written_off", "refunded", "cap"}
+)
+_INSTANTS = frozenset({"start", "end", "until", "ended", "created", "expires", "revoked"})
+_SECONDS = "_seconds"
+_NAMES = {
+    "seq": "the number of its last entry",
+    "link": "the link of its last entry",
+    "set_by": "the entry that set it",
+    "until": "the end of the hold",
+    "digest": "the digest",
+}
+_KINDS = {
+    "int": "a whole number",
+    "str": "text",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "null": "nothing",
+}
+
+
+def differences(row: msgspec.Struct, due: msgspec.Struct) -> Iterator[str]:
+    """`charged is 855 SU-minutes, due 854 SU-minutes`, for each field that is not the same; of job details, for each part."""
+    for name in row.__struct_fields__:
+        there, expected = getattr(row, name), getattr(due, name)
+        if there == expected:
+            continue
+        if isinstance(there, JobDetails | None) and isinstance(expected, JobDetails | None):
+            yield from differences(there or NO_DETAILS, expected or NO_DETAILS)
+        else:
+            yield f"{_NAMES.get(name, name.removesuffix(_SECONDS).replace('_', ' '))} is {told(name, there)}, due {told(name, expected)}"
+
+
+def told(name: str, value: object) -> str:
+    """The value of the field `name`. SQLite keeps anything in any column, so it may be of any kind."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "yes" if value else "no"
+        case Enum():
+            return str(value.value)
+        case bytes():
+            return value.hex()
+        case int() if name in _AMOUNTS:
+            return f"{value} SU-minutes"
+        case int() if name in _INSTANTS and 0 <= value <= LAST_INSTANT:
+            return iso(value)
+        case int() if name.endswith(_SECONDS):
+            return f"{value} s"
+        case str():
+            return repr(value)
+    return " ".join(map(str, value)) if type(value) is tuple else str(value)
+
+
+_EXPECTED = re.compile(r"Expected `(\w+)`, got `(\w+)`(?: - at `\$\.?(.*)`)?")
+_MISSING = re.compile(r"Object missing required field `(.*?)`.*")
+
+
+def unreadable(bad: Exception) -> str:
+    """Why the details of an entry cannot be read."""
+    said = str(bad)
+    if isinstance(bad, KeyError):
+        return f"they lack {bad.args[0]}"
+    if match := _MISSING.fullmatch(said):
+        return f"they lack {match[1]}"
+    if match := _EXPECTED.fullmatch(said):
+        return f"{match[3] or 'the whole'} is {_KINDS.get(match[2], match[2])}, not {_KINDS.get(match[1], match[1])}"
+    if isinstance(bad, msgspec.DecodeError) and not isinstance(bad, msgspec.ValidationError):
+        return "they are not JSON" + (", or were cut short" if "truncated" in said else "")
+    return said[:1].lower() + said[1:] if said else "they are of another kind"

@@ -1,0 +1,66 @@
+"""Spending pace of an allocation, projected to its end."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from fairbank.core.time import DAY
+
+
+class OutlookState(Enum):
+    """Kinds of outlook, with their names in messages."""
+
+    NOT_STARTED = "not started"
+    ENDED = "ended"
+    EMPTY = "empty"
+    TOO_EARLY = "too early"
+    RUNS_OUT = "runs out"
+    LASTS = "lasts"
+    UNUSED = "unused"
+
+
+class Outlook(NamedTuple):
+    """Outlook with the time at which the allocation will be empty, if before its end, and the
+    unused rest of its grant at its end, in SU-minutes.
+    """
+
+    state: OutlookState
+    at: int | None = None
+    left_over: int | None = None
+
+
+def outlook(
+    granted: int, used: int, start: int, end: int, now: int, *, held: int = 0, limit: int = 0
+) -> Outlook:
+    """Project the pace of an allocation to its end.
+
+    Args:
+        granted, used, held, limit: amounts in SU-minutes; `limit` is credit beyond the grant.
+        start, end: the term of the allocation.
+        now: the current time.
+
+    Held credit counts as not yet used but certain to be: the rest is at most what is available now.
+    There is no pace during the first day. UNUSED is returned after half of the term if more than a
+    quarter of the grant would remain. A credit limit does not expire, so it is not counted as
+    unused.
+    """
+    left, past, ahead = granted + limit - used, now - start, end - now
+    if past < 0:
+        return Outlook(OutlookState.NOT_STARTED)
+    if ahead <= 0:
+        return Outlook(OutlookState.ENDED, left_over=max(0, granted - used))
+    if left <= 0:
+        return Outlook(OutlookState.EMPTY, at=now)
+    if past < DAY:
+        return Outlook(OutlookState.TOO_EARLY)
+    if used > 0 and left * past < used * ahead:
+        return Outlook(OutlookState.RUNS_OUT, at=now + left * past // used)
+    left_over = max(0, granted - used - max(held, used * ahead // past))
+    wasting = past > ahead and 4 * left_over > granted
+    return Outlook(OutlookState.UNUSED if wasting else OutlookState.LASTS, left_over=left_over)
+
+
+def daily_pace(used: int, start: int, now: int) -> int:
+    """Return the amount used per day since the start, by at least one whole day."""
+    return used * DAY // max(DAY, now - start)

@@ -1,0 +1,33 @@
+"""Refusals of the bank: reasons, the figures of one refusal, its message and its remedies."""
+
+from fairbank.bank.refusals.messages import longest_that_fits, remedies, sentence
+from fairbank.bank.refusals.reasons import Detail, Reason, ReasonInfo
+from fairbank.bank.refusals.refusal import (
+    NOTHING_KNOWN,
+    Alternative,
+    Facts,
+    Figures,
+    Help,
+    Refusal,
+    Resolution,
+    nearest,
+    refusal_of,
+)
+
+__all__ = [
+    "NOTHING_KNOWN",
+    "Alternative",
+    "Detail",
+    "Facts",
+    "Figures",
+    "Help",
+    "Reason",
+    "ReasonInfo",
+    "Refusal",
+    "Resolution",
+    "longest_that_fits",
+    "nearest",
+    "refusal_of",
+    "remedies",
+    "sentence",
+]

@@ -1,0 +1,137 @@
+"""What was asked before: found by its key, or by its run when it is reported again without one. It gets its first answer again."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.bank.entry import REGISTRY, Entry, Kind, facts_of
+from fairbank.bank.refusals import Detail, Reason, Refusal, Resolution, refusal_of
+from fairbank.bank.requests import Ending, Hold, SubmittedRequest, digest
+from fairbank.bank.rules.outcome import Done, Outcome
+from fairbank.bank.rules.report_checks import mismatch
+from fairbank.bank.rules.run_refusals import observed_only
+from fairbank.bank.run import RunRecord, RunState
+from fairbank.bank.transaction_data import TransactionData
+
+_replace = msgspec.structs.replace
+
+
+def again(entry: Entry) -> Outcome:
+    """The first answer, from the entry that kept it."""
+    if entry.kind in (Kind.REFUSAL, Kind.DECLINED):
+        no = refusal_of(entry)
+        return _replace(observed_only(no), again=True) if no.observed else no
+    facts = facts_of(entry)
+    return Done(
+        entry=entry.id,
+        amount=entry.amount,
+        allocation=entry.book if entry.book != REGISTRY else None,
+        run=entry.run,
+        project=facts.get("project") if entry.book == REGISTRY else None,
+        token=facts.get("token") if entry.kind is Kind.TOKEN else None,
+        available=entry.available,
+        written_off=facts.get("written_off", 0),
+        cpu_counted=facts.get("cpu_counted"),
+        again=True,
+    )
+
+
+def is_same_request(entry: Entry, submitted: SubmittedRequest) -> bool:
+    """Whether `entry`, found by the key, was made for the very same request, asked as the same user."""
+    return entry.acting_as == submitted.acting_as and entry.digest == digest(submitted)
+
+
+def is_reported_by(entry: Entry, submitted: SubmittedRequest) -> bool:
+    """Whether `entry` was made for the same report, under whatever key and with whatever comment it came then and now."""
+    then = _replace(submitted.request, key=entry.key, comment=entry.comment)
+    return entry.digest is not None and is_same_request(
+        entry, _replace(submitted, request=then, acting_as=entry.acting_as)
+    )
+
+
+def held_before(
+    data: TransactionData, submitted: SubmittedRequest, known: RunRecord, request: Hold
+) -> Outcome:
+    """Answer a second hold: the same start gets its first answer, another one is a conflict."""
+    if known.state is not RunState.HELD:
+        return already_closed(known)
+    first = data.entry(known.id)
+    if is_reported_by(first, submitted) or _is_same_start(data, first, known, request):
+        return again(first)
+    return Refusal(
+        reason=Reason.HOLD_EXISTS,
+        detail=Detail.OPEN,
+        run=str(request.run),
+        allocation=known.allocation,
+        facts={"held": known.held},
+    )
+
+
+def _is_same_start(data: TransactionData, first: Entry, known: RunRecord, request: Hold) -> bool:
+    """Return whether the journal and the request agree on the start of the run.
+
+    The amount may be that of the first hold or the present one.
+    """
+    kept = (
+        known.owner,
+        known.start,
+        known.partition,
+        (known.project,),
+        data.allocations[known.allocation].resource,
+    )
+    return request.amount in (first.amount, known.held) and kept == (
+        request.owner,
+        request.start,
+        request.partition,
+        request.chain[:1],
+        request.resource,
+    )
+
+
+def closed_before(
+    data: TransactionData,
+    submitted: SubmittedRequest,
+    known: RunRecord,
+    request: Ending,
+    state: RunState,
+    cost: int,
+) -> Outcome:
+    """Answer a second end of a run: the same one gets its first answer, another is a conflict."""
+    last = data.entry(known.set_by)
+    objection = mismatch(known, request)
+    if objection is not None and not is_reported_by(last, submitted):
+        detail, facts = objection
+        return Refusal(
+            reason=Reason.REPORT_MISMATCH,
+            detail=detail,
+            run=str(known.run),
+            allocation=known.allocation,
+            facts=facts,
+        )
+    if (known.state is state and known.charged + known.written_off == cost) or is_reported_by(
+        last, submitted
+    ):
+        return again(last)
+    return already_closed(known)
+
+
+def already_closed(known: RunRecord) -> Refusal:
+    """Return the refusal that a run is closed, with its result. No amount of credit is concerned."""
+    if known.state is not RunState.CHARGED:
+        detail = Detail.NOT_CHARGED
+    else:
+        detail = Detail.WRITTEN_OFF if known.written_off else Detail.CHARGED
+    return Refusal(
+        reason=Reason.RUN_CLOSED,
+        detail=detail,
+        run=str(known.run),
+        allocation=known.allocation,
+        facts={
+            "charged": known.charged,
+            "written_off": known.written_off,
+            "state": known.state.value,
+        },
+        resolution=Resolution(
+            state=known.state, outcome=known.outcome, elapsed_seconds=known.elapsed_seconds
+        ),
+    )

@@ -1,0 +1,85 @@
+"""The rules of tokens: each is made once and revoked once, and the registry says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import IssueToken, RevokeToken, SubmittedRequest
+from fairbank.bank.rules.outcome import Done, Outcome, done
+from fairbank.bank.token import Token
+from fairbank.bank.transaction_data import TransactionData
+from fairbank.core.time import Instant
+
+_encode = msgspec.json.Encoder().encode
+_replace = msgspec.structs.replace
+
+RESTORED = "revoked before the restore"
+
+
+def issue(data: TransactionData, submitted: SubmittedRequest, request: IssueToken) -> Outcome:
+    """Make a token. The same again is answered again; one secret is never two tokens."""
+    known = next((each for each in data.tokens.values() if each.digest == request.digest), None)
+    if known is None:
+        token = Token(
+            id=next(data.token_ids),
+            digest=request.digest,
+            uid=request.uid,
+            label=request.label,
+            scopes=request.scopes,
+            created=submitted.at,
+            expires=request.expires,
+            parent=request.parent,
+        )
+        entry = _enter(data, submitted, token)
+        data.add_token(token)
+        return done(entry, None, token=token.id)
+    kept = (known.uid, known.label, known.scopes, known.expires, known.parent)
+    if kept != (request.uid, request.label, request.scopes, request.expires, request.parent):
+        return Refusal(reason=Reason.TOKEN_TAKEN)
+    return Done(entry=0, token=known.id, again=True)
+
+
+def revoke(data: TransactionData, submitted: SubmittedRequest, request: RevokeToken) -> Outcome:
+    """Revoke a token. One of somebody else is answered like one that is not there."""
+    token = data.tokens.get(request.token)
+    if (
+        token is None
+        or request.uid not in (None, token.uid)
+        or token.revoked is not None
+        or token.expires <= submitted.at
+    ):
+        return Refusal(reason=Reason.UNKNOWN_TOKEN)
+    revoked = _replace(token, revoked=submitted.at)
+    entry = _enter(data, submitted, revoked)
+    data.put_token(revoked)
+    return done(entry, None, token=token.id)
+
+
+def details_of(token: Token) -> str:
+    """The token as the journal keeps it, so that its row can be checked against it."""
+    facts = {
+        "token": token.id,
+        "digest": token.digest.hex(),
+        "uid": token.uid,
+        "label": token.label,
+        "scopes": token.scopes,
+        "created": token.created,
+        "expires": token.expires,
+        "revoked": token.revoked,
+        "parent": token.parent,
+    }
+    return _encode(facts).decode()
+
+
+def stay_revoked(data: TransactionData, tokens: Iterable[Token], at: Instant) -> None:
+    """Enter in the journal that tokens which a backup has as valid were revoked after it was taken. Nobody asked, so the actor is 0."""
+    for each in tokens:
+        _enter(data, SubmittedRequest(RevokeToken(token=each.id, comment=RESTORED), at, 0), each)
+
+
+def _enter(data: TransactionData, submitted: SubmittedRequest, token: Token) -> Entry:
+    return data.post(submitted, Kind.TOKEN, 0, None, owner=token.uid, details=details_of(token))

@@ -1,0 +1,96 @@
+"""Outlook of an allocation: when it runs out, and what will expire."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.bank.pace import Outlook, OutlookState, daily_pace, outlook
+from fairbank.core.time import DAY, parse_instant
+
+JULY, NEXT_JULY, NOW = (
+    parse_instant(text)
+    for text in ("2026-07-01T04:00Z", "2027-07-01T04:00Z", "2026-11-21T12:30:12Z")
+)
+
+
+def seen(
+    granted: int, used: int, now: int = NOW, start: int = JULY, end: int = NEXT_JULY
+) -> Outlook:
+    """Return the outlook for amounts in SU."""
+    return outlook(granted * 60, used * 60, start, end, now)
+
+
+def test_outlook_before_after_and_on_the_first_day() -> None:
+    assert seen(100, 0, now=JULY - 1).state is OutlookState.NOT_STARTED
+    assert seen(100, 10, now=NEXT_JULY).state is OutlookState.ENDED
+    assert seen(100, 10, now=JULY + DAY - 1).state is OutlookState.TOO_EARLY
+    assert seen(100, 10, now=JULY + DAY).state is OutlookState.RUNS_OUT
+
+
+def test_unused_credit_is_reported_in_the_second_half() -> None:
+    assert seen(12_000, 310, now=JULY + 100 * DAY).state is OutlookState.LASTS
+    assert seen(12_000, 310, now=JULY + 300 * DAY).state is OutlookState.UNUSED
+    assert seen(12_000, 9_000, now=JULY + 300 * DAY).state is OutlookState.LASTS
+
+
+def test_daily_pace_counts_at_least_one_day() -> None:
+    assert daily_pace(1_000, JULY, JULY + 10) == 1_000
+    assert daily_pace(1_000, JULY, JULY + 4 * DAY) == 250
+
+
+amounts = st.integers(0, 2**53)
+instants = st.integers(0, 4_000_000_000)
+
+
+@given(amounts, amounts, instants, instants, instants)
+def test_outlook_is_within_the_term_and_the_grant(
+    granted: int, used: int, start: int, end: int, now: int
+) -> None:
+    found = outlook(granted, used, min(start, end), max(start, end) + 1, now)
+    if found.state is OutlookState.RUNS_OUT:
+        assert found.at is not None
+        assert now <= found.at <= max(start, end) + 1
+    if found.state in (OutlookState.LASTS, OutlookState.UNUSED):
+        assert found.left_over is not None
+        assert 0 <= found.left_over <= granted
+
+
+@given(amounts, amounts, st.integers(DAY, 300 * DAY))
+def test_who_uses_more_runs_out_no_later(granted: int, used: int, past: int) -> None:
+    less, more = (outlook(granted, each, 0, 400 * DAY, past) for each in (used, used + 60))
+    if less.state is OutlookState.RUNS_OUT:
+        assert more.at is not None
+        assert less.at is not None
+        assert more.at <= less.at
+
+
+def test_what_is_held_will_be_used_so_no_more_is_left_over_than_is_available() -> None:
+    now = JULY + 300 * DAY
+    assert outlook(12_000, 0, JULY, NEXT_JULY, now, held=261) == Outlook(
+        OutlookState.UNUSED, left_over=11_739
+    )
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=60) == outlook(
+        12_000, 310, JULY, NEXT_JULY, now
+    )  # its pace takes more
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=8_689).state is OutlookState.UNUSED
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=8_690).state is OutlookState.LASTS
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_690).left_over == 0
+
+
+def test_a_credit_limit_can_be_drawn_on_but_is_never_lost() -> None:
+    now = JULY + 300 * DAY
+    assert outlook(30, 0, JULY, NEXT_JULY, now, limit=50) == Outlook(
+        OutlookState.UNUSED, left_over=30
+    )
+    assert outlook(30, 29, JULY, NEXT_JULY, now, limit=50) == Outlook(
+        OutlookState.LASTS, left_over=0
+    )
+    assert outlook(30, 29, JULY, NEXT_JULY, now).state is OutlookState.RUNS_OUT
+    assert outlook(0, 0, JULY, NEXT_JULY, now, limit=50) == Outlook(OutlookState.LASTS, left_over=0)
+    assert outlook(30, 20, JULY, NEXT_JULY, NEXT_JULY, limit=50) == Outlook(
+        OutlookState.ENDED, left_over=10
+    )
+    assert outlook(30, 45, JULY, NEXT_JULY, NEXT_JULY, limit=50) == Outlook(
+        OutlookState.ENDED, left_over=0
+    )

@@ -1,0 +1,112 @@
+"""Stories of the registry: who gives which role to whom, and the life of a token."""
+
+from __future__ import annotations
+
+from tests.bank.story import tell
+
+
+def test_roles_are_given_and_taken_by_those_above_them() -> None:
+    told = tell(
+        """
+        project physics
+        member physics alice pi
+        member physics bob coordinator by alice
+        member physics carol member by bob
+        member physics carol coordinator by bob     -> ROLE_ABOVE
+        member physics alice member by bob          -> ROLE_ABOVE
+        member physics alice none by bob            -> ROLE_ABOVE
+        member physics bob none by bob              -> ROLE_ABOVE
+        member physics alice none by alice          -> ROLE_ABOVE
+        member physics bob none by carol            -> ROLE_ABOVE
+        member chemistry bob member by alice        -> UNKNOWN_PROJECT
+        """
+    )
+    assert {each.uid: each.role.value for each in told.work.members.values()} == {
+        1001: "pi",
+        1002: "coordinator",
+        1003: "member",
+    }
+
+
+def test_the_role_that_counts_is_the_one_at_the_time_of_judging() -> None:
+    """Bob saw a member; meanwhile staff made her the PI. And what bob was before counts no more either."""
+    tell(
+        """
+        project physics
+        member physics bob coordinator
+        member physics alice member
+        member physics alice pi
+        member physics alice none by bob            -> ROLE_ABOVE
+        member physics bob member by alice
+        member physics carol member by bob          -> ROLE_ABOVE
+        """
+    )
+
+
+def test_somebody_without_a_role_takes_none_away_either() -> None:
+    tell(
+        """
+        project physics
+        member physics bob none by carol            -> ROLE_ABOVE
+        member physics carol none by carol          -> ROLE_ABOVE
+        """
+    )
+
+
+def test_a_token_is_made_once_and_revoked_once() -> None:
+    told = tell(
+        """
+        token laptop alice until 500
+        token laptop alice until 500                -> again
+        token laptop alice until 501                -> TOKEN_TAKEN
+        token laptop bob until 500                  -> TOKEN_TAKEN
+        token phone bob key k
+        token phone bob key k                       -> again
+        token phone alice key k                     -> KEY_REUSED
+        revoke laptop by bob                        -> UNKNOWN_TOKEN
+        now 7
+        revoke laptop by alice
+        revoke laptop                               -> UNKNOWN_TOKEN
+        revoke tablet                               -> UNKNOWN_TOKEN
+        """
+    )
+    assert [
+        (each.id, each.label, each.uid, each.revoked) for each in told.work.tokens.values()
+    ] == [(1, "laptop", 1001, 7), (2, "phone", 1002, None)]
+
+
+def test_an_expired_token_needs_no_revoking() -> None:
+    tell(
+        """
+        token laptop alice until 500
+        now 499
+        token phone alice until 500
+        revoke laptop
+        now 500
+        revoke phone                                -> UNKNOWN_TOKEN
+        """
+    )
+
+
+def test_a_token_asked_for_under_a_key_is_answered_with_its_number() -> None:
+    told = tell("token laptop alice key k")
+    told.hear("token laptop alice key k")
+    assert getattr(told.said, "token", None) == 1
+
+
+def test_nobody_caps_somebody_at_or_above_their_own_role_nor_themselves() -> None:
+    tell(
+        """
+        project physics
+        member physics alice pi
+        member physics bob coordinator by alice
+        open physics/cpu 0..1000 with 100
+        cap bob physics/cpu 10 by alice             -> ok
+        cap bob physics/cpu none by bob             -> ROLE_ABOVE
+        cap alice physics/cpu 0 by bob              -> ROLE_ABOVE
+        cap alice physics/cpu 0 by alice            -> ROLE_ABOVE
+        cap carol physics/cpu 5 by bob              -> ok
+        cap bob physics/cpu none by carol           -> ROLE_ABOVE
+        cap alice physics/cpu 50                    -> ok
+        """
+    )
