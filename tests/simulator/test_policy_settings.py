@@ -65,7 +65,7 @@ def test_all_that_the_file_says_counts() -> None:
     ("text", "field", "told", "remedy"),
     [
         ("", "base", "base is missing", "add it"),
-        ("base = 1", "base", "expected text, got a whole number", "lists all"),
+        ("base = 1", "base", "expected text, got a whole number", "one of: conservative"),
         ('base = "ezzy"', "base", "'ezzy'", "easy, fcfs"),
         ("base =", "policy", "not TOML", "fix the line"),
         ('bass = "easy"', "bass", "bass is no setting", "there are: base, scheduler, priority"),
