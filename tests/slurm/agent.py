@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from fairbank.agent.protocol import decode_plugin_message, encode, split_frames
+from fairbank.agent.protocol.codec import decode_plugin_message, encode, split_frames
 from fairbank.agent.protocol.messages import (
     Ack,
     EpilogEvent,

@@ -80,8 +80,8 @@ def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
     ours = {
         "socket": str(socket_of(cluster)),
         "patience": str(PATIENCE),
-        "watch": "1",
-        "silence": "closed",
+        "poll_interval": "1",
+        "outage_policy": "closed",
         **changes,
     }
     return {

@@ -132,7 +132,7 @@ def _is_over(slurm: Cluster, job: int, haste: Haste) -> bool:
 
 def _open(office: Office) -> int:
     """Return the number of jobs that wait for an answer of the agent."""
-    return int(office.agent.status()["questions"])
+    return int(office.agent.status()["prologs_waiting"])
 
 
 def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
@@ -141,7 +141,7 @@ def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
     be none.
     """
     looks: list[Look] = []
-    answers = office.agent.status()["answers"]
+    answers = office.agent.status()["verdicts"]
     while True:
         begun = time.monotonic()
         answered = (
@@ -149,6 +149,6 @@ def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
         )
         look = Look(begun, time.monotonic(), answered)
         status = office.agent.status()
-        if status["answers"] != answers or not status["questions"]:
+        if status["verdicts"] != answers or not status["prologs_waiting"]:
             return looks
         looks.append(look)

@@ -167,8 +167,8 @@ def test_failures_are_refused_jobs(filled: Place) -> None:
         " activity_id"
     )
     assert found == [
-        (1, 5_000, "not enough credit", 7, ALICE),
-        (None, 1, "the project has no allocation of this resource at this time", 8, ALICE),
+        (1, 5_000, "INSUFFICIENT_CREDIT", 7, ALICE),
+        (None, 1, "NO_ALLOCATION", 8, ALICE),
         (1, 7_000, "please", 9, ALICE),
     ]
 

@@ -21,7 +21,7 @@ def slurm_jobs(settings: AgentSettings) -> dict[str, PeriodicJob]:
     if settings.release.when_paid:
         client = Client(
             parse_address(settings.bank.server, field="bank.server"),
-            signer=settings.release.signer(settings.bank),
+            signer=settings.bank.signer(settings.release.token_file),
             timeout_seconds=settings.bank.timeout,
         )
         releaser = Releaser(client, SlurmCommands(), settings.release.again)

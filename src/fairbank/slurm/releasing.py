@@ -117,6 +117,6 @@ class Releaser:
         trouble = self._trouble
         return {
             "released": self._released,
-            "trouble": None if trouble is None else trouble.message,
+            "error": None if trouble is None else trouble.message,
             "remedy": None if trouble is None else trouble.remedy,
         }

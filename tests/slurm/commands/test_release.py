@@ -170,13 +170,13 @@ def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
         assert queue.released == ["2", "3"]
         assert releaser.status() == {
             "released": 2,
-            "trouble": "scontrol ended with 1: job 1",
+            "error": "scontrol ended with 1: job 1",
             "remedy": "look",
         }
     queue.stuck = set()
     releaser.look(HOUR)
     assert queue.released == ["2", "3", "1"]
-    assert releaser.status()["trouble"] is None
+    assert releaser.status()["error"] is None
 
 
 def test_a_round_that_breaks_off_leaves_the_rest_to_the_next() -> None:
@@ -194,7 +194,7 @@ def test_a_round_that_breaks_off_leaves_the_rest_to_the_next() -> None:
     queue, bank = PaperQueue(*named("123")), PaperBank(1)
     releaser = Releaser(bank, queue, 600)
     releaser.look(0)
-    assert (queue.released, releaser.status()["trouble"]) == (["1"], "nobody answers")
+    assert (queue.released, releaser.status()["error"]) == (["1"], "nobody answers")
     bank.answers = 10
     releaser.look(60)
     assert queue.released == ["1", "3"]  # the second was asked about
@@ -229,10 +229,10 @@ def test_a_deposit_lets_go_on_what_it_pays_for(
     assert queue.released == ["1"]  # nobody's turn
     releaser.look(600)
     assert queue.released == ["1", "2", "3"]
-    assert releaser.status() == {"released": 3, "trouble": None, "remedy": None}
+    assert releaser.status() == {"released": 3, "error": None, "remedy": None}
 
     queue.trouble = Unavailable("squeue ended with 1", remedy="see that slurmctld answers")
     for _ in range(2):
         releaser.look(1_200)
-    assert releaser.status()["trouble"] == "squeue ended with 1"
+    assert releaser.status()["error"] == "squeue ended with 1"
     assert sum("squeue ended with 1" in each.getMessage() for each in caplog.records) == 1

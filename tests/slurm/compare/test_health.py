@@ -35,8 +35,8 @@ MACHINE = SlurmMachine(
 FACTORS = {each.name: Fraction(each.factor) for each in MACHINE.qualities}
 STATUS: dict[str, Any] = {
     "plugins": [{"slurm": "22.05.8", "cluster": "lab"}],
-    "bank": {"reachable": True, "trouble": None, "remedy": None},
-    "outbox": {"reports": 0, "trouble": None},
+    "bank": {"reachable": True, "error": None, "remedy": None},
+    "outbox": {"reports": 0, "error": None},
     "quarantine": {
         "frames": 0,
         "last": None,
@@ -221,7 +221,7 @@ def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) ->
 def test_an_agent_in_trouble() -> None:
     bank = {
         "reachable": False,
-        "trouble": "you may not report runs of lab",
+        "error": "you may not report runs of lab",
         "remedy": "agents = [64030] under [clusters.lab]",
     }
     aside = {
@@ -230,7 +230,7 @@ def test_an_agent_in_trouble() -> None:
         "path": "/x/aside",
         "remedy": "one release",
     }
-    outbox = {"reports": 7, "retry_later": 2, "trouble": "disk full"}
+    outbox = {"reports": 7, "retry_later": 2, "error": "disk full"}
     status = {
         "plugins": [{"slurm": "22.05.8", "cluster": "other"}],
         "bank": bank,
@@ -257,7 +257,7 @@ def test_an_agent_in_trouble() -> None:
 
 
 def test_agent_before_its_first_request_to_the_bank() -> None:
-    status = {**STATUS, "bank": {"reachable": None, "trouble": None, "remedy": None}}
+    status = {**STATUS, "bank": {"reachable": None, "error": None, "remedy": None}}
     (check,) = [
         each
         for each in health.agents(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)

@@ -207,12 +207,12 @@ def agents(config: Config, agent: AgentHealth, now: int) -> Iterator[HealthCheck
     yield _reaching(bank)
     kept = (
         f"{outbox['reports']} reports wait"
-        if not outbox["trouble"]
-        else f"cannot be written: {outbox['trouble']}"
+        if not outbox["error"]
+        else f"cannot be written: {outbox['error']}"
     )
     yield HealthCheck(
         f"the agent's outbox: {kept}",
-        not outbox["trouble"],
+        not outbox["error"],
         "make room on its disk; the agent goes on by itself",
     )
     if later := outbox.get("retry_later"):
@@ -239,7 +239,7 @@ def _reaching(bank: Mapping[str, Any]) -> HealthCheck:
     if bank["reachable"] is None:
         remedy = "it asks when slurmctld's plug-in has said for which cluster: see whether that is connected"
         return HealthCheck("the agent reaches the bank: it has not asked yet", False, remedy)
-    trouble = "" if bank["reachable"] else f": {bank['trouble']}"
+    trouble = "" if bank["reachable"] else f": {bank['error']}"
     remedy = bank["remedy"] or "bank.server in the agent's settings; fairbank status there"
     return HealthCheck(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
 

@@ -1,6 +1,4 @@
-"""The frames of decision 0012: every value comes back, nothing else is taken for one, and the
-plug-in's C reads and writes the same.
-"""
+"""Codec of the plug-in protocol: round trips, bad input, and the same with the plug-in's C code."""
 
 from __future__ import annotations
 
@@ -17,11 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.agent.protocol import (
+from fairbank.agent.protocol.codec import (
     AGENT_BODY_MAX,
     HEADER,
     TEXT_MAX,
-    decode_agent_message,
     decode_plugin_message,
     encode,
     one_line,
@@ -40,6 +37,7 @@ from fairbank.agent.protocol.messages import (
 )
 from fairbank.cluster.job import Run
 from fairbank.core.errors import InvalidInput
+from tests.support.plugin_codec import decode_agent_message, encode_plugin_message
 
 counts = st.integers(0, 2**53 - 1)
 texts = st.text(st.characters(codec="utf-8"), max_size=40)
@@ -55,7 +53,7 @@ run = st.builds(
 pairs = st.none() | st.tuples(counts, counts)
 uids = st.integers(0, 2**32 - 2)
 billing = st.floats(0, 1e12, allow_nan=False).map(lambda figure: Fraction(repr(figure)))
-told = {
+message_fields = {
     "number": counts,
     "run": run,
     "uid": uids,
@@ -72,7 +70,7 @@ told = {
     "array": pairs,
     "het": pairs,
 }
-ended = {
+end_fields = {
     "end": counts,
     "elapsed_seconds": counts,
     "suspended_seconds": counts,
@@ -80,13 +78,13 @@ ended = {
     "exit_status": counts,
     "begun": st.booleans(),
 }
-questions: st.SearchStrategy[FromPlugin] = st.one_of(
+plugin_messages: st.SearchStrategy[FromPlugin] = st.one_of(
     st.builds(Greeting, version=st.integers(0, 65_535), slurm=texts, cluster=texts),
-    st.builds(PrologRequest, **told),
-    st.builds(LimitEvent, **told),
-    st.builds(EpilogEvent, **told, **ended),
+    st.builds(PrologRequest, **message_fields),
+    st.builds(LimitEvent, **message_fields),
+    st.builds(EpilogEvent, **message_fields, **end_fields),
 )
-answers: st.SearchStrategy[FromAgent] = st.one_of(
+agent_messages: st.SearchStrategy[FromAgent] = st.one_of(
     st.builds(Welcome, version=st.integers(0, 65_535)),
     st.builds(Ack, number=counts),
     st.builds(
@@ -99,60 +97,63 @@ answers: st.SearchStrategy[FromAgent] = st.one_of(
 )
 
 
-def body(said: FromPlugin | FromAgent) -> bytes:
-    return encode(said)[HEADER:]
+def body(message: FromPlugin | FromAgent) -> bytes:
+    encoded = encode(message) if isinstance(message, FromAgent) else encode_plugin_message(message)
+    return encoded[HEADER:]
 
 
-@given(questions)
-def test_every_question_comes_back(said: FromPlugin) -> None:
-    back = decode_plugin_message(body(said))
-    if not isinstance(said, Greeting) and not isinstance(back, Greeting):
-        assert float(back.billing) == float(said.billing)
-        back = msgspec.structs.replace(back, billing=said.billing)
-    assert back == said
+@given(plugin_messages)
+def test_plugin_message_round_trip(message: FromPlugin) -> None:
+    decoded = decode_plugin_message(body(message))
+    if not isinstance(message, Greeting) and not isinstance(decoded, Greeting):
+        assert float(decoded.billing) == float(message.billing)
+        decoded = msgspec.structs.replace(decoded, billing=message.billing)
+    assert decoded == message
 
 
-@given(answers)
-def test_every_answer_comes_back(said: FromAgent) -> None:
-    assert decode_agent_message(body(said)) == said
+@given(agent_messages)
+def test_agent_message_round_trip(message: FromAgent) -> None:
+    assert decode_agent_message(body(message)) == message
 
 
-@given(st.lists(answers, max_size=5), st.lists(st.integers(0, 300), max_size=5))
-def test_frames_may_arrive_in_any_pieces(said: list[FromAgent], cuts: list[int]) -> None:
-    stream = b"".join(map(encode, said))
-    heard: list[FromAgent] = []
+@given(st.lists(agent_messages, max_size=5), st.lists(st.integers(0, 300), max_size=5))
+def test_stream_can_be_split_anywhere(messages: list[FromAgent], cuts: list[int]) -> None:
+    stream = b"".join(map(encode, messages))
+    received: list[FromAgent] = []
     rest = b""
     for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(stream)], strict=True):
-        whole, rest = split_frames(rest + stream[begin:end])
-        heard += map(decode_agent_message, whole)
-    assert heard == said
+        bodies, rest = split_frames(rest + stream[begin:end])
+        received += map(decode_agent_message, bodies)
+    assert received == messages
     assert rest == b""
 
 
+REMEDIES = {
+    "UTF-8",
+    "end each line",
+    "key=value, each key once",
+    "send it once",
+    "speak version 1 of the protocol",
+}
+
+
 @given(st.binary(max_size=200))
-def test_noise_is_refused_in_words(noise: bytes) -> None:
-    for read in (decode_plugin_message, decode_agent_message):
+def test_noise_is_refused_with_a_remedy(noise: bytes) -> None:
+    for decode in (decode_plugin_message, decode_agent_message):
         try:
-            read(noise)
-        except InvalidInput as why:
-            assert why.remedy in {
-                "UTF-8",
-                "end each line",
-                "say it once",
-                "speak version 1 of the wire",
-            }
+            decode(noise)
+        except InvalidInput as error:
+            assert error.remedy in REMEDIES
 
 
-@given(questions, st.data())
-def test_a_changed_byte_is_refused_or_reads_as_another_value(
-    said: FromPlugin, data: st.DataObject
-) -> None:
-    changed = bytearray(body(said))
+@given(plugin_messages, st.data())
+def test_changed_byte_is_refused_or_another_value(message: FromPlugin, data: st.DataObject) -> None:
+    changed = bytearray(body(message))
     changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
     try:
         decode_plugin_message(bytes(changed))
-    except InvalidInput as why:
-        assert re.fullmatch(r"[ -~\u00a0-\U0010ffff]{10,300}", why.message)
+    except InvalidInput as error:
+        assert re.fullmatch(r"[ -~\u00a0-\U0010ffff]{10,300}", error.message)
 
 
 WRONG = {
@@ -163,10 +164,10 @@ WRONG = {
     "a missing key": b"ack\n",
     "no value": b"ack\nnumber\n",
     "no number": b"ack\nnumber=one\n",
-    "leading noughts": b"ack\nnumber=007\n",
+    "leading zeros": b"ack\nnumber=007\n",
     "negative": b"ack\nnumber=-1\n",
     "other digits": "ack\nnumber=\u0663\n".encode(),
-    "too great": b"ack\nnumber=99999999999999999\n",
+    "too large": b"ack\nnumber=99999999999999999\n",
     "a half escape": b"verdict\nnumber=1\naction=run\ntext=100%\n",
     "a hidden line feed": b"verdict\nnumber=1\naction=run\ntext=a%0Ab\n",
     "a reason of two words": b"verdict\nnumber=1\naction=hold\nreason=too poor\n",
@@ -178,21 +179,21 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_what_is_no_answer_is_refused(wrong: bytes) -> None:
+def test_bad_answer_is_refused(wrong: bytes) -> None:
     with pytest.raises(InvalidInput):
         decode_agent_message(wrong)
 
 
-def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
+def test_long_frame_is_refused_by_its_header() -> None:
     with pytest.raises(InvalidInput, match="4294967295 bytes"):
         split_frames(b"\xff\xff\xff\xff")
 
 
 @given(st.text(max_size=1000))
-def test_any_text_can_be_shortened_to_fit(text: str) -> None:
-    said = Verdict(number=1, action="hold", text=one_line(text))
-    assert decode_agent_message(body(said)) == said
-    assert len(said.text.encode()) <= TEXT_MAX
+def test_one_line_fits_any_text(text: str) -> None:
+    verdict = Verdict(number=1, action="hold", text=one_line(text))
+    assert decode_agent_message(body(verdict)) == verdict
+    assert len(verdict.text.encode()) <= TEXT_MAX
 
 
 # ---------------------------------------------------------------- the C of the plug-in
@@ -200,12 +201,12 @@ def test_any_text_can_be_shortened_to_fit(text: str) -> None:
 
 @pytest.fixture(scope="module")
 def check(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The plug-in's own reader and writer, with the compiler's guards against wrong memory."""
+    """Return the test program of the plug-in's frames, built with sanitizers."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler here: apt-get install gcc")
     program = tmp_path_factory.mktemp("c") / "check"
-    guards = [
+    options = [
         "-g",
         "-O1",
         "-fsanitize=address,undefined",
@@ -219,7 +220,7 @@ def check(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         [
             compiler,
             "-std=gnu11",
-            *guards,
+            *options,
             "-o",
             program,
             folder / "check.c",
@@ -231,82 +232,67 @@ def check(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-def understood(check: Path, frames: Iterable[bytes]) -> list[str]:
-    done = subprocess.run([check], input=b"".join(frames), capture_output=True, check=True)
-    return done.stdout.decode().split("\n")[:-1]
+def printed(check: Path, frames: Iterable[bytes]) -> list[str]:
+    """Return a line for each frame, as the plug-in reads it."""
+    process = subprocess.run([check], input=b"".join(frames), capture_output=True, check=True)
+    return process.stdout.decode().split("\n")[:-1]
 
 
-def in_words(said: FromAgent) -> str:
-    match said:
+def expected_line(message: FromAgent) -> str:
+    match message:
         case Welcome():
-            return f"hello {said.version}"
+            return f"hello {message.version}"
         case Ack():
-            return f"ack {said.number}"
+            return f"ack {message.number}"
         case Verdict():
-            return f"verdict {said.number} {said.action} [{said.reason}] [{said.text}]"
+            return f"verdict {message.number} {message.action} [{message.reason}] [{message.text}]"
 
 
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
-@given(said=st.lists(answers, min_size=1, max_size=40))
-def test_the_plug_in_understands_every_answer(check: Path, said: list[FromAgent]) -> None:
-    assert understood(check, map(encode, said)) == [in_words(each) for each in said]
+@given(messages=st.lists(agent_messages, min_size=1, max_size=40))
+def test_c_reads_every_answer(check: Path, messages: list[FromAgent]) -> None:
+    assert printed(check, map(encode, messages)) == [expected_line(each) for each in messages]
 
 
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_the_plug_in_survives_every_changed_answer(check: Path, data: st.DataObject) -> None:
+def test_c_survives_changed_answers(check: Path, data: st.DataObject) -> None:
     frames = []
-    for said in data.draw(st.lists(answers, min_size=20, max_size=40)):
-        changed = bytearray(body(said))
+    for message in data.draw(st.lists(agent_messages, min_size=20, max_size=40)):
+        changed = bytearray(body(message))
         for _ in range(data.draw(st.integers(1, 3))):
             changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(
                 st.sampled_from(b"\x00\n=%\xff9a")
             )
         frames.append(len(changed).to_bytes(HEADER, "big") + bytes(changed))
-    assert len(understood(check, frames)) == len(frames)
+    assert len(printed(check, frames)) == len(frames)
 
 
 @pytest.mark.slow
-def test_the_plug_in_refuses_what_is_no_answer(check: Path) -> None:
-    lenient = {"leading noughts", "too great"}  # harmless to it: nobody has such a number
+def test_c_refuses_bad_answers(check: Path) -> None:
+    lenient = {"leading zeros", "too large"}  # harmless in C: no message has such a number
     wrong = [each for name, each in WRONG.items() if name not in lenient] + [
         b"x" * (AGENT_BODY_MAX + 1),
         b"\0" * 100,
     ]
-    assert understood(check, [len(each).to_bytes(HEADER, "big") + each for each in wrong]) == [
+    assert printed(check, [len(each).to_bytes(HEADER, "big") + each for each in wrong]) == [
         "refused"
     ] * len(wrong)
+
+
+RUN_FIELDS = "prolog #number 1 cluster lab #job 7 #submitted 1 #restart 0 #uid 1 #gid 1".split()
 
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(account=texts.filter(lambda text: "\0" not in text), figure=st.floats(0, 1e15), start=counts)
-def test_what_the_plug_in_writes_is_read(
-    check: Path, account: str, figure: float, start: int
-) -> None:
-    said = [
-        "prolog",
-        "#number",
-        "1",
-        "cluster",
-        "lab",
-        "#job",
-        "7",
-        "#submitted",
-        "1",
-        "#restart",
-        "0",
-        "#uid",
-        "1",
-        "#gid",
-        "1",
-    ]
-    said += ["account", account, "~billing", repr(figure), "#start", str(start), "#batch", "1"]
-    done = subprocess.run([check, *said], capture_output=True, check=True)
-    (whole,), rest = split_frames(done.stdout)
-    read = decode_plugin_message(whole)
+def test_frame_of_c_is_decoded(check: Path, account: str, figure: float, start: int) -> None:
+    fields = ["account", account, "~billing", repr(figure), "#start", str(start), "#batch", "1"]
+    process = subprocess.run([check, *RUN_FIELDS, *fields], capture_output=True, check=True)
+    (frame,), rest = split_frames(process.stdout)
+    read = decode_plugin_message(frame)
     assert rest == b""
     assert isinstance(read, PrologRequest)
     assert (read.account, read.start) == (account, start)
@@ -325,35 +311,16 @@ def test_what_the_plug_in_writes_is_read(
         (b"x" + "\u00fc".encode() * 300, "x" + "\u00fc" * 255),
     ],
 )
-def test_a_name_that_users_chose_makes_no_frame_garbage(
-    check: Path, name: bytes, read: str
-) -> None:
-    said = [
-        "prolog",
-        "#number",
-        "1",
-        "cluster",
-        "lab",
-        "#job",
-        "7",
-        "#submitted",
-        "1",
-        "#restart",
-        "0",
-        "#uid",
-        "1",
-        "#gid",
-        "1",
-    ]
-    done = subprocess.run(
-        [check, *said, "#start", "1", "#batch", "1", "@name", name], capture_output=True, check=True
-    )
-    heard = decode_plugin_message(split_frames(done.stdout)[0][0])
-    assert isinstance(heard, PrologRequest)
-    assert heard.name == read
+def test_c_makes_any_name_valid(check: Path, name: bytes, read: str) -> None:
+    fields = [*RUN_FIELDS, "#start", "1", "#batch", "1", "@name"]
+    process = subprocess.run([check, *fields, name], capture_output=True, check=True)
+    message = decode_plugin_message(split_frames(process.stdout)[0][0])
+    assert isinstance(message, PrologRequest)
+    assert message.name == read
 
 
 @pytest.mark.slow
-def test_the_plug_in_sends_no_half_frame(check: Path) -> None:
-    done = subprocess.run([check, "prolog", "tres", "x" * 20_000], capture_output=True, check=True)
-    assert done.stdout == b"full\n"
+def test_c_writes_no_frame_that_does_not_fit(check: Path) -> None:
+    command = [str(check), "prolog", "tres", "x" * 20_000]
+    process = subprocess.run(command, capture_output=True, check=True)
+    assert process.stdout == b"full\n"
