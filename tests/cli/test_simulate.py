@@ -434,7 +434,7 @@ def test_figures_of_a_simulation_show_what_it_measured(ask: Run, tmp_path: Path)
     outcomes = simulate_each(
         partial(in_file, Path("week.swf")),
         ["fcfs", "easy"],
-        SimulationPlan(by_group=True, course=True),
+        SimulationPlan(by_group=True, has_time_series=True),
         holdings=read_shares(Path("shares.csv")),
     )
     drawn = dict(figures(outcomes, "trace week.swf", "fairbank simulate week.swf"))
@@ -467,7 +467,7 @@ def test_figures_of_a_simulation_show_what_it_measured(ask: Run, tmp_path: Path)
         str(row.account): pytest.approx(100 * row.delivered) for row in outcomes[1].delivered
     }
     assert {group.name: group.line for group in shares.groups} == {
-        str(row.account): pytest.approx(100 * row.entitled) for row in outcomes[1].delivered
+        str(row.account): pytest.approx(100 * row.due) for row in outcomes[1].delivered
     }
 
 

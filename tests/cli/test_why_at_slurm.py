@@ -100,7 +100,11 @@ def test_the_likely_start_may_be_left_out(ask: Run) -> None:
     ("untold", "ahead", "words"),
     [
         (None, (), []),
-        (NoStartRange.NO_TURN, (), ["no likely start: it does not stand in the queue (BeginTime)"]),
+        (
+            NoStartRange.NOT_QUEUED,
+            (),
+            ["no likely start: it does not stand in the queue (BeginTime)"],
+        ),
         (NoStartRange.TOO_FAR, (), ["no likely start: it is too far off to be rehearsed here"]),
         (
             NoStartRange.TOO_FAR,
@@ -113,7 +117,7 @@ def test_the_likely_start_may_be_left_out(ask: Run) -> None:
             ["no likely start: with 2 jobs ahead it is too far off to be rehearsed here"],
         ),
         (
-            NoStartRange.KEPT,
+            NoStartRange.NO_START,
             (1,),
             ["no likely start: as far as the rehearsals went, BeginTime kept it waiting"],
         ),
@@ -173,38 +177,30 @@ def test_what_of_accounting_cannot_be_read_is_counted(ask: Run, tmp_path: Path) 
     [
         (
             "afterany:17(unfulfilled),afterok:15_*(unfulfilled)",
-            "Job 10 waits for 2 dependencies, first of them that job 17 has ended (Dependency).",
+            "Job 10 waits for 2 dependencies, the first of which is: job 17 has ended (Dependency).",
             False,
-            (
-                "job 17 has ended: not yet, it waits (Priority); every task of array 15 has ended"
-                " well: not yet, job 15_1 and 5 more wait (Priority)"
-            ),
+            "job 17 has ended: not yet, it waits (Priority); "
+            "every task of array 15 has completed: not yet, job 15_1 and 5 more wait (Priority)",
         ),
         (
             "after:1+30(unfulfilled)",
-            "Job 10 waits until 30 minutes have passed since job 1 began (Dependency).",
+            "Job 10 waits until 30 minutes have passed since job 1 started (Dependency).",
             False,
-            "30 minutes have passed since job 1 began: not yet, that is at 2026-11-22T18:31:15Z",
+            "30 minutes have passed since job 1 started: not yet, that is at 2026-11-22T18:31:15Z",
         ),
         (
             "afterok:999(failed)?aftercorr:15_*(unfulfilled)",
-            (
-                "Job 10 waits for one of 2 dependencies, first of them that job 999 has ended well"
-                " (Dependency)."
-            ),
+            "Job 10 waits for one of 2 dependencies, the first of which is: job 999 has completed (Dependency).",
             False,
-            (
-                "one of these is enough: job 999 has ended well: can never be any more, it is not"
-                " in the queue any more; the same task of array 15 has ended well: not yet, job"
-                " 15_1 and 5 more wait (Priority)"
-            ),
+            "one of these is enough: job 999 has completed: can never be satisfied, it is not in the queue any more; "
+            "the same task of array 15 has completed: not yet, job 15_1 and 5 more wait (Priority)",
         ),
         ("(null)", None, True, "none is open"),
         (
             "on:tuesdays",
-            "Job 10 waits: A job that it depends on has not come as far as it must (Dependency).",
+            "Job 10 waits: A job that it depends on has not started or ended as required (Dependency).",
             False,
-            "they cannot be read here, and are told as they stand: on:tuesdays",
+            "they cannot be parsed: on:tuesdays",
         ),
     ],
 )
@@ -240,12 +236,12 @@ def test_a_dependency_that_can_never_be_met_is_reported_with_how_the_job_ended(
     said = ask(JOBS["after"], "--no-likely", "--no-advice", folder=tmp_path / "some")
     told = " ".join(said.out.split())
     assert (
-        "Job 10 waits for what can never be any more, that job 2 has ended well"
-        " (DependencyNeverSatisfied)." in told
+        "Job 10 waits for a dependency that can never be satisfied: job 2 has completed (DependencyNeverSatisfied)."
+        in told
     )
     assert (
-        "x dependencies: job 2 has ended well: can never be any more, it ended as TIMEOUT; so it"
-        " will never start as it is: " in told
+        "x dependencies: job 2 has completed: can never be satisfied, it ended as TIMEOUT; so it will never start: "
+        in told
     )
 
 
@@ -268,7 +264,7 @@ def of_bank(tmp_path: Path) -> Path:
 def test_the_bank_says_what_it_would_hold_and_has(ask: Run, bank: Bank, of_bank: Path) -> None:
     said = ask(JOBS["second"], "--no-likely", "--no-advice", "--server", bank.unix, folder=of_bank)
     assert (said.code, said.err) == (0, "")
-    assert "ok funds: needs a hold of 0.16 SU, available 59,408 of chem_qmc/cpu" in " ".join(
+    assert "ok credit: needs a hold of 0.16 SU, available 59,408 of chem_qmc/cpu" in " ".join(
         said.out.split()
     )
 
@@ -279,7 +275,7 @@ def test_a_bank_that_knows_nothing_of_the_project(
     surroundings.setenv("FAIRBANK_SERVER", bank.unix)
     said = ask(JOBS["second"], "--no-likely", "--no-advice")
     assert said.code == 0
-    assert "funds:" not in said.out
+    assert "credit:" not in said.out
     assert said.err.startswith("nothing is known of its funds: ")
 
 
@@ -295,7 +291,7 @@ def test_a_bank_that_does_not_answer(ask: Run, of_bank: Path, tmp_path: Path) ->
     )
     document = json.loads(said.out)
     assert said.code == 0
-    assert not [check for check in document["data"][0]["checks"] if check["what"] == "funds"]
+    assert not [check for check in document["data"][0]["checks"] if check["what"] == "credit"]
     (warning,) = document["warnings"]
     assert warning.startswith("nothing is known of its funds: ")
 

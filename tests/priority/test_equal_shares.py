@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
-from fairbank.priority.fairshare.equal_shares import Even
-from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.fair_tree import Even, fair_tree
 from fairbank.priority.fairshare.tree import ShareAssociation, planted
 
 neighbours = st.integers(0, 3).map(lambda places: 1e9 + places * 2**-23)

@@ -1,4 +1,4 @@
-"""Every operation of the OpenAPI document as a request that makes sense, on something of one's own, of others, or of nobody."""
+"""Valid requests for every operation of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _cluster(whose: str) -> str:
 
 
 def share_of(account: str) -> ShareRecord:
-    """How an account stood once."""
+    """Return the fair-share values of an account at one time."""
     return ShareRecord(
         "alpha", NOW // DAY, account, "", "", Instant(NOW), 1, 0.5, 0.0, 0.0, None, None
     )

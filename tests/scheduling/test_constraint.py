@@ -32,7 +32,7 @@ def those(expression: Expression | None) -> list[int]:
     return list(
         node_set.each(
             matching_nodes(
-                expression, lambda name: HAVING.get(name, node_set.NOBODY), node_set.everybody(8)
+                expression, lambda name: HAVING.get(name, node_set.NO_NODES), node_set.all_nodes(8)
             )
         )
     )

@@ -47,9 +47,11 @@ def in_the_gap(limit: int) -> int:
 
 def test_the_longest_limit_that_starts_it_as_soon_as_the_shortest() -> None:
     (found,) = shorter_limit(5 * HOUR, in_the_gap)
-    assert found.told == "any shorter -t"
-    assert found.before(10 * HOUR) == found.before(None) == EarlierStart("-t 03:00:00", 0)
-    assert found.before(0) is None
+    assert found.option == "a shorter -t"
+    assert (
+        found.start_before(10 * HOUR) == found.start_before(None) == EarlierStart("-t 03:00:00", 0)
+    )
+    assert found.start_before(0) is None
 
 
 @pytest.mark.parametrize("other", ["before", "behind"])

@@ -9,8 +9,7 @@ from hypothesis import given
 
 from fairbank.scheduling.machines.processor_queue import WidthQueue
 from fairbank.scheduling.plan import PRIORITY, RESOURCES, SchedulePlan
-from fairbank.scheduling.policies.conservative import conservative
-from fairbank.scheduling.policies.easy import easy
+from fairbank.scheduling.policies.reservations import conservative, easy
 from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy, at_events
 from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling.random_workloads import (
@@ -30,7 +29,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POL
 def places(plan: SchedulePlan[TraceJob, int]) -> dict[int, int]:
     """Return the start time of each job that has a place."""
     return {each.job.number: NOW for each in plan.starts} | {
-        each.job.number: each.at for each in plan.planned
+        each.job.number: each.at for each in plan.reservations
     }
 
 
@@ -74,7 +73,7 @@ def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
     told: dict[int, int] = {}
 
     def watched(here: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
-        for head, at, _ in easy(here, now, fully=True).planned:
+        for head, at, _ in easy(here, now, fully=True).reservations:
             assert at <= told.get(head.number, at)
             told[head.number] = at
         return easy(here, now)
@@ -138,8 +137,8 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
         NOW,
     )
     assert [each.job.limit for each in plan.starts] == [3 * HOUR]
-    assert (plan.planned[0].job, plan.planned[0].at) == (eight, NOW + 3 * HOUR)
-    assert (plan.why(0), plan.why(1)) == (RESOURCES, PRIORITY)
+    assert (plan.reservations[0].job, plan.reservations[0].at) == (eight, NOW + 3 * HOUR)
+    assert (plan.reason(0), plan.reason(1)) == (RESOURCES, PRIORITY)
 
 
 def test_full_partition_blocks_only_its_own_jobs() -> None:

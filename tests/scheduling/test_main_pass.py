@@ -133,7 +133,7 @@ def test_the_pass_ends_where_its_parameters_say() -> None:
     assert sorted(told.starts) == [1, 2]
     assert told.reasons == dict.fromkeys((3, 4, 5), "Priority")
     assert sorted(scene.main(full=True, partition_job_depth=2).starts) == [1, 2]
-    assert scene.main(sched_max_job_start=2).plan.why(5) == "None"
+    assert scene.main(sched_max_job_start=2).plan.reason(5) == "None"
 
 
 def test_jobs_behind_the_first_are_counted() -> None:

@@ -64,7 +64,7 @@ def test_tasks_of_an_array_go_in_their_order_and_wishes_before_needs() -> None:
         Scene(rack(4)).waits(11, array=9, task=2).waits(10, array=9, task=1, prefer="fast").waits(8)
     )
     entries, _ = ranked(scene.snapshot)
-    assert [(entry.job.number, entry.soft) for entry in entries] == [
+    assert [(entry.job.number, entry.with_preference) for entry in entries] == [
         (8, False),
         (10, True),
         (10, False),
@@ -123,7 +123,7 @@ def test_backfill_admits_a_job_whose_least_time_is_within_the_limit() -> None:
         1, minutes=120, time_min=1_800
     )
     assert numbers(scene) == []
-    assert numbers(scene, shortest=True) == [1]
+    assert numbers(scene, by_least_time=True) == [1]
 
 
 def test_qos_that_preempt_each_other_in_a_circle_are_refused() -> None:

@@ -35,7 +35,7 @@ from fairbank.scheduling.placement.search import find_placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import backfill, main_pass, processor_passes
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import expected_end, holds_up
+from fairbank.scheduling.slurm.pass_rules import can_reserve, expected_end
 from fairbank.scheduling.snapshot import Snapshot
 from fairbank.simulator.engine.scheduler import OnProcessors
 from fairbank.simulator.traces.workload import TraceJob
@@ -65,7 +65,7 @@ class Afternoon(NamedTuple):
         nodes, room, there = Nodes(cluster), FreeResources(cluster), list[Active]()
         for number, (ends, wide) in enumerate(self.running, start=_RUNS):
             wanted = ResourceRequest(nodes=wide, exclusive=True)
-            where = find_placement(cluster, room, nodes.places.request(wanted, "1"), cluster.usable)
+            where = find_placement(cluster, room, nodes.search.request(wanted, "1"), cluster.usable)
             assert where is not None
             room.take(where)
             there.append(
@@ -164,8 +164,8 @@ def test_the_main_pass_starts_the_same_jobs(
 ) -> None:
     now = afternoon.now
     fixed = afternoon._replace(longer={})  # backfill alone gives less
-    there = main_pass.main(fixed.on_nodes(), asked, now, full=full)
-    here = processor_passes.main(
+    there = main_pass.main_pass(fixed.on_nodes(), asked, now, full=full)
+    here = processor_passes.main_pass(
         fixed.on_processors(), JobList(fixed.waiting), asked, now, full=full
     )
     assert [start.job.number for start in there.starts] == [
@@ -212,8 +212,8 @@ def _kept(
     last = (now + asked.window_seconds) // asked.bf_resolution * asked.bf_resolution
     kept = {
         each.job.number: each.at
-        for each in plan.planned
-        if each.at < last and holds_up(asked, now - each.job.submitted)
+        for each in plan.reservations
+        if each.at < last and can_reserve(asked, now - each.job.submitted)
     }
     return kept | {start.job.number: now for start in plan.starts}
 
@@ -239,7 +239,7 @@ def _left(
             and now + afternoon.waiting[start.job.number].limit > at
             else 0
         )
-    for each in plan.planned:
+    for each in plan.reservations:
         begin, end = (
             each.at // step,
             -(-(each.at + afternoon.waiting[each.job.number].limit) // step),

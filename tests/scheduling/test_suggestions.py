@@ -75,7 +75,7 @@ def test_a_later_start_that_is_sooner_all_the_same() -> None:
     )
 
 
-OFTEN = ("--mem=1000M", "without --exclusive", "any shorter -t")
+OFTEN = ("--mem=1000M", "without --exclusive", "a shorter -t")
 
 
 def test_where_nothing_helps_it_is_said_what_was_tried() -> None:

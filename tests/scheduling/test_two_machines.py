@@ -17,10 +17,8 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, SchedulePlan
-from fairbank.scheduling.policies.conservative import conservative
-from fairbank.scheduling.policies.easy import easy
-from fairbank.scheduling.policies.fcfs import fcfs
-from fairbank.scheduling.policies.fifo import fifo
+from fairbank.scheduling.policies.fcfs import fcfs, fifo
+from fairbank.scheduling.policies.reservations import conservative, easy
 from fairbank.simulator.engine.policies import POLICIES
 from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling.clusters import rack
@@ -87,7 +85,7 @@ def decided(pass_: Pass, scene: Scene) -> tuple[dict[int, str], dict[int, float]
     starts = {start.job.number: scene.cluster.names(start.placement.nodes) for start in plan.starts}
     return (
         starts,
-        {each.job.number: (each.at - NOW) / 60 for each in plan.planned},
+        {each.job.number: (each.at - NOW) / 60 for each in plan.reservations},
         dict(plan.reasons),
     )
 

@@ -29,7 +29,7 @@ def test_a_base_alone_is_the_policy_of_that_name(base: str) -> None:
     assert type(found.scheduler(8)) is type(POLICIES[base].scheduler(8))
     if base == "slurm":
         made = slurm('base = "slurm"')
-        assert (made.parameters, made.ranking) == (SchedulerParameters(), PriorityRules())
+        assert (made.parameters, made.rules) == (SchedulerParameters(), PriorityRules())
 
 
 def test_all_that_the_file_says_counts() -> None:
@@ -49,7 +49,7 @@ def test_all_that_the_file_says_counts() -> None:
         age = 7
     """)
     assert asdict(made.parameters) == asdict(SchedulerParameters(bf_interval=60, bf_continue=True))
-    ranking = made.ranking
+    ranking = made.rules
     assert (ranking.algorithm, ranking.dampening, ranking.decay.half_life, ranking.calc_period) == (
         Algorithm.DEPTH_OBLIVIOUS,
         3,
@@ -65,7 +65,7 @@ def test_all_that_the_file_says_counts() -> None:
     ("text", "field", "told", "remedy"),
     [
         ("", "base", "base is missing", "add it"),
-        ("base = 1", "base", "expected text, got a whole number", "one of: conservative"),
+        ("base = 1", "base", "expected text", "one of: conservative, easy"),
         ('base = "ezzy"', "base", "'ezzy'", "easy, fcfs"),
         ("base =", "policy", "not TOML", "fix the line"),
         ('bass = "easy"', "bass", "bass is no setting", "there are: base, scheduler, priority"),
@@ -109,13 +109,13 @@ def test_all_that_the_file_says_counts() -> None:
             'base = "slurm"\n[scheduler]\nbf_min_prio_reserve = 1',
             "scheduler.bf_min_prio_reserve",
             "not simulated",
-            "leave it out: room",
+            "leave it out: each tested job",
         ),
         (
             'base = "slurm"\n[scheduler]\nbf_window_linear = 1',
             "scheduler.bf_window_linear",
             "not simulated",
-            "stretches that grow",
+            "a start is planned",
         ),
         (
             'base = "slurm"\n[priority]\nhalf_life = "a week"',

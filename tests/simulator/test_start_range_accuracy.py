@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, needed, read_fast
+from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, fast_line, read_fast
 from fairbank.simulator.traces.synthetic import month
 from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
 from tests.simulator.start_range_accuracy import Coverage, coverage
@@ -26,7 +26,7 @@ RUNS = 40
 
 def drawn(centre: SyntheticSite, seed: int) -> FastTrace:
     header, jobs = month(centre, seed=seed)
-    return FastTrace(header, map(needed, jobs), ReaderNotes())
+    return FastTrace(header, map(fast_line, jobs), ReaderNotes())
 
 
 def synthetic() -> FastTrace:

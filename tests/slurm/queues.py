@@ -198,10 +198,10 @@ def _passes(now: Live) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
             name = start.job.name
             order.append(name)
             fates[name] = Fate(name, nodes=names(start.placement.nodes))
-            gone.update(start.placement.instead)
+            gone.update(start.placement.preempted)
         snapshot = apply_plan(snapshot, plan, now.now)
         for job in snapshot.queue.jobs():
-            fates[job.name] = Fate(job.name, reason=plan.why(job.number))
+            fates[job.name] = Fate(job.name, reason=plan.reason(job.number))
         if not plan.starts:
             break
     return (

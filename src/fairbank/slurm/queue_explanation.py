@@ -14,9 +14,9 @@ from fairbank.core.errors import Conflict, FairbankError, NotFound
 from fairbank.core.time import iso
 from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import Explanation
+from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import OpenDependencies
 from fairbank.scheduling.explain.explanation import explain_on_nodes
-from fairbank.scheduling.explain.funds import CreditCheckInput
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.passes import run_passes

@@ -43,9 +43,9 @@ def test_a_job_has_what_it_was_given() -> None:
     """
     found = skimmed(GOOD)
     assert list(found.jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
-    assert found.people is not None
-    assert (found.people.users.name(1), found.people.groups.name(1)) == ("alice", "astro")
-    assert (found.notes.left, found.notes.read) == ({}, {})
+    assert found.names is not None
+    assert (found.names.users.name(1), found.names.groups.name(1)) == ("alice", "astro")
+    assert (found.notes.omitted, found.notes.corrections) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -139,27 +139,27 @@ def test_what_slurm_does_not_know_is_unknown(
 def test_what_cannot_be_is_left_out_with_its_line(cells: dict[str, str], why: str) -> None:
     found = skimmed(GOOD, changed(**cells), changed(JobIDRaw="8"))
     assert [job[0] for job in found.jobs] == [7, 8]
-    assert found.notes.left == {why: [3]}
+    assert found.notes.omitted == {why: [3]}
 
 
 def test_a_name_with_a_line_end_is_two_broken_lines() -> None:
     found = skimmed(changed(User="al\nice"), changed(JobIDRaw="8"))
     assert [job[0] for job in found.jobs] == [8]
-    assert found.notes.left == {"another number of cells than heads": [2, 3]}
+    assert found.notes.omitted == {"another number of cells than heads": [2, 3]}
 
 
 def test_the_pause_of_a_suspended_job_is_no_part_of_its_run() -> None:
     """It ran for 20 of the 60 s; Slurm leaves the pause out of Elapsed."""
     found = skimmed(f"{changed(ElapsedRaw='20')}|00:00:40", heads=f"{HEADS}|Suspended")
     assert [job[2] for job in found.jobs] == [20]
-    assert found.notes.read == {"suspended for a while: simulated without the pause": 1}
+    assert found.notes.corrections == {"suspended for a while: simulated without the pause": 1}
 
 
 def test_steps_are_parts_of_jobs() -> None:
     batch = changed(JobIDRaw="7.batch", User="", Partition="", TimelimitRaw="", ReqTRES="")
     found = skimmed(GOOD, batch, changed(JobIDRaw="7.0"))
     assert [job[0] for job in found.jobs] == [7]
-    assert found.notes.read == {"steps of jobs: passed over": 2}
+    assert found.notes.corrections == {"steps of jobs: passed over": 2}
 
 
 def test_each_restart_is_an_execution_of_its_own() -> None:
@@ -186,7 +186,7 @@ def test_files_of_two_months_may_overlap() -> None:
     running = late.replace("COMPLETED", "RUNNING").replace("2026-11-21T09:01:00", "Unknown")
     found = skimmed(GOOD, running, HEADS, GOOD, late)
     assert [(job[0], job[2]) for job in found.jobs] == [(7, 60), (9, -1), (9, 60)]
-    assert found.notes.left == {"the same execution once more": [5]}
+    assert found.notes.omitted == {"the same execution once more": [5]}
 
 
 def test_jobs_come_in_the_order_of_submission() -> None:
@@ -291,8 +291,8 @@ def test_what_a_real_slurm_printed() -> None:
         (19, -1),
         (21, 0),
     ]
-    assert found.notes.left == {"another number of cells than heads": [3, 25, 26, 27, 28, 29]}
-    assert found.notes.read == {"suspended for a while: simulated without the pause": 1}
+    assert found.notes.omitted == {"another number of cells than heads": [3, 25, 26, 27, 28, 29]}
+    assert found.notes.corrections == {"suspended for a while: simulated without the pause": 1}
 
 
 def test_steps_of_a_real_slurm_change_nothing() -> None:

@@ -31,13 +31,13 @@ def test_a_recorded_answer_is_read_whole() -> None:
     found = read_past(RECORDED, NOW)
     assert found.unreadable == ()
     assert {job.user for job in found.rows} == {"alice", "bob", "carol", "dave"}
-    assert history_of(found.rows).of("dave")[-1] == 1.0, "the job that ran into its limit"
+    assert history_of(found.rows).ratios("dave")[-1] == 1.0, "the job that ran into its limit"
 
 
 def test_they_come_in_the_order_in_which_they_ended() -> None:
     found = read_past(f"{ONE}\n{TWO}\n", NOW)
     assert [job.job for job in found.rows] == [2, 1]
-    assert history_of(found.rows).of("ann") == [0.25, 0.5]
+    assert history_of(found.rows).ratios("ann") == [0.25, 0.5]
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def told(found: Live) -> dict[str, str]:
         start.job.name: found.snapshot.machine.cluster.names(start.placement.nodes)
         for start in plan.starts
     }
-    waits = {each.name: plan.why(each.number) for each in found.snapshot.queue.jobs()}
+    waits = {each.name: plan.reason(each.number) for each in found.snapshot.queue.jobs()}
     return waits | starts
 
 
@@ -106,7 +106,7 @@ def test_a_queue_of_2205_is_planned_as_slurmctld_planned_it() -> None:
     """
     found = recorded()
     plan = run_passes(found.snapshot, found.parameters, found.now)
-    last = {found.told[each.job.number].job_id: each.at for each in plan.planned}
+    last = {found.told[each.job.number].job_id: each.at for each in plan.reservations}
     theirs = {
         told.job_id: told.expected
         for told in found.told.values()
@@ -217,7 +217,7 @@ def ended(found: Live, number: int, seconds: int = 60) -> Live:
     """The same when this one has ended that ran."""
     (gone,) = [each for each in found.snapshot.running if each.number == number]
     found.snapshot.end(gone)
-    found.snapshot.machine.limits.ended(gone.job, gone.placement, seconds)
+    found.snapshot.machine.limits.record_end(gone.job, gone.placement, seconds)
     return found
 
 

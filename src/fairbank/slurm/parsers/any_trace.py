@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fairbank.core.errors import InvalidInput
-from fairbank.simulator.traces.fast_reader import FastTrace, skim_lines
+from fairbank.simulator.traces.fast_reader import FastTrace, read_lines
 from fairbank.simulator.traces.job_line import parse_job
 from fairbank.simulator.traces.swf import ByteStream, NumberedLines, is_remark
 
@@ -26,7 +26,7 @@ def skim_any(stream: ByteStream) -> FastTrace:
     if is_remark(
         first
     ):  # sacct knows no comments, and to read what it says takes imports that a trace need not pay for
-        return skim_lines(lines)
+        return read_lines(lines)
     from fairbank.slurm.parsers.trace import is_accounting, skim_accounting  # noqa: PLC0415
 
     if strange := _NO_TEXT.match(first):
@@ -43,4 +43,4 @@ def skim_any(stream: ByteStream) -> FastTrace:
             remedy=_FORMATS,
         )
     parse_job(first, number)  # before a header is missed that no such file has
-    return skim_lines(lines)
+    return read_lines(lines)

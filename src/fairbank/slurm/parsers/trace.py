@@ -12,7 +12,7 @@ from heapq import heappop, heappush, heappushpop
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.simulator.traces.fast_reader import FastTrace, People, ReaderNotes, Skimmed
+from fairbank.simulator.traces.fast_reader import FastLine, FastTrace, ReaderNotes, TraceNames
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.user_numbers import UserNumbers
 from fairbank.slurm.parsers.delimited import record
@@ -58,7 +58,7 @@ def skim_accounting(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     heads, notes, people = (
         _heads(number, first),
         ReaderNotes(),
-        People(UserNumbers(), UserNumbers(), UserNumbers()),
+        TraceNames(UserNumbers(), UserNumbers(), UserNumbers()),
     )
     found = _executions(numbered, heads, notes)
     return FastTrace(Header(), _skimmed(_in_order(found, heads), notes, people), notes, people)
@@ -95,14 +95,14 @@ def _executions(
             text = text.removesuffix(heads.delimiter)
         found = record("sacct", number, text, heads.columns, heads.delimiter)
         if isinstance(found, Unreadable):
-            notes.leave(number, "another number of cells than heads")
+            notes.omit(number, "another number of cells than heads")
         elif is_step(found.cells):
-            notes.note(STEP)
+            notes.correct(STEP)
         else:
             try:
                 execution = read_execution(found.cells)
             except InvalidInput as bad:
-                notes.leave(number, f"{bad.field} cannot be read" if bad.field else bad.message)
+                notes.omit(number, f"{bad.field} cannot be read" if bad.field else bad.message)
             else:
                 yield execution.submitted, number, execution
 
@@ -127,7 +127,9 @@ def _in_order(found: Iterator[_Placed], heads: TraceHeader) -> Iterator[_Placed]
         yield heappop(held)
 
 
-def _skimmed(found: Iterator[_Placed], notes: ReaderNotes, people: People) -> Iterator[Skimmed]:
+def _skimmed(
+    found: Iterator[_Placed], notes: ReaderNotes, people: TraceNames
+) -> Iterator[FastLine]:
     """What ran at the same time under the same id is the same: files that overlap have it twice."""
     second, seen = -1, set[tuple[str, int | None]]()
     for submitted, line, job in found:
@@ -136,11 +138,11 @@ def _skimmed(found: Iterator[_Placed], notes: ReaderNotes, people: People) -> It
             seen.clear()
         if job.elapsed is not None:
             if (job.name, job.start) in seen:
-                notes.leave(line, "the same execution once more")
+                notes.omit(line, "the same execution once more")
                 continue
             seen.add((job.name, job.start))
             if job.suspended:
-                notes.note(SUSPENDED)
+                notes.correct(SUSPENDED)
         # A job of Slurm has whole cores, or whole nodes: what it was given counts, where that is known, not what it asked for.
         requested = job.allocated or job.requested or -1
         sizes = (job.allocated or -1, requested, job.limit or -1)

@@ -123,7 +123,9 @@ class SnapshotLimits:
         )
         return other
 
-    def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
+    def hold_reason(
+        self, job: PendingJob, partition: str, where: Placement | None = None
+    ) -> str | None:
         told = self._grounds.jobs[job.number]
         if told.throttle and told.array is not None and self._tasks[told.array] >= told.throttle:
             return "JobArrayTaskLimit"
@@ -136,7 +138,7 @@ class SnapshotLimits:
             else None
         )
 
-    def started(self, job: PendingJob, where: Placement) -> None:
+    def record_start(self, job: PendingJob, where: Placement) -> None:
         told = self._grounds.jobs[job.number]
         self._count(
             job.number,
@@ -146,7 +148,7 @@ class SnapshotLimits:
         )
         self._licences.subtract(told.licences)
 
-    def ended(self, job: PendingJob, where: Placement, seconds: int) -> None:
+    def record_end(self, job: PendingJob, where: Placement, seconds: int) -> None:
         counted = self._running.pop(job.number)
         told, quality = counted.told, self._grounds.qualities.get(counted.told.qos)
         for whose in self._everybody(told, counted.partition):

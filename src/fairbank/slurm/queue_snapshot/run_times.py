@@ -62,5 +62,5 @@ def history_of(ended: Sequence[Execution]) -> RunTimeHistory[str]:
     history: RunTimeHistory[str] = RunTimeHistory()
     for job in ended:
         if job.elapsed is not None and job.limit:
-            history.ended(job.user, job.elapsed, job.limit)
+            history.add(job.user, job.elapsed, job.limit)
     return history

@@ -176,8 +176,8 @@ def _explain_trace_job(
     from pathlib import Path
 
     from fairbank.service.simulation.comparison import in_file, policies_of
-    from fairbank.simulator.results.explanation import Drawing
-    from fairbank.simulator.results.job_query import JobQuery, ask
+    from fairbank.simulator.results.explanation import SampleSettings
+    from fairbank.simulator.results.job_query import JobQuery, explain_job
     from fairbank.slurm.parsers.any_trace import skim_any
 
     (policy,) = policies_of([options.policy or DEFAULT_POLICY])
@@ -186,13 +186,13 @@ def _explain_trace_job(
         None if moment is None else int(moment),
         is_absolute,
         options.procs,
-        Drawing(
+        SampleSettings(
             RUNS if options.runs is None else options.runs,
             1 if options.seed is None else options.seed,
         ),
     )
     with Stages(options) as progress, in_file(Path(options.trace), skim_any) as (trace, extent):
-        job = ask(
+        job = explain_job(
             trace, policy, query, lambda jobs: progress(policy.name, jobs, extent.about(jobs))
         )
     facts = {
@@ -219,12 +219,12 @@ def missing_range(why: Explanation) -> list[str]:
     from fairbank.scheduling.explain.answer import NoStartRange
 
     match why.untold:
-        case NoStartRange.NO_TURN:
+        case NoStartRange.NOT_QUEUED:
             return [f"no likely start: it does not stand in the queue ({why.code})"]
         case NoStartRange.TOO_FAR:
             ahead = f"with {counted(len(why.ahead), 'job')} ahead " if why.ahead else ""
             return [f"no likely start: {ahead}it is too far off to be rehearsed here"]
-        case NoStartRange.KEPT:
+        case NoStartRange.NO_START:
             return [f"no likely start: as far as the rehearsals went, {why.code} kept it waiting"]
     return []
 
