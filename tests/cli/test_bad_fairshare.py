@@ -174,7 +174,7 @@ def test_empty_group_is_no_answer(ask: Run, damage: Damage) -> None:
     for form in ((), ("--tree",), ("--json",)):
         said = ask("share", *form, damage=damage)
         assert (said.code, said.out) == (2, "")
-        assert "look at what it prints: sshare -a" in said.err
+        assert "check what it prints: sshare -a" in said.err
 
 
 @pytest.mark.parametrize(

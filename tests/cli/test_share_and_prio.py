@@ -325,7 +325,7 @@ def test_a_line_that_cannot_be_read_is_reported_and_the_others_are_shown(
     assert said.err.startswith("! not read: sprio, line 1, PRIORITY:")
     assert (
         said.err.splitlines()[-1]
-        == "What is told above is left out. To see what Slurm has there: sprio -l"
+        == "These lines are left out. To see what Slurm has there: sprio -l"
     )
     assert said.code == 8
 

@@ -18,7 +18,7 @@ from fairbank.cli import main
 from fairbank.cli.commands.slurm.why import missing_range
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.reason import explain_reason
-from fairbank.slurm.queue_snapshot.queries import QUESTIONS
+from fairbank.slurm.queue_snapshot.queries import COMMANDS
 from tests.cli.conftest import Run, Said, runner, session
 from tests.cli.served_site import Bank
 from tests.support.golden import GOLDEN, kept
@@ -336,7 +336,7 @@ def test_a_folder_that_lacks_an_answer(ask: Run, tmp_path: Path) -> None:
     assert said.code == 3
     assert "there is no limits.txt" in said.err
     told = " ".join(said.err.split())
-    assert all(f"{name}.txt" in told for name in QUESTIONS)
+    assert all(f"{name}.txt" in told for name in COMMANDS)
     assert "docs/howto/explain-a-waiting-job.md says what to ask" in told
     assert "sshare.txt" not in told
     assert ask(JOBS["second"], folder=tmp_path / "none").code == 3

@@ -24,9 +24,9 @@ from fairbank.agent.settings import AgentSettings
 from fairbank.cli.framework.client_settings import SITE_SOCKET
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import find
-from fairbank.slurm.compare.health import SOCKET
-from fairbank.slurm.compare.plugin_files import TABLE
-from fairbank.slurm.site import POLICY_FILE
+from fairbank.slurm.health.plugin_files import TABLE
+from fairbank.slurm.health.slurm_checks import SOCKET
+from fairbank.slurm.policy import POLICY_FILE
 
 UNITS = (
     "fairbank.service",

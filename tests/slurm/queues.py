@@ -13,8 +13,8 @@ from fairbank.core.hostlist import compress, expand
 from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.parsers import words
-from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
-from fairbank.slurm.queue_snapshot.snapshot import Live, live
+from fairbank.slurm.queue_snapshot.queries import COMMANDS, read_answers
+from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
@@ -164,7 +164,7 @@ class Outcome(NamedTuple):
 
 def asked(slurm: Cluster) -> dict[str, str]:
     """The answers to every question of a snapshot."""
-    return {name: slurm.root(*words) for name, words in QUESTIONS.items()}
+    return {name: slurm.root(*words) for name, words in COMMANDS.items()}
 
 
 def foretold(texts: Mapping[str, str], up: Sequence[str]) -> Outcome:
@@ -175,7 +175,7 @@ def foretold(texts: Mapping[str, str], up: Sequence[str]) -> Outcome:
     )
     said, unread = read_answers(opened)
     assert unread == ()
-    now = live(said)
+    now = build_queue(said)
     assert now.notes == []
     return Outcome(*_passes(now))
 
@@ -188,7 +188,7 @@ def _opened(line: str, up: Sequence[str]) -> str:
     )
 
 
-def _passes(now: Live) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
+def _passes(now: LiveQueue) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
     """Until nobody starts any more."""
     snapshot, fates, order, gone = now.snapshot, dict[str, Fate](), list[str](), set[int]()
     for _ in range(PASSES):

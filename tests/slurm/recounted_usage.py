@@ -25,7 +25,7 @@ from fairbank.priority.fairshare.usage_ticks import (
     ticked,
     unused,
 )
-from fairbank.slurm.parsers.priority import read_adding
+from fairbank.slurm.parsers.priority import read_billing_rule
 from fairbank.slurm.parsers.scontrol import read_config
 from tests.slurm.frozen_cluster import (
     ByNumber,
@@ -151,7 +151,7 @@ def jobs_of(records: Sequence[Row], said: Said, tree: Tree) -> ChargedJobs:
         parse_weights(each["TRESBillingWeights"], field="TRESBillingWeights")
         for each in said.partitions
     ]
-    table = prices(NAMES, weights, read_adding(flags))
+    table = prices(NAMES, weights, read_billing_rule(flags))
     counts = np.array([_counts(each["AllocTRES"]) for each in records], np.uint64).reshape(
         len(records), len(NAMES)
     )

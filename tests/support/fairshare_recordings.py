@@ -10,13 +10,13 @@ from pathlib import Path
 
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.jobs import priority_row, weights_of
+from fairbank.slurm.fairshare_view.priority_rows import priority_row, weights_of
 from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
-from fairbank.slurm.fairshare_view.shares import share_rows
-from fairbank.slurm.parsers import priority, shares, sprio
+from fairbank.slurm.fairshare_view.share_rows import share_rows
+from fairbank.slurm.parsers import priority, sprio, sshare
 from fairbank.slurm.parsers.pending_jobs import read_pending
-from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qualities
-from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_places
+from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qos
+from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_partitions
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "fairshare"
 
@@ -38,7 +38,7 @@ def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
 @cache
 def standings(rule: str) -> list[ShareRow]:
     """The rows of sshare, all of them, in Slurm's order."""
-    answer = shares.read_shares(printed(rule, "sshare-everything"))
+    answer = sshare.read_shares(printed(rule, "sshare-everything"))
     assert answer.unreadable == ()
     return share_rows(answer.rows, fair_tree=rule == "fair-tree")
 
@@ -81,9 +81,9 @@ def grounds(rule: str) -> PriorityInputs:
         priority.read_settings(config).factors,
         config[priority.TRACKED],
         read_pending(printed(rule, "jobs")).rows,
-        read_places(printed(rule, "partitions")).rows,
+        read_partitions(printed(rule, "partitions")).rows,
         read_nodes(more["nodes"]).rows,
-        read_qualities(more["qos"]).rows,
+        read_qos(more["qos"]).rows,
         read_priorities(more["associations"]).rows,
         tested={18: 6 * 64},
     )

@@ -8,10 +8,10 @@ import os
 import pytest
 
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
-from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.bank_records import BookedProject
 from fairbank.slurm.importer import Importer
+from fairbank.slurm.reconcile.bank_records import BankProject
 from tests.slurm.commands.site import ME, MY_UID, Centre
 
 pytestmark = pytest.mark.slow
@@ -118,9 +118,8 @@ def test_differences_for_people_are_reported_and_left(opened: Centre) -> None:
     assert "history: 1 run charged, " in opened.said(*words, code=0).out
     opened.ran(opened.job(1, elapsed=6_000))
     said = opened.said(*words, code=FOUND)
-    assert (
-        "! job 1 of chem: charged another amount than accounting tells; left as it is"
-        in " ".join(said.err.split())
+    assert "! job 1 of chem: charged amount differs from accounting; left as it is" in " ".join(
+        said.err.split()
     )
 
 
@@ -143,15 +142,15 @@ def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
 
     class Before(BankClient):
         def projects(
-            self, progress: Progress = silent, *, removed: bool = False
-        ) -> list[BookedProject]:
+            self, progress: Progress = no_progress, *, removed: bool = False
+        ) -> list[BankProject]:
             return []
 
     centre.client.post("/project", {"gname": "chem", "gid": 50_003})
     gids = {"chem": 50_001, "bio": 50_002}
     found = Importer(
         SlurmCommands({**os.environ, **centre.slurm.environment}), Before(centre.client), gids=gids
-    ).people(cluster="lab")
+    ).run(cluster="lab")
     assert [no.partition(":")[0] for no in found.refused] == ["account chem", f"user {ME}"]
     assert "a project with this group, gid or account exists" in found.refused[0]
     assert [each["account"] for each in centre.client.get("/project")["data"]] == ["chem", "bio"]

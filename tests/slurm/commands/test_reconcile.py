@@ -12,8 +12,8 @@ import pytest
 from fairbank.core.time import DAY, iso
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.classification import FindingCategory
-from fairbank.slurm.reconciler import Reconciler
+from fairbank.slurm.reconcile.compare import Category
+from fairbank.slurm.reconcile.reconciler import Reconciler
 from tests.slurm.commands.site import HOUR, Centre
 from tests.slurm.compare.jobs import row_of
 from tests.support.recorded_slurm import line
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.slow
 
 
 def test_ledger_that_agrees_with_accounting(opened: Centre) -> None:
-    assert "The books and accounting agree." in opened.said("reconcile", code=0).err
+    assert "The ledger and accounting agree." in opened.said("reconcile", code=0).err
     opened.ran(opened.job(1))
     opened.reconciled("--fix")
     said = opened.said("reconcile", code=0)
     assert "          1  agree to the minute\n" in said.out + said.err
-    assert "The books and accounting agree." in said.err
+    assert "The ledger and accounting agree." in said.err
 
 
 def test_unknown_run_is_charged_with_fix(opened: Centre) -> None:
@@ -98,13 +98,13 @@ def test_incomplete_record_is_charged_from_the_reported_start(opened: Centre) ->
     assert (row["kind"], row["amount"], row["done"]) == ("OPEN", 40, "yes")
     assert opened.available() == 560
     told = opened.tell("reconcile")
-    assert "1  have half a record in accounting, and the bank has heard their ends itself" in told
+    assert "1  are incomplete in accounting, but the bank received their ends" in told
     assert json.loads(opened.tell("reconcile", "--json"))["summary"] == {
         "compared": 1,
         "matched": 0,
         "free": 0,
         "late": 0,
-        "half": 1,
+        "bank_only": 1,
     }
 
 
@@ -175,16 +175,13 @@ def test_nothing_is_given_back_while_lines_cannot_be_read(opened: Centre) -> Non
 def test_release_needs_visibility_of_all_jobs(opened: Centre) -> None:
     opened.slurm.say("scontrol-show-config", "ClusterName = lab\nSlurmUser = slurm(64030)\n")
     opened.report(opened.job(1))
-    for uid, done in (
-        (61_009, "not given back: Slurm may hide jobs of others from us"),
-        (64_030, None),
-    ):
+    for uid, done in ((61_009, "not released: Slurm may hide other users' jobs"), (64_030, None)):
         reconciler = Reconciler(
             SlurmCommands(uid=uid), BankClient(opened.client), grace_seconds=HOUR
         )
         (outcome,) = reconciler.reconcile(opened.now - DAY, opened.now, fix=True).outcomes
-        assert (outcome.finding.kind, (outcome.said or "").partition(";")[0]) == (
-            FindingCategory.ORPHAN,
+        assert (outcome.finding.category, (outcome.problem or "").partition(";")[0]) == (
+            Category.ORPHAN,
             done or "",
         )
     assert opened.available() == 600
@@ -215,7 +212,7 @@ def test_refused_charge_is_reported_once_and_retried_only_on_demand(opened: Cent
         (row,) = opened.reconciled(*words, code=8)
         assert row["kind"] == "REFUSED"
     (row,) = opened.reconciled("--fix", "--again", code=8)
-    assert str(row["done"]).startswith("no allocation was there that could pay")
+    assert str(row["done"]).startswith("there was no allocation that could pay")
     assert len(json.loads(opened.tell("jobs", "--refused", "-a", "--json"))["data"]) == 1
     opened.tell(
         "alloc",

@@ -54,12 +54,12 @@ def test_what_is_tried_again_has_the_reason_of_now_and_not_that_of_the_last_time
     (row,) = opened.reconciled("--fix", "--again", code=8)
     assert (row["kind"], row["refusal"]) == ("REFUSED", None)
     assert str(row["done"]).startswith(
-        "no allocation was there that could pay; fairbank alloc create"
+        "there was no allocation that could pay; fairbank alloc create"
     )
     (_, line, *_) = opened.tell(
         "reconcile", "--fix", "--again", "-o", "JOBID,DONE%60", code=8
     ).splitlines()[-2:]
-    assert line.split(None, 1)[1].startswith("no allocation was there that could pay")
+    assert line.split(None, 1)[1].startswith("there was no allocation that could pay")
 
 
 def test_unpayable_charge_keeps_its_reason_in_later_reconciliations(opened: Centre) -> None:

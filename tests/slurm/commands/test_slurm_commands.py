@@ -110,26 +110,26 @@ def test_no_slurm_at_all(tmp_path: Path) -> None:
 
 
 def test_another_cluster_than_expected(recorded: Recorded) -> None:
-    assert slurm_of(recorded).check("lab") == "lab"
+    assert slurm_of(recorded).check_cluster("lab") == "lab"
     with pytest.raises(InvalidInput, match="belongs to cluster lab, not darwin"):
-        slurm_of(recorded).check("darwin")
+        slurm_of(recorded).check_cluster("darwin")
 
 
 @pytest.mark.parametrize("who", ["root(0)", "slurm(64030)", "(null)", f"me({os.geteuid()})"])
 def test_visibility_of_all_jobs(recorded: Recorded, who: str) -> None:
     recorded.say("scontrol-show-config", f"SlurmUser               = {who}\n")
-    assert slurm_of(recorded).sees_everything == (os.geteuid() == 0 or str(os.geteuid()) in who)
-    assert [uid for uid in (0, 61_009, 64_030) if slurm_of(recorded, uid=uid).sees_everything] == (
+    assert slurm_of(recorded).can_see_all_jobs == (os.geteuid() == 0 or str(os.geteuid()) in who)
+    assert [uid for uid in (0, 61_009, 64_030) if slurm_of(recorded, uid=uid).can_see_all_jobs] == (
         [0, 64_030] if "slurm" in who else [0]
     )
 
 
 def test_changes_that_change_nothing_are_no_failure(recorded: Recorded) -> None:
     recorded.say("refuses", " Nothing modified\n")
-    slurm_of(recorded).manage(("modify", "account"))
+    slurm_of(recorded).change_accounting(("modify", "account"))
     recorded.say("refuses", " Access/permission denied\n")
     with pytest.raises(Unavailable, match="Access/permission denied"):
-        slurm_of(recorded).manage(("modify", "account"))
+        slurm_of(recorded).change_accounting(("modify", "account"))
 
 
 def test_undecodable_text_is_reported_by_its_line(recorded: Recorded, tmp_path: Path) -> None:

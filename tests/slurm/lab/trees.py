@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from fairbank.slurm.parsers import shares
+from fairbank.slurm.parsers import sshare
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recorder import anonymous
 from tests.support.conditions import wait_until
@@ -35,7 +35,7 @@ QUESTION = (
     "--partition",
     "--noheader",
     "--parsable2",
-    f"--format={','.join(shares.COLUMNS)}",
+    f"--format={','.join(sshare.SHARE_COLUMNS)}",
 )
 DEEPEST = 4
 

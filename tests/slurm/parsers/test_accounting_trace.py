@@ -14,8 +14,8 @@ import pytest
 from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.swf import NumberedLines
-from fairbank.slurm.parsers import trace
-from fairbank.slurm.parsers.trace import is_accounting, skim_accounting
+from fairbank.slurm.parsers.traces import sacct_trace
+from fairbank.slurm.parsers.traces.sacct_trace import is_accounting, read_accounting_trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
 HEADS = (
@@ -28,7 +28,7 @@ EIGHT = 1_795_248_000  # 2026-11-21T08:00:00Z
 
 
 def skimmed(*told: str, heads: str = HEADS) -> FastTrace:
-    return skim_accounting(NumberedLines(BytesIO("\n".join([heads, *told, ""]).encode())))
+    return read_accounting_trace(NumberedLines(BytesIO("\n".join([heads, *told, ""]).encode())))
 
 
 def changed(**cells: str) -> str:
@@ -201,7 +201,7 @@ def test_jobs_come_in_the_order_of_submission() -> None:
 
 
 def test_late_line_is_reported_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace, "WINDOW", 2)
+    monkeypatch.setattr(sacct_trace, "WINDOW", 2)
     told = [
         changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{9 - number}")
         for number in range(1, 6)
@@ -214,7 +214,7 @@ def test_late_line_is_reported_with_its_number(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace, "WINDOW", 64)
+    monkeypatch.setattr(sacct_trace, "WINDOW", 64)
 
     def endless() -> Iterator[tuple[int, bytes]]:
         yield 1, HEADS.encode()
@@ -227,7 +227,7 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
             )
 
     tracemalloc.start()
-    count = sum(1 for _ in skim_accounting(endless()).jobs)
+    count = sum(1 for _ in read_accounting_trace(endless()).jobs)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert count == 11_998
@@ -281,7 +281,7 @@ def test_what_a_real_slurm_printed() -> None:
     node failure, suspended, waiting.
     """
     with (GOLDEN / "sacct-duplicates.txt").open("rb") as file:
-        found = skim_accounting(NumberedLines(file))
+        found = read_accounting_trace(NumberedLines(file))
         jobs = list(found.jobs)
     assert [job[0] for job in jobs if job[2] == -1] == [19, 31, 32, 34, 35, 36, 38]
     assert [(job[0], job[2]) for job in jobs if job[0] in (19, 20, 21)] == [
@@ -298,7 +298,7 @@ def test_what_a_real_slurm_printed() -> None:
 def test_steps_of_a_real_slurm_change_nothing() -> None:
     def jobs(name: str) -> list[tuple[int, ...]]:
         with (GOLDEN / name).open("rb") as file:
-            return list(skim_accounting(NumberedLines(file)).jobs)
+            return list(read_accounting_trace(NumberedLines(file)).jobs)
 
     alone = {job[0]: job for job in jobs("sacct.txt")}
     with_steps = {job[0]: job for job in jobs("sacct-steps.txt")}

@@ -9,9 +9,9 @@ import math
 import pytest
 
 from fairbank.core.slurm_numbers import NICE_MAX, ON_PARENT
-from fairbank.slurm.parsers import pending_jobs, shares, sprio
+from fairbank.slurm.parsers import pending_jobs, sprio, sshare
 from fairbank.slurm.parsers.sacctmgr import read_priorities
-from fairbank.slurm.parsers.scontrol import read_places
+from fairbank.slurm.parsers.scontrol import read_partitions
 from tests.support.fairshare_recordings import printed
 
 ROOT = "root|lab||||0.000000|1000||1.000000||||cpu=0|1|cpu=0"
@@ -31,14 +31,14 @@ def read(*lines: str) -> tuple[list[tuple[str, str, str]], list[tuple[int, str]]
     """Return the rows that were read, each with its parent; and the lines and fields that were
     not.
     """
-    answer = shares.read_shares("".join(f"{line}\n" for line in lines))
+    answer = sshare.read_shares("".join(f"{line}\n" for line in lines))
     return [(row.parent, row.account, row.user) for row in answer.rows], [
         (lost.line, lost.field) for lost in answer.unreadable
     ]
 
 
 def test_fair_share_of_2205() -> None:
-    answer = shares.read_shares(printed("fair-tree", "sshare-everything"))
+    answer = sshare.read_shares(printed("fair-tree", "sshare-everything"))
     assert answer.unreadable == ()
     assert len(answer.rows) == 21
     by_name = {(row.account, row.user, row.partition): row for row in answer.rows}
@@ -78,7 +78,7 @@ def test_fair_share_of_2205() -> None:
 def test_accounts_have_a_factor_of_their_own_under_the_classic_rule() -> None:
     rows = {
         row.account: row
-        for row in shares.read_shares(printed("classic", "sshare-everything")).rows
+        for row in sshare.read_shares(printed("classic", "sshare-everything")).rows
         if not row.user
     }
     assert (rows["root"].factor, rows["root"].norm_shares, rows["wg_bio"].factor) == (
@@ -93,7 +93,7 @@ def test_factors_of_2205() -> None:
     assert answer.unreadable == ()
     by_job = {(row.job, row.partition): row for row in answer.rows}
     fold = by_job[12, "gpu"]
-    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.given) == (
+    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.is_fixed) == (
         "carol",
         29726,
         0,
@@ -113,8 +113,8 @@ def test_factors_of_2205() -> None:
         1,
     )
     given = by_job[16, "cpu"]
-    assert (given.given, given.priority, given.total, given.tres) == (True, 123456, 123456.0, {})
-    assert [row.job for row in answer.rows if row.given] == [16]
+    assert (given.is_fixed, given.priority, given.total, given.tres) == (True, 123456, 123456.0, {})
+    assert [row.job for row in answer.rows if row.is_fixed] == [16]
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,9 @@ def test_associations_have_a_priority_where_they_were_given_one() -> None:
 
 
 def test_partitions_have_a_factor_and_tres() -> None:
-    by_name = {place.name: place for place in read_places(printed("fair-tree", "partitions")).rows}
+    by_name = {
+        place.name: place for place in read_partitions(printed("fair-tree", "partitions")).rows
+    }
     assert {name: place.factor for name, place in by_name.items()} == {
         "cpu": 1,
         "gpu": 1,

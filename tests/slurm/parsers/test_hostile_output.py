@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
-from fairbank.slurm.parsers import json_2311, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.parsers import json_jobs, sacct, sacctmgr, scontrol, squeue, sshare
 from fairbank.slurm.parsers.sacct import COLUMNS
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.slurm.compare.jobs import a_job, row_of
@@ -70,7 +70,7 @@ def test_garbage_is_told_not_believed(text: str) -> None:
         sacct.read_jobs,
         squeue.read_queue,
         sacctmgr.read_associations,
-        sacctmgr.read_qualities,
+        sacctmgr.read_qos,
         sacctmgr.read_coordinators,
     ):
         found = read(text)
@@ -78,7 +78,7 @@ def test_garbage_is_told_not_believed(text: str) -> None:
             1 for line in text.split("\n") if line
         )
         assert all(each.line >= 1 and each.field and each.why for each in found.unreadable)
-    for look in (scontrol.read_places, scontrol.read_nodes):
+    for look in (scontrol.read_partitions, scontrol.read_nodes):
         assert all(each.field for each in look(text).unreadable)
     sshare.read_usage(text)
     scontrol.read_config(text)
@@ -126,7 +126,7 @@ PATHS = (
 def test_damaged_json_is_reported_by_its_field(field: str, value: object) -> None:
     jobs = [json_job(1), {**json_job(2), field: value}, json_job(3)]
     try:
-        answer = json_2311.read_jobs(json.dumps({"jobs": jobs}).encode())
+        answer = json_jobs.read_jobs(json.dumps({"jobs": jobs}).encode())
     except (InvalidInput, UnicodeEncodeError):
         return  # a number that JSON cannot hold: no job can be read
     numbers = [job.job_id for job in answer.rows]
