@@ -215,7 +215,7 @@ class Look:
 
 
 def numbers(rows: Sequence[Any]) -> list[int]:
-    """What an answer is known by."""
+    """Return the ids of the rows of an answer."""
     return [row.id for row in rows]
 
 
