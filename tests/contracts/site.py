@@ -107,11 +107,11 @@ def late_charge(
     number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any
 ) -> Charge:
     """A charge of a run whose hold never arrived."""
-    chain = more.pop("chain", (project,))
+    line = more.pop("chain", (project,))
     return charge(
         number,
         amount,
-        chain=chain,
+        chain=line,
         resource="cpu",
         owner=owner,
         start=START,
@@ -215,7 +215,7 @@ class Look:
 
 
 def numbers(rows: Sequence[Any]) -> list[int]:
-    """What an answer is known by."""
+    """Return the ids of the rows of an answer."""
     return [row.id for row in rows]
 
 
