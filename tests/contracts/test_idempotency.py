@@ -1,4 +1,4 @@
-"""What is asked again is answered from the books: keys, reports, runs and whole batches."""
+"""Idempotency: a repeated key, report, run or batch gets the recorded answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.contracts.site import (
 
 
 def test_a_job_number_may_be_used_again(store: Store) -> None:
-    """On another cluster, after a requeue, after the numbers began anew: each is a run of
+    """On another cluster, after a requeue, after the numbers began again: each is a run of
     its own.
     """
     fill(store)

@@ -44,14 +44,14 @@ class Runs:
         self,
         store: Store,
         handler: RequestHandler,
-        directory: ProjectCache,
+        project_cache: ProjectCache,
         memberships: Memberships,
         clock: Clock,
     ) -> None:
-        self._store, self._handler, self._directory, self._memberships, self._clock = (
+        self._store, self._handler, self._project_cache, self._memberships, self._clock = (
             store,
             handler,
-            directory,
+            project_cache,
             memberships,
             clock,
         )
@@ -125,7 +125,7 @@ class Runs:
         ]
 
     def _account(self, project: int) -> str:
-        return self._directory.by_id(project).account
+        return self._project_cache.by_id(project).account
 
     def _uncovered(self, no: Refusal) -> UncoveredJob | None:
         if (
@@ -136,7 +136,9 @@ class Runs:
         ):
             return None
         return UncoveredJob(
-            self._directory.project_chain(self._directory.by_id(no.project)), no.resource, no.start
+            self._project_cache.project_chain(self._project_cache.by_id(no.project)),
+            no.resource,
+            no.start,
         )
 
     def alternatives(self, no: Refusal) -> tuple[Alternative, ...]:
@@ -153,11 +155,11 @@ class Runs:
         ):
             return ()
         others = [
-            self._directory.by_id(number)
+            self._project_cache.by_id(number)
             for number in sorted(self._memberships.roles(no.owner))
             if number != no.project
         ]
-        lines = [self._directory.project_chain(project) for project in others]
+        lines = [self._project_cache.project_chain(project) for project in others]
         offers = zip(
             others,
             available_credit(self._store, lines, no.resource, no.owner, self._clock.now()),

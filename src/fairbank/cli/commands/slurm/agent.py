@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def _add(parser: Parser) -> None:
-    usual = "/etc/fairbank/agent.toml"
+    default = "/etc/fairbank/agent.toml"
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help=f"the agent's settings (FAIRBANK_AGENT_CONFIG; default: {usual})",
+        help=f"the agent's settings (FAIRBANK_AGENT_CONFIG; default: {default})",
     )
 
 
