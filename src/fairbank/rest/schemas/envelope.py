@@ -30,9 +30,10 @@ class RefusalDetails(Struct, frozen=True, kw_only=True):
     """A refusal of the bank with its amounts.
 
     `entry` is the journal entry that keeps it, if any; `resolution` is set if the run has ended.
-    `available` and `shortfall` are null if the reason is neither the available credit (INSUFFICIENT_CREDIT,
-    CAPPED, NO_ALLOCATION, FROZEN, NOT_ENOUGH) nor the charge (REFUND_TOO_LARGE): the bank did not look
-    them up. Then `asked` is null too, unless the request had an amount.
+    `available` and `shortfall` are null if the reason is neither the available credit
+    (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN, NOT_ENOUGH) nor the charge
+    (REFUND_TOO_LARGE): the bank did not look them up. Then `asked` is null too, unless the request
+    had an amount.
     """
 
     reason: str

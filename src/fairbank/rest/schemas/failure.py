@@ -15,9 +15,9 @@ class FailureRow(Struct, frozen=True, kw_only=True):
 
     HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `asked`. `comments` are
     the job's, otherwise the reason in words. `available` and `shortfall` are null unless the reason
-    is missing credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN): the bank did not look them up.
-    Then `asked` is null too, unless the job had an amount: the cost of a run without a hold is
-    kept.
+    is missing credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN): the bank did not look
+    them up. Then `asked` is null too, unless the job had an amount: the cost of a run without a
+    hold is kept.
     """
 
     id: int
