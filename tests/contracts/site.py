@@ -81,7 +81,7 @@ def job(number: int, restart: int = 0) -> Run:
 def hold(number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any) -> Hold:
     return Hold(
         run=more.pop("run", job(number)),
-        chain=more.pop("line", (project,)),
+        chain=more.pop("chain", (project,)),
         resource=more.pop("resource", "cpu"),
         owner=owner,
         amount=SuMinutes(amount),
@@ -107,11 +107,11 @@ def late_charge(
     number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any
 ) -> Charge:
     """A charge of a run whose hold never arrived."""
-    line = more.pop("line", (project,))
+    chain = more.pop("chain", (project,))
     return charge(
         number,
         amount,
-        chain=line,
+        chain=chain,
         resource="cpu",
         owner=owner,
         start=START,
