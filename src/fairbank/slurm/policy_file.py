@@ -115,8 +115,9 @@ class PolicyHeader(msgspec.Struct, frozen=True):
 
 
 def read_header(text: bytes) -> PolicyHeader:
-    """Read the first line. Raises InvalidInput for another file, or for another version of the
-    format.
+    """Read the first line.
+
+    Raises InvalidInput for another file, or for another version of the format.
     """
     first, _, rest = text.partition(b"\n")
     match = re.fullmatch(rb"fairbank-policy\t(\d{1,9})\t(\d{1,15})\t([0-9a-f]{32})", first)

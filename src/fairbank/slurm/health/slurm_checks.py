@@ -30,8 +30,9 @@ _GUIDE = "docs/howto/install-next-to-slurm.md"
 
 
 class AgentHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """Agent by its settings and its status. `patience` is the longest of its partitions, in
-    seconds.
+    """Agent by its settings and its status.
+
+    `patience` is the longest of its partitions, in seconds.
     """
 
     socket: str

@@ -101,11 +101,11 @@ class _LineTracker:
         self._there: set[tuple[object, ...]] = set()
 
     def number_lines(
-        self, found: Iterator[Record | UnreadableLine]
+        self, records: Iterator[Record | UnreadableLine]
     ) -> Iterator[Record | UnreadableLine]:
-        for each in found:
-            self._line = each.line
-            yield each
+        for record in records:
+            self._line = record.line
+            yield record
 
     def factors(self, cells: dict[str, str]) -> SprioLine:
         row = _factors(cells, self._line)

@@ -153,8 +153,8 @@ def read_held_jobs(text: str) -> ParsedRows[HeldJob]:
                 words.limit_seconds(cells["TimeLimit"], "TimeLimit"),
                 words.tres(cells["tres-alloc"], "tres-alloc"),
             )
-        except InvalidInput as bad:
-            unreadable.append(UnreadableLine("squeue", number, bad.field or "", bad.message))
+        except InvalidInput as error:
+            unreadable.append(UnreadableLine("squeue", number, error.field or "", error.message))
             continue
         if limit is not None:
             rows.append(_held_job(cells, limit, tres))

@@ -160,8 +160,9 @@ def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankP
 
 
 class _TakenNames:
-    """Group ids and groups in use. The bank gives neither twice, and keeps those of removed
-    projects.
+    """Group ids and groups in use.
+
+    The bank gives neither twice, and keeps those of removed projects.
     """
 
     def __init__(self, known: Sequence[BankProject]) -> None:

@@ -22,8 +22,9 @@ _FORMATS = (
 
 
 def read_any_trace(stream: ByteStream) -> FastTrace:
-    """Read a trace in the Standard Workload Format, or output of sacct. Raises InvalidInput for
-    others.
+    """Read a trace in the Standard Workload Format, or output of sacct.
+
+    Raises InvalidInput for others.
     """
     lines = NumberedLines(stream)
     number, first = next(lines, (0, b""))
