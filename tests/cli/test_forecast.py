@@ -35,7 +35,7 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
     return call
 
 
-def test_who_used_too_much_comes_back_and_who_is_alone_does_not(ask: Run) -> None:
+def test_overused_account_recovers_only_if_others_use(ask: Run) -> None:
     said = ask("-A", "wg_bio", "-a")
     assert said.code == 0
     assert said.out.splitlines() == [
@@ -47,7 +47,7 @@ def test_who_used_too_much_comes_back_and_who_is_alone_does_not(ask: Run) -> Non
     assert said.err.startswith("When each is back at level 1, if it pauses.")
 
 
-def test_a_reset_brings_everybody_back_who_has_a_share(ask: Run) -> None:
+def test_usage_reset_brings_all_accounts_with_shares_back(ask: Run) -> None:
     said = ask("-A", "wg_bio", "-a", reset="MONTHLY")
     assert said.out.splitlines()[2].split() == [
         "wg_bio",
@@ -76,7 +76,7 @@ def test_for_programs(ask: Run, rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", ["fair-tree", "classic"])
-def test_everybody_with_a_level_of_its_own_is_foretold(rule: str) -> None:
+def test_every_association_with_its_own_level_has_a_forecast(rule: str) -> None:
     rows = standings(rule)
     foretold = {back[:3]: back for back in recovery_times(rows, WEEK[rule])}
     for row in rows:
@@ -89,7 +89,7 @@ def test_everybody_with_a_level_of_its_own_is_foretold(rule: str) -> None:
             assert (back.latest == 0) == (level >= 1) or abs(level - 1) < 0.01
 
 
-def test_levels_of_another_kind_are_not_foretold() -> None:
+def test_levels_of_depth_oblivious_have_no_forecast() -> None:
     rows = standings("classic")
     below_root = {row.account for row in rows if row.parent == "root" and not row.user}
     backs = recovery_times(rows, WEEK["classic"]._replace(depth_oblivious=True))
@@ -122,7 +122,7 @@ def test_under_the_classic_rule_with_what_the_account_used() -> None:
     )
 
 
-def test_without_the_root_nothing_is_foretold() -> None:
+def test_no_forecast_without_the_root_account() -> None:
     assert (
         recovery_times(
             [ShareRow("lost", "ada", shares=1, norm_shares=0.5, usage=50.0, effective=1.0)],

@@ -181,7 +181,7 @@ def test_a_file_that_is_not_there_is_named(ask: Callable[..., Said], missing: st
     assert f"there is no {missing}.txt in " in plain(said.err)
 
 
-def test_what_is_asked_of_a_slurm_that_is_there(
+def test_commands_sent_to_slurm(
     fairbank: Run, tmp_path: Path, surroundings: pytest.MonkeyPatch
 ) -> None:
     slurm = Recorded(tmp_path / "slurm")

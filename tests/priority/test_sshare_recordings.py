@@ -17,7 +17,7 @@ from fairbank.slurm.rankings import Shares, read_shares
 
 TREES = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "trees"
 FIGURES = "norms,normu,eff,fair,level"
-"""What is computed, by the names of sshare."""
+"""Computed columns, by their names in sshare."""
 SETUPS = sorted(folder.name for folder in TREES.iterdir())
 
 
@@ -26,7 +26,9 @@ def told(setup: str) -> Shares:
 
 
 def differences(said: Sequence[ShareRow], rule: RankingRule) -> list[str]:
-    """Where Slurm says otherwise than what follows from shares and usage, as both are printed."""
+    """Return the figures in which Slurm differs from those computed from shares and usage, as
+    printed.
+    """
     fields = parse_fields(FIGURES)
     return [
         f"{field.name} of {theirs.user or theirs.account} in {theirs.account}: Slurm says {one},"

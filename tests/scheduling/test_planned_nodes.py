@@ -1,4 +1,4 @@
-"""What is planned and what is idle, beside the same kept minute by minute."""
+"""Planned and idle nodes, against the same stored minute by minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is free when: identical processors, beside a plain list of seconds."""
+"""Free identical processors over time, against a plain list of seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a job starts within the range that it was told when it came: a sample of the jobs of a
+"""Share of jobs that start within the range forecast at their submission: a sample of the jobs of a
 trace that had to wait.
 """
 

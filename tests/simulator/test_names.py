@@ -1,4 +1,4 @@
-"""Which numbers came before."""
+"""Numbers that were seen before."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""How often jobs start within the range that they are told: on a synthetic workload, and on real
-traces where this machine has them.
-
-The figures stand in docs/howto/explain-a-waiting-job.md. They are counts: the same on any machine.
+"""Share of jobs that start within their forecast range: on a synthetic workload, and on real traces
+where this machine has them. The figures stand in docs/howto/explain-a-waiting-job.md. They are
+counts: the same on any machine.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> Non
     assert found.untold == 0
 
 
-def test_nobody_is_foretold_who_need_not_wait() -> None:
+def test_no_start_range_for_jobs_that_start_at_once() -> None:
     roomy = SyntheticSite(
         pools=(SitePartition("cpu", 64),), projects=2, users=2, jobs=5, days=20, node_failures=0
     )
@@ -77,7 +76,7 @@ STATED = {
 def test_the_stated_coverage(
     request: pytest.FixtureRequest, trace: str, policy: str, every: int
 ) -> None:
-    """Where it changes, the new figure is printed: it belongs here and into the page."""
+    """If it changes, the test prints the new figure for this table and the page."""
     if trace == "synthetic":
         found = coverage(synthetic, policy, every=every, runs=RUNS)
     else:

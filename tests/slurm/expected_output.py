@@ -1,5 +1,5 @@
-"""What sshare and sprio must say, reckoned by Fairbank from the state that a real Slurm started
-from.
+"""Expected output of sshare and sprio, computed by Fairbank from the state that a real Slurm
+started from.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -
 
 
 def _in_slurms_order(limits: str) -> str:
-    """sacctmgr tells them as somebody wrote them down."""
+    """sacctmgr tells them as an administrator wrote them down."""
     return ",".join(
         sorted(
             filter(None, limits.split(",")),
@@ -144,7 +144,7 @@ def queue(
 
 
 def _told(job: Row, place: str, wish: Wish) -> PriorityRow:
-    """What only an operator knows of it."""
+    """Return the fields that only an operator can see."""
     user = job["UserId"].partition("(")[0]
     row = PriorityRow(
         job=_number(job),

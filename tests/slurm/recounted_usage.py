@@ -1,4 +1,4 @@
-"""The usage of associations and of QOS, told from job records alone: what slurmctld must have
+"""The usage of associations and of QOS, computed from job records alone: what slurmctld must have
 written down when it stops.
 """
 
@@ -57,8 +57,8 @@ AS_WRITTEN = 2e-6
 
 
 class Before(NamedTuple):
-    """What Slurm said after a tick, and what was left then of the usage of each association itself
-    and of each QOS, by their numbers.
+    """Output of Slurm after a tick, and the own usage of each association and each QOS that was
+    left then, by their numbers.
     """
 
     said: Said
@@ -81,8 +81,8 @@ def _by_number(rows: Sequence[Row], figures: Longs) -> ByNumber:
 
 
 def recounted(then: Before, records: Sequence[Row], now: Said, tree: Tree) -> Own:
-    """What each association and each QOS of now has used: what was, and what the jobs of the
-    records have cost.
+    """Return the usage of each association and QOS of now: the earlier usage, and the cost of the
+    recorded jobs.
     """
     was = Own(
         in_order(now.associations, then.associations), in_order(now.qualities, then.qualities)

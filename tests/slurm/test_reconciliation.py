@@ -52,7 +52,7 @@ class Beside:
         )
 
     def executions(self, job: int) -> list[AccountingJob]:
-        """What accounting has of this test under a job id."""
+        """Return the accounting records of this test under a job id."""
         return [row for row in self.slurm.jobs_by_id([job]).rows if row.submitted >= self.since]
 
     def wait_for_accounting(self, job: int, state: str, executions: int = 1) -> None:

@@ -59,8 +59,8 @@ def at_rest(office: Office) -> Iterator[Office]:
 
 
 def cost(row: dict[str, str]) -> int:
-    """What a run costs by accounting alone: billing units times elapsed time, in SU-minutes, a
-    begun one counting.
+    """Return the cost of a run by accounting alone, in SU-minutes: billing units times elapsed
+    time, rounded up.
     """
     return round_up(
         Fraction(tres(row["AllocTRES"]).get("billing", "0")) * int(row["ElapsedRaw"]) / 60

@@ -1,5 +1,5 @@
-"""What sshare and sprio of a real Slurm printed of one moment (tests.slurm.lab.fairshare_recorder),
-and the same as rows of ours.
+"""Output of sshare and sprio of a real Slurm at one moment (tests.slurm.lab.fairshare_recorder),
+and the same as rows of Fairbank.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def printed(rule: str, name: str) -> str:
 
 
 def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
-    """Who asked the program what, by the names of the answers."""
+    """Return the user and the arguments of each recorded command of a program, by file name."""
     found = {}
     for line in (GOLDEN / rule / "QUESTIONS").read_text().splitlines():
         name, who, words = line.split(": ", 2)
@@ -59,8 +59,8 @@ def priorities_then(rule: str) -> list[PriorityRow]:
 
 
 def said_more() -> dict[str, str]:
-    """What else Slurm said of that cluster, by the files of a folder: nodes, QOS, and the
-    priorities of associations.
+    """Return further output of that cluster, by file name: nodes, QOS, and priorities of
+    associations.
     """
     own = {("wg_astro", "alice"): 40, ("wg_bio", "carol"): 100}
     return {
@@ -73,7 +73,9 @@ def said_more() -> dict[str, str]:
 
 @cache
 def grounds(rule: str) -> PriorityInputs:
-    """What the priorities of that moment were made of. Job 18 had been tried on six whole nodes."""
+    """Return the inputs of the priorities of that moment. Job 18 had been tried on six whole
+    nodes.
+    """
     config, more = read_config(printed(rule, "config")), said_more()
     return PriorityInputs(
         priority.read_settings(config).factors,

@@ -55,9 +55,9 @@ def test_import_that_enters_nothing_says_so(centre: Centre) -> None:
     assert centre.client.get("/project")["data"] == []
 
 
-def test_what_is_left_out_ends_with_8_whatever_else_is_entered(centre: Centre) -> None:
-    """Nightly: a stranger who stays one is told every night, until somebody says that he is to be
-    passed over.
+def test_omitted_rows_give_exit_code_8(centre: Centre) -> None:
+    """Nightly: a stranger who stays one is reported every night, until an administrator says that
+    he is to be passed over.
     """
     centre.slurm.say(
         "sacctmgr-show-associations",
@@ -91,9 +91,7 @@ def test_an_account_that_is_passed_over_is_neither_entered_nor_told_and_its_runs
     ] is None
 
 
-def test_runs_of_a_user_who_is_passed_over_are_not_told_where_nobody_pays_and_charged_where_somebody_does(
-    opened: Centre,
-) -> None:
+def test_runs_of_an_ignored_user_are_charged_only_where_a_project_pays(opened: Centre) -> None:
     """Others of the same account are told as ever."""
     gone = {"user": "gone", "owner": 4_242}
     opened.ran(opened.job(1, account="bio", **gone), opened.job(2, **gone))
@@ -114,7 +112,7 @@ def test_runs_of_a_user_who_is_passed_over_are_not_told_where_nobody_pays_and_ch
     ] == ["! job 3 of bio"]
 
 
-def test_what_is_for_people_to_judge_is_told_and_left(opened: Centre) -> None:
+def test_differences_for_people_are_reported_and_left(opened: Centre) -> None:
     words = ("slurm", "import", "-S", "now-1day")
     opened.ran(opened.job(1, elapsed=60))
     assert "history: 1 run charged, " in opened.said(*words, code=0).out
@@ -140,7 +138,7 @@ def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> N
 
 
 def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
-    """Somebody entered chem while we asked."""
+    """Another administrator entered chem while we asked."""
 
     class Before(BankClient):
         def projects(

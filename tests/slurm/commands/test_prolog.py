@@ -85,7 +85,7 @@ def test_an_answer_that_is_no_job(text: str) -> None:
         read_starting_job(text)
 
 
-def test_slurm_says_who_and_where_in_its_environment() -> None:
+def test_job_owner_and_nodes_come_from_slurms_environment() -> None:
     assert read_environment(ENVIRONMENT) == CALL
     assert read_environment({**ENVIRONMENT, "SLURM_JOB_RESTART_COUNT": "0"}).restart == 0
     task = {
@@ -98,7 +98,7 @@ def test_slurm_says_who_and_where_in_its_environment() -> None:
     assert wrong.value.field == "SLURM_JOB_UID"
 
 
-def test_what_the_bank_is_asked() -> None:
+def test_requests_to_the_bank() -> None:
     body = hold_request(CALL, JOB)
     assert (body["submitted"], body["restart"], body["time_limit"], body["tres"]) == (
         1_795_278_540,

@@ -185,8 +185,8 @@ def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
 
 
 def test_a_round_that_breaks_off_leaves_the_rest_to_the_next() -> None:
-    """Where Slurm refuses one after the other, and where the bank goes away: nobody waits for
-    another turn who was not reached.
+    """Slurm refuses several in a row, or the bank becomes unavailable: jobs that were not reached
+    lose no turn.
     """
     queue = PaperQueue(*named("12345"))
     queue.stuck = {"1", "2", "3"}

@@ -1,4 +1,4 @@
-"""The bank's rows as values: read whole, and what is no such row is told with the field."""
+"""The bank's rows as values: read whole, and what is no such row is reported with the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between accounting and the books."""
+"""Differences between accounting and the ledger."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_run_that_lasted_far_beyond_its_limit_by_a_clock_that_was_set_forward(
     assert compared([job], [booked(job, charged=11 * 4 * 60)]).matched == 1
 
 
-def test_what_ran_for_no_time_need_not_be_in_the_books() -> None:
+def test_run_of_no_time_may_be_missing_in_the_ledger() -> None:
     assert compared([a_job(1, elapsed=0)]) == ReconcileComparison(
         matched=0, free=1, late=0, findings=()
     )
@@ -86,7 +86,7 @@ def test_a_row_that_is_read_twice_counts_once() -> None:
 # --- charges that are missing ---
 
 
-def test_a_run_that_the_bank_never_heard_of() -> None:
+def test_unknown_run_is_reported_to_the_bank() -> None:
     found = only(compared([a_job(1)]))
     assert only(compared([a_job(1, state="NODE_FAIL")])).amount == 0
     assert (found.category, found.amount, found.run) == (Category.MISSING, 40, None)
@@ -122,20 +122,20 @@ def test_an_end_of_this_very_minute_may_still_be_told() -> None:
         assert len(compared([fresh], runs, grace_seconds=0).findings) == 1
 
 
-def test_a_row_that_never_became_whole_is_told() -> None:
+def test_a_row_that_never_became_whole_is_reported() -> None:
     half = half_of(a_job(1))
     assert kinds(compared([half])) == [Category.INCOMPLETE]
     assert kinds(compared([half], [booked(a_job(1), state="held")])) == [Category.INCOMPLETE]
 
 
-def test_half_a_record_of_a_run_whose_end_the_bank_has_heard_is_all_right() -> None:
+def test_incomplete_record_with_reported_end_is_matched() -> None:
     for state in ("charged", "released"):
         assert compared(
             [half_of(a_job(1))], [booked(a_job(1), state=state)]
         ) == ReconcileComparison(matched=0, free=0, late=0, findings=(), bank_only=1)
 
 
-def test_half_a_record_is_filled_with_what_the_bank_was_told_of_the_start() -> None:
+def test_incomplete_record_is_completed_from_the_reported_start() -> None:
     job = a_job(1)
     run = booked(job, state="held", tres=job.tres, qos="normal", limit_seconds=3_600)
     found = only(compared([half_of(job)], [run]))
@@ -165,14 +165,14 @@ def half_of(job: AccountingJob) -> AccountingJob:
     return msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None)
 
 
-def test_what_the_bank_refused_after_the_end_is_not_asked_again() -> None:
+def test_charge_refused_after_the_end_is_not_retried() -> None:
     job = a_job(1)
     end = job.end or 0
     assert kinds(compared([job], refused={(1, job.submitted): end + 5})) == [Category.REFUSED]
 
 
 @pytest.mark.parametrize("state", ["REQUEUED", "CANCELLED"])
-def test_nobody_pays_for_the_second_in_which_a_job_was_refused(state: str) -> None:
+def test_refused_job_is_never_charged(state: str) -> None:
     job = a_job(1, elapsed=1, state=state)
     for refused in (job.submitted, job.submitted + 1):
         assert compared([job], refused={(1, job.submitted): refused}) == ReconcileComparison(
@@ -255,7 +255,7 @@ def test_another_amount(charged: int, more: int) -> None:
     ("state", "refunded", "more"),
     [("COMPLETED", 360, None), ("COMPLETED", 100, 260), ("NODE_FAIL", 400, None)],
 )
-def test_another_amount_is_mended_by_a_refund(state: str, refunded: int, more: int | None) -> None:
+def test_wrong_amount_is_fixed_by_a_refund(state: str, refunded: int, more: int | None) -> None:
     found = compared([a_job(1, state=state)], [booked(a_job(1), charged=400, refunded=refunded)])
     assert [each.amount for each in found.findings] == ([] if more is None else [more])
     assert found.matched == (more is None)

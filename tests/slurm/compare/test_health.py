@@ -1,6 +1,4 @@
-"""What the doctor makes of a Slurm's answers: those recorded at the lab, and the same with one
-thing wrong.
-"""
+"""Checks of the doctor on Slurm's output: as recorded, and with one thing wrong."""
 
 from __future__ import annotations
 
@@ -140,7 +138,7 @@ def test_accounting_that_nothing_can_be_compared_with() -> None:
     )
 
 
-def test_daemons_that_believe_anybody() -> None:
+def test_daemons_without_authentication_are_reported() -> None:
     assert wrong([slurm_checks.authentication_check({**CONFIG, "AuthType": "auth/none"})]) == [
         "Slurm signs by auth/none"
     ]
@@ -264,7 +262,7 @@ def test_an_agent_in_trouble() -> None:
     assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]
 
 
-def test_an_agent_that_has_not_asked_its_bank_yet() -> None:
+def test_agent_before_its_first_request_to_the_bank() -> None:
     status = {**STATUS, "bank": {"reachable": None, "error": None, "remedy": None}}
     (check,) = [
         each
@@ -277,7 +275,7 @@ def test_an_agent_that_has_not_asked_its_bank_yet() -> None:
     assert "plug-in has said for which cluster" in (check.remedy or "")
 
 
-def test_what_befell_the_agent_is_told_for_a_day() -> None:
+def test_agent_incidents_are_reported_for_a_day() -> None:
     stranger = {
         "kind": "stranger",
         "about": "strangers sent away from its socket",

@@ -92,7 +92,7 @@ def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
     )
 
 
-def test_names_that_another_project_has_are_told_and_the_others_entered() -> None:
+def test_names_that_another_project_has_are_reported_and_the_others_entered() -> None:
     """The bank gives no gid and no group twice, not those of a removed project either."""
     chemists = msgspec.structs.replace(a_project(7, "chemistry", removed=True), gid=5001)
     qmc = msgspec.structs.replace(a_project(8, "carlo"), group="qmc")
@@ -117,7 +117,7 @@ def test_names_that_another_project_has_are_told_and_the_others_entered() -> Non
     )
 
 
-def test_what_this_host_does_not_know_is_told() -> None:
+def test_name_unknown_to_this_host_is_reported() -> None:
     tree = (
         *TREE,
         account("lab7"),
@@ -130,7 +130,7 @@ def test_what_this_host_does_not_know_is_told() -> None:
     assert "--gid lab7=NUMBER" in found.notes[0]
 
 
-def test_who_is_passed_over_is_neither_entered_nor_told() -> None:
+def test_ignored_user_is_neither_entered_nor_reported() -> None:
     """An account with its people, or a user in all accounts; what is below such an account has no
     parent in the bank.
     """
@@ -175,7 +175,7 @@ def test_the_settings_price_as_slurm_bills() -> None:
     assert text.endswith("#   chem  50\n")
 
 
-def test_prices_that_differ_are_told() -> None:
+def test_prices_that_differ_are_reported() -> None:
     known = Cluster(
         "lab",
         {
@@ -313,7 +313,7 @@ def test_associations_go_only_when_that_is_asked() -> None:
     ]
 
 
-def test_the_people_of_a_removed_project_go_too_when_that_is_asked() -> None:
+def test_users_of_a_removed_project_are_removed_with_remove() -> None:
     project = a_project(2, "qmc", members={101: "member"})
     assert words(wanted(project, removed=["chem"])) == []
     assert words(wanted(project, removed=["chem"], remove=True)) == [
@@ -321,7 +321,7 @@ def test_the_people_of_a_removed_project_go_too_when_that_is_asked() -> None:
     ]
 
 
-def test_nobody_is_removed_while_a_member_has_no_name() -> None:
+def test_no_member_is_removed_while_a_member_has_no_name() -> None:
     found, notes = plan_changes(
         wanted(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get
     )
@@ -329,7 +329,7 @@ def test_nobody_is_removed_while_a_member_has_no_name() -> None:
     assert ["uid 999" in notes[0], "nobody is removed" in notes[1]] == [True, True]
 
 
-def test_a_fence_leaves_room_for_all_that_may_be_drawn() -> None:
+def test_limit_in_slurm_leaves_all_available_credit_usable() -> None:
     """Slurm ends running jobs at the limit: what is used, what runs, what is left; with what lies
     below it.
     """
@@ -403,7 +403,7 @@ def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
     )
 
 
-def test_a_fence_without_room_is_reached_at_once() -> None:
+def test_limit_in_slurm_without_credit_is_reached_at_once() -> None:
     """Without `safe` Slurm lets a job start as long as the limit is not reached yet."""
     assert [AccountUsage(seconds).billing_limit(0) for seconds in (0, 59, 60, 119)] == [0, 0, 1, 1]
     assert [AccountUsage(seconds).billing_limit(5) for seconds in (0, 59, 60, 119)] == [5, 6, 6, 7]

@@ -1,5 +1,5 @@
-"""Whether what Slurm loads is ours: Lua files in the folder of slurm.conf, and the site factor that
-Slurm 22.05 does not tell of.
+"""Check that Slurm loads the files of this release: Lua files beside slurm.conf, and the site
+factor plug-in, which Slurm 22.05 does not show.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def test_a_slurm_conf_that_is_not_there_or_includes_itself(tmp_path: Path) -> No
 # ------------------------------------------------------------------ the site factor
 
 
-def test_a_site_factor_that_works_and_one_that_nobody_wants() -> None:
+def test_site_factor_plugin_loaded_and_not_wanted() -> None:
     assert wrong(plugin_files.site_factor_checks(CONFIG, OURS, STATUS, FRESH, 1_600)) == []
     assert wrong(plugin_files.site_factor_checks(CONFIG, {}, None, FRESH, 1_600)) == []
 
@@ -170,7 +170,7 @@ def test_a_site_factor_that_does_not_work(
     ]
 
 
-def test_a_site_factor_that_nobody_asks() -> None:
+def test_site_factor_plugin_that_slurm_does_not_load() -> None:
     config = {**CONFIG, "PriorityType": "priority/basic"}
     assert wrong(plugin_files.site_factor_checks(config, OURS, STATUS, FRESH, 1_600)) == [
         "site_factor/fairbank is asked by priority/basic"

@@ -1,4 +1,4 @@
-"""What the bank is told of runs that it never heard of."""
+"""Reports to the bank about runs that it does not know."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_run_is_closed_under_the_name_that_the_bank_knows() -> None:
     assert (told["submitted"], told["restart"]) == (job.submitted - 30, 3)
 
 
-def test_a_user_whom_nobody_knows_is_told_not_guessed() -> None:
+def test_unknown_user_is_reported_not_guessed() -> None:
     job = a_job(7, owner=None)
     with pytest.raises(InvalidInput, match="this host has no user 'alice'"):
         reports.charge_report(job, None, 0, CLUSTER)

@@ -26,7 +26,7 @@ def test_a_requeued_job_is_another_run() -> None:
     )
 
 
-def test_a_submission_told_anew_after_a_crash() -> None:
+def test_submit_time_changed_by_a_crash_is_matched() -> None:
     """Same id, same start, same owner: the same run, whatever slurmctld says of its
     submission now.
     """

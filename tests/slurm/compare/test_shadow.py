@@ -1,4 +1,4 @@
-"""What would have been charged and refused, had the bank kept watch."""
+"""Charges and refusals that a bank would have made in a past period."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_what_was_cancelled_before_it_ran_is_left_out() -> None:
     ),
     st.integers(0, 1_500),
 )
-def test_nobody_draws_more_than_there_was(jobs: list[AccountingJob], credit: int) -> None:
+def test_no_overdraft_by_two_servers(jobs: list[AccountingJob], credit: int) -> None:
     found = watched(jobs, an_allocation(1, 2, credit))
     drawn = sum(row.charged + row.held for row in found.rows)
     assert 0 <= drawn <= credit

@@ -1,6 +1,4 @@
-"""What sshare and sprio of a real Slurm print of one moment, in every form that they have: recorded
-for the tests of ours.
-"""
+"""Recorder of sshare and sprio of a real Slurm at one moment, in every form that they have."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a Slurm says of a queue in which jobs wait for every kind of reason: recorded for the tests
-of `fairbank why` and its readers.
-"""
+"""Recorder of a queue of a real Slurm in which jobs wait for every kind of reason."""
 
 from __future__ import annotations
 

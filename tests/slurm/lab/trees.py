@@ -97,7 +97,9 @@ def _has_counted(cluster: Cluster, before: str) -> bool:
 
 
 def _grown(chance: random.Random, name: str) -> Iterator[tuple[str, ...]]:
-    """What sacctmgr is told: a new account below the root, with accounts and users below it."""
+    """Generate the calls of sacctmgr for a new account below the root, with accounts and users
+    below it.
+    """
     above = [(name, 1)]
     yield (
         "add",

@@ -1,5 +1,5 @@
-"""What sacct printed, as a trace: whatever columns there are, in any order, with everything that
-Slurm and its users put there.
+"""Traces from the output of sacct: any columns in any order, with every value that Slurm and its
+users put there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from fairbank.slurm.parsers.traces import sacct_trace
 from fairbank.slurm.parsers.traces.sacct_trace import is_accounting, read_accounting_trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
-HEADS = "JobIDRaw|Submit|Start|End|ElapsedRaw|State|User|Account|Partition|TimelimitRaw|AllocTRES|ReqTRES"
+HEADS = (
+    "JobIDRaw|Submit|Start|End|ElapsedRaw|State|User|Account|Partition|TimelimitRaw|"
+    "AllocTRES|ReqTRES"
+)
 TIMES = "2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:01:10"
 GOOD = f"7|{TIMES}|60|COMPLETED|alice|astro|cpu|30|billing=4,cpu=4,mem=4G,node=1|cpu=2,mem=4G"
 EIGHT = 1_795_248_000  # 2026-11-21T08:00:00Z
@@ -53,8 +56,10 @@ def test_a_job_has_what_it_was_given() -> None:
             "2026-11-21T08:00:00|COMPLETED|7|00:01:00|4|00:30:00|alice|astro|cpu",
         ),
         (
-            "User|JobName|JobID|JobIDRaw|Submit|Start|End|State|Timelimit|AllocCPUS|Group|QOS|Partition",
-            "alice|wrap|5_2|7|1795248000|2026-11-21T08:00:10|2026-11-21T08:01:10|TIMEOUT|0-00:30:00|4|astro|high|cpu",
+            "User|JobName|JobID|JobIDRaw|Submit|Start|End|State|Timelimit|AllocCPUS|Group|QOS|"
+            "Partition",
+            "alice|wrap|5_2|7|1795248000|2026-11-21T08:00:10|2026-11-21T08:01:10|TIMEOUT|"
+            "0-00:30:00|4|astro|high|cpu",
         ),
         (f"{HEADS}|", f"{GOOD}|"),
         (HEADS.replace("|", "\x1f"), GOOD.replace("|", "\x1f")),
@@ -169,8 +174,8 @@ def test_each_restart_is_an_execution_of_its_own() -> None:
 
 
 def test_files_of_two_months_may_overlap() -> None:
-    """What ran over midnight is in both, once as running; what ended that day is in both alike. The
-    second file has its heads.
+    """A job that ran over midnight is in both files, once as running; one that ended that day is in
+    both with the same values. The second file has its own header.
     """
     late = changed(
         JobIDRaw="9",
@@ -195,7 +200,7 @@ def test_jobs_come_in_the_order_of_submission() -> None:
     assert [job[0] for job in skimmed(*told).jobs] == [2, 4, 1, 3]
 
 
-def test_whoever_comes_too_late_is_told_with_his_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_line_is_reported_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sacct_trace, "WINDOW", 2)
     told = [
         changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{9 - number}")

@@ -1,4 +1,4 @@
-"""What slurm.conf is asked for while slurmctld is away, and how its settings are read."""
+"""Settings that are read from slurm.conf while slurmctld is down."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_where_munged_listens(said: dict[str, str], socket: str | None) -> None:
     assert doctor.munge_socket(said) == socket
 
 
-def test_what_the_plugins_take_unless_told_is_what_the_doctor_takes(checkout: Path) -> None:
+def test_doctor_uses_the_defaults_of_the_plugins(checkout: Path) -> None:
     """The doctor judges a slurm.conf that says nothing of them by what stands in C."""
 
     def default(file: str, form: str) -> str:

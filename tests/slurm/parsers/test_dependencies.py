@@ -1,4 +1,6 @@
-"""What slurmctld tells of a job's dependencies, and what those do that it waits for."""
+"""Dependencies of a job in the output of slurmctld, and the effect of the jobs that it waits
+for.
+"""
 
 from __future__ import annotations
 

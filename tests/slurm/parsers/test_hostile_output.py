@@ -1,5 +1,5 @@
-"""Whatever stands in an answer, no wrong value comes of it, and no error but the one that is told
-by line and field.
+"""Hostile output: no wrong value comes of it, and no error but the one that names line and
+field.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def test_what_is_written_is_read_back(jobs: list[AccountingJob]) -> None:
 
 @given(st.lists(st.tuples(JOBS, TEXT), max_size=5))
 def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, str]]) -> None:
-    """Even where somebody asked for names: what is read is what was there, or it is told that it
+    """Even if a user asked for names: what is read is what was there, or it is told that it
     was not read.
     """
     lines = [row_of(job, name=name.replace("\x1f", "")) for job, name in jobs]
@@ -50,7 +50,7 @@ def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, 
 
 
 def test_no_column_that_we_ask_for_is_written_by_users() -> None:
-    """A name with a line end could hold a whole record of somebody else's job: so none is asked
+    """A name with a line end could hold a whole record of another user's job: so none is asked
     for.
     """
     assert {
@@ -85,7 +85,7 @@ def test_garbage_is_told_not_believed(text: str) -> None:
 
 
 @given(st.integers(0, len(COLUMNS) - 1), TEXT)
-def test_a_damaged_cell_is_told_by_its_column(place: int, text: str) -> None:
+def test_a_damaged_cell_is_reported_by_its_column(place: int, text: str) -> None:
     job = a_job(7)
     cells = row_of(job).rstrip("\n").split("\x1f")
     cells[place] = text.replace("\x1f", "").replace("\n", "")
@@ -123,7 +123,7 @@ PATHS = (
 
 
 @given(st.sampled_from(PATHS), VALUES)
-def test_damaged_json_is_told_by_its_field(field: str, value: object) -> None:
+def test_damaged_json_is_reported_by_its_field(field: str, value: object) -> None:
     jobs = [json_job(1), {**json_job(2), field: value}, json_job(3)]
     try:
         answer = json_jobs.read_jobs(json.dumps({"jobs": jobs}).encode())

@@ -1,4 +1,4 @@
-"""What we print in sshare's and sprio's forms is read again as what it was: rows of any shape."""
+"""Output of Fairbank in the forms of sshare and sprio, parsed again: rows of any shape."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_priorities_printed_and_read_again(
 
 
 @given(queues(), st.sampled_from("iruYSABFJPQNT"))
-def test_sorting_loses_nobody(queue: tuple[list[PriorityRow], WeightRow], letter: str) -> None:
+def test_sorting_loses_no_row(queue: tuple[list[PriorityRow], WeightRow], letter: str) -> None:
     rows, weights = queue
     assert sorted(row.job for row in sort_rows(rows, weights, f"-{letter},i")) == sorted(
         row.job for row in rows

@@ -1,4 +1,4 @@
-"""How slurmctld ranks users and jobs, read from what `scontrol show config` says of it."""
+"""Settings of users' and jobs' priorities, read from `scontrol show config`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_names_are_known_in_any_case() -> None:
     assert told == read_settings(config())
 
 
-def test_of_another_plugin_nothing_more_is_told() -> None:
+def test_of_another_plugin_nothing_more_is_reported() -> None:
     assert read_settings({"PriorityType": "priority/basic"}) == PrioritySettings(by_factors=False)
 
 

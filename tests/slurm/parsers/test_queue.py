@@ -1,4 +1,4 @@
-"""What slurmctld tells of nodes, partitions, reservations, jobs, limits and licences is read as the
+"""Output of slurmctld about nodes, partitions, reservations, jobs, limits and licences, read as the
 scheduler needs it.
 """
 
@@ -112,7 +112,7 @@ def test_states_of_a_node(said: str, state: NodeState) -> None:
 @pytest.mark.parametrize(
     ("field", "text"), [("CPUTot", "many"), ("RealMemory", "-1"), ("Weight", "5000000000")]
 )
-def test_a_node_that_cannot_be_read_is_told(field: str, text: str) -> None:
+def test_a_node_that_cannot_be_read_is_reported(field: str, text: str) -> None:
     found = machine.read_hosts(f"{NODE}\n{node(**{field: text})}")
     assert len(found.rows) == 1
     assert [each.line for each in found.unreadable] == [2]
@@ -224,7 +224,7 @@ def test_jobs_that_are_over_are_left_out() -> None:
         (waits(TimeLimit="soon"), "TimeLimit"),
     ],
 )
-def test_what_is_asked_in_a_way_that_is_not_known_is_told(line: str, field: str) -> None:
+def test_what_is_asked_in_a_way_that_is_not_known_is_reported(line: str, field: str) -> None:
     found = jobs.read_jobs(line)
     assert found.rows == ()
     assert [each.field for each in found.unreadable] == [field]
@@ -267,7 +267,7 @@ def test_an_association() -> None:
     assert (carol.seconds, carol.wall_seconds) == ({"cpu": 2_340.0, "gres/gpu": 420.0}, 750.0)
 
 
-def test_a_limit_that_is_none_is_told() -> None:
+def test_a_limit_that_is_none_is_reported() -> None:
     found = limits.read_association_limits(ASSOCIATION.replace("GrpJobs=10(3)", "GrpJobs=ten"))
     assert [(each.field, found.rows) for each in found.unreadable] == [("GrpJobs", ())]
 

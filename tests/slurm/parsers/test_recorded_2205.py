@@ -1,5 +1,5 @@
-"""Recorded answers of Slurm are read as what they say; what is damaged is told by line and field,
-and spoils nothing else.
+"""Recorded answers of Slurm are read as what they say; what is damaged is reported by line and
+field, and spoils nothing else.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ def test_processor_time(total: str, seconds: int | None) -> None:
     ("code", "total", "field"),
     [("1", "00:01", "ExitCode"), ("256:0", "00:01", "ExitCode"), ("0:0", "1", "TotalCPU")],
 )
-def test_strange_ends_are_told(code: str, total: str, field: str) -> None:
+def test_strange_ends_are_reported(code: str, total: str, field: str) -> None:
     found = sacct.read_job_ends(line(7, "2026-11-21T10:00:00", code, total))
     assert ([each.field for each in found.unreadable], found.rows) == ([field], ())
 
 
-def test_half_a_record_was_never_told_the_number_of_its_user() -> None:
+def test_incomplete_record_has_no_uid() -> None:
     whole = ("0", "root", "chem", "cpu", "normal", 60, "cpu=1", "cpu=1")
     half = ("0", "alice", "chem", "", "", "", "", "")
     times = ("2026-11-21T10:00:00", "2026-11-21T10:00:01", "2026-11-21T10:00:04", 3, "CANCELLED")
@@ -202,7 +202,7 @@ def test_usage_counts_billing_minutes() -> None:
 # --- since 23.11: tests/slurm/parsers/test_recorded_releases.py has what was recorded ---
 
 
-def test_whatever_becomes_an_object_in_later_releases_is_still_read() -> None:
+def test_plain_numbers_may_become_objects_in_later_releases() -> None:
     told = json.loads(said("24.11", "sacct-all.json"))
     for row in told["jobs"]:
         times = {name: row["time"][name] for name in ("submission", "start", "end", "elapsed")}
@@ -245,7 +245,7 @@ def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
-def test_what_is_no_json_of_slurms_is_told(text: bytes) -> None:
+def test_other_json_is_reported(text: bytes) -> None:
     for read in (json_jobs.read_jobs, json_jobs.read_queue):
         with pytest.raises(InvalidInput, match="--json"):
             read(text)
@@ -273,7 +273,7 @@ def test_unknown_versions_are_refused(text: str) -> None:
         read_version(text)
 
 
-def test_a_version_that_nobody_recorded_is_not_called_known() -> None:
+def test_unrecorded_version_is_not_called_known() -> None:
     assert support_note(read_version("slurm-wlm 22.05.8")) == "its answers are known"
     assert support_note(read_version("slurm-wlm 24.11.5")) == "its answers are known"
     for other in ("23.02.1", "99.11.0"):

@@ -79,7 +79,7 @@ def test_json_counts_restarts(folder: Path) -> None:
     assert [(job.state, job.restart) for job in again] == [("REQUEUED", 0), ("RUNNING", 1)]
 
 
-def test_gpus_and_whole_nodes_are_told(folder: Path) -> None:
+def test_gpus_and_whole_nodes_are_reported(folder: Path) -> None:
     held = {
         job.job_id: job.tres
         for job in json_jobs.read_jobs((folder / "sacct-all.json").read_bytes()).rows

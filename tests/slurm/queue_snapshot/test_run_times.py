@@ -1,6 +1,4 @@
-"""What accounting says of the jobs of the last weeks becomes the history that likely starts are
-drawn from.
-"""
+"""History of run times, from accounting records of the last weeks, for the likely start."""
 
 from __future__ import annotations
 
@@ -59,6 +57,6 @@ def test_those_that_tell_nothing_are_left_out(other: str) -> None:
     assert found.unreadable == ()
 
 
-def test_what_cannot_be_read_is_told() -> None:
+def test_unreadable_input_is_reported() -> None:
     found = read_history(f"{ONE}\n1|2\n", NOW)
     assert len(found.rows) == len(found.unreadable) == 1

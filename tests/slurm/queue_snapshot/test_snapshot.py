@@ -1,5 +1,5 @@
-"""What a live Slurm says becomes a snapshot: who waits with which word, who runs where, what limits
-say while jobs start.
+"""Snapshot from the output of a live Slurm: pending reasons, running jobs with their nodes, limits
+while jobs start.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def test_a_queue_of_2205_is_planned_as_slurmctld_planned_it() -> None:
     } == {5: 44}
 
 
-def test_whoever_ran_in_2205_has_its_nodes() -> None:
+def test_nodes_of_finished_jobs_in_2205() -> None:
     found = recorded()
     rows = [line.split("|") for line in (QUEUE / "squeue.txt").read_text().splitlines()]
     theirs = {name: nodes for name, state, _, nodes, _ in rows if state == "RUNNING"}
@@ -168,7 +168,7 @@ def test_an_array_runs_no_more_tasks_than_its_throttle_lets_it() -> None:
     assert found == {"6_1": "n2", "6_2": "JobArrayTaskLimit", "6_3": "JobArrayTaskLimit"}
 
 
-def test_whoever_it_is_not_told_of_what_it_has_is_left_out_and_noted() -> None:
+def test_job_with_unknown_resources_is_left_out_and_noted() -> None:
     found = there(running(6, "n1", allocated=()), running(8, "n9"))
     assert found.snapshot.running == []
     assert found.notes == [
@@ -177,7 +177,7 @@ def test_whoever_it_is_not_told_of_what_it_has_is_left_out_and_noted() -> None:
     ]
 
 
-def test_where_memory_is_not_counted_nobody_waits_for_it() -> None:
+def test_memory_holds_no_job_if_it_is_not_counted() -> None:
     jobs = (
         running(6, "n1", "n2", "n3", allocated=(JobNodes(("n1", "n2", "n3"), 1, 4_000),)),
         job(7, wanted=ResourceRequest(memory_per_node=3_000)),
@@ -285,7 +285,7 @@ def test_licences_and_places_in_an_array_come_back() -> None:
     assert sorted(told(ended(there(*jobs), 6)).values()) == ["JobArrayTaskLimit", "n1"]
 
 
-def test_limits_that_are_not_enforced_hold_nobody() -> None:
+def test_limits_that_are_not_enforced_hold_no_job() -> None:
     bio = msgspec.structs.replace(BIO, limits=AssociationLimits(jobs={LimitKind.GRP_JOBS: 0}))
     assert told(there(job(7), associations=(ROOT, bio, ALICE), config={})) == {"7": "n1"}
 
