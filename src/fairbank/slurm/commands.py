@@ -385,7 +385,7 @@ class SlurmCommands:
             ) from error
         text = (process.stderr + process.stdout).decode(errors="replace")
         if process.returncode and not any(word in text for word in quiet):
-            first = next((line for line in text.splitlines() if line.strip()), "it said nothing")
+            first = next((line for line in text.splitlines() if line.strip()), "no output")
             raise Unavailable(
                 f"{name} ended with {process.returncode}: {printable_line(first)}",
                 field="slurm",

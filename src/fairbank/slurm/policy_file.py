@@ -125,7 +125,7 @@ def read_header(text: bytes) -> PolicyHeader:
         raise InvalidInput(
             "it does not begin as a policy file does",
             field="policy",
-            remedy="write it anew: fairbank slurm sync",
+            remedy="write it again: fairbank slurm sync",
         )
     if int(match[1]) != VERSION:
         message = f"it has version {int(match[1])}, and this release writes version {VERSION}"
@@ -277,7 +277,7 @@ def _unique(values: Iterable[T], field: str) -> list[T]:
     listed = list(values)
     if len(set(listed)) < len(listed):
         repeated = next(value for value in listed if listed.count(value) > 1)
-        raise InvalidInput(f"{repeated!r} stands twice", field=field, remedy="list it once")
+        raise InvalidInput(f"{repeated!r} is listed twice", field=field, remedy="list it once")
     return listed
 
 

@@ -173,7 +173,7 @@ def test_a_site_factor_that_does_not_work(
 def test_site_factor_plugin_that_slurm_does_not_load() -> None:
     config = {**CONFIG, "PriorityType": "priority/basic"}
     assert wrong(plugin_files.site_factor_checks(config, OURS, STATUS, FRESH, 1_600)) == [
-        "site_factor/fairbank is asked by priority/basic"
+        "site_factor/fairbank is called by priority/basic"
     ]
 
 

@@ -31,13 +31,13 @@ def daily_records(
         )
     if not rows:
         raise InvalidInput(
-            "there is nobody whose fair share could be kept",
+            "there is no association whose fair share could be recorded",
             field="sshare",
             remedy="check what it prints: sshare -a",
         )
     if len({(row.account, row.user, row.partition) for row in rows}) < len(rows):
         raise InvalidInput(
-            "an association is there twice", field="sshare", remedy="ask one cluster, without -M"
+            "an association is listed twice", field="sshare", remedy="ask one cluster, without -M"
         )
     return list(_rows(rows, rule))
 
@@ -76,5 +76,5 @@ def _check(row: ShareRow) -> None:
             raise InvalidInput(
                 f"{owner} has {figure}",
                 field=name,
-                remedy="a finite number is wanted; look at what sshare prints",
+                remedy="a finite number is required; check what sshare prints",
             )

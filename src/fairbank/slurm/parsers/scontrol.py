@@ -103,9 +103,9 @@ def read_clock(text: str) -> int:
     """
     match = _AS_OF.match(text)
     if match is None:
-        remedy = "keep the whole answer, its first line too: TZ=UTC scontrol show config"
+        remedy = "keep the whole output, with its first line: TZ=UTC scontrol show config"
         raise InvalidInput(
-            f"{words.quoted(text)} does not begin with when it was told",
+            f"{words.quoted(text)} does not begin with its time",
             field="scontrol show config",
             remedy=remedy,
         )

@@ -112,7 +112,7 @@ class _LineTracker:
         name = tuple(cells.values()) if NAMES[0] in cells else (row.job, row.partition)
         if name in self._there:
             raise InvalidInput(
-                f"job {row.job} is there twice in partition {row.partition}", field="JOBID"
+                f"job {row.job} is listed twice in partition {row.partition}", field="JOBID"
             )
         self._there.add(name)
         return row

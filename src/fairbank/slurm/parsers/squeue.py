@@ -85,7 +85,7 @@ def read_starting_job(text: str) -> StartingJob:
     """
     lines = text.splitlines()
     if len(lines) != 1:
-        raise InvalidInput(f"squeue told {len(lines)} jobs where one was asked for", field="squeue")
+        raise InvalidInput(f"squeue printed {len(lines)} jobs instead of one", field="squeue")
     cells = fixed_width_cells(lines[0], _STARTING_WIDTHS)
     submitted = words.required_instant(
         words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime"

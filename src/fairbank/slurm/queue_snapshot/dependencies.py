@@ -72,8 +72,8 @@ def _job_states(
             else _matching_names(dependency, slurm_job)
         )
     ]
-    running = [slurm_job for slurm_job in matching if not slurm_job[1].is_pending]
-    waiting = [slurm_job for slurm_job in matching if slurm_job[1].is_pending]
+    running = [pair for pair in matching if not pair[1].is_pending]
+    waiting = [pair for pair in matching if pair[1].is_pending]
     ends = [slurm_job.ends for _, slurm_job in running]
     return JobStates(
         running=tuple(name for name, _ in running),
@@ -86,7 +86,7 @@ def _job_states(
         reason=waiting[0][1].reason if waiting else "",
         ended=()
         if is_singleton
-        else tuple(slurm_job.state for slurm_job in ended_jobs if _is_over(dependency, slurm_job)),
+        else tuple(ended.state for ended in ended_jobs if _is_over(dependency, ended)),
     )
 
 

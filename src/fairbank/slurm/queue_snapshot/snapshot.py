@@ -77,7 +77,7 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
     ]
     settings = select_settings(answers.config)
     cluster = NodeTable(answers.nodes, answers.partitions)
-    reservations = {slurm_job.name: slurm_job for slurm_job in answers.reservations}
+    reservations = {reservation.name: reservation for reservation in answers.reservations}
     jobs = [
         with_one_reservation(slurm_job, reservations, answers.now) for slurm_job in answers.jobs
     ]

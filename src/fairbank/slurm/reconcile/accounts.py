@@ -89,35 +89,33 @@ def plan_changes(
             user = user_of(uid)
             if user is None:
                 notes.append(
-                    f"uid {uid}, a member of {project.account}: this host knows nobody of this"
-                    " number"
+                    f"uid {uid}, a member of {project.account}: this host has no such user"
                 )
                 continue
             wanted_members.add((project.account, user))
     changes += [
-        _added(wanted.cluster, *association)
-        for association in sorted(wanted_members - existing_members)
+        _added(wanted.cluster, account, user)
+        for account, user in sorted(wanted_members - existing_members)
     ]
     if wanted.remove:
-        our_accounts = {association.account for association in wanted.projects}.union(
-            wanted.removed
-        )
-        unwanted = sorted(
-            association
-            for association in existing_members - wanted_members
-            if association[0] in our_accounts
-        )
+        known = {project.account for project in wanted.projects}.union(wanted.removed)
+        unwanted = sorted(existing_members - wanted_members)
         if notes:
-            notes.append("nobody is removed while there are members whose names are not known")
+            # One of them may be the member whose name is unknown here.
+            notes.append("no association is removed while members are unknown on this host")
         else:
-            changes += [_removed(wanted.cluster, *association) for association in unwanted]
+            changes += [
+                _removed(wanted.cluster, account, user)
+                for account, user in unwanted
+                if account in known
+            ]
     if wanted.fence:
         hidden = _accounts_without_usage(wanted, accounts)
         changes += _limit_changes(wanted, accounts, funds, hidden)
         notes += [
-            f"account {association}: sshare tells nothing of its usage, so it gets no fence; run this as"
-            " root or as SlurmUser"
-            for association in hidden
+            f"account {account}: sshare does not show its usage, so it gets no limit; "
+            "run this as root or as SlurmUser"
+            for account in hidden
         ]
     return changes, notes
 
@@ -185,18 +183,17 @@ def _limit_changes(
     for number, chain in funds.chains.items():
         for parent in chain:
             projects_below[parent].append(number)
-    for project in (
-        allocation for allocation in wanted.projects if allocation.account not in hidden
-    ):
+    for project in wanted.projects:
+        if project.account in hidden:
+            continue
+        # An allocation that several projects below share counts once.
         allocations = {
             allocation.id: allocation
             for child in projects_below[project.id]
             for allocation in _drawable_allocations(child, funds, wanted.now)
         }.values()
-        available, held = (
-            sum(max(0, allocation.available) for allocation in allocations),
-            sum(allocation.held for allocation in allocations),
-        )
+        available = sum(max(0, allocation.available) for allocation in allocations)
+        held = sum(allocation.held for allocation in allocations)
         usage = wanted.usage.get(project.account, AccountUsage())
         limit = usage.billing_limit(max(held, usage.running) + available)
         known = accounts.get(project.account)
@@ -207,11 +204,7 @@ def _limit_changes(
                 limit,
                 f"{available} billing minutes may still be drawn by {project.account}",
             )
-    for account in sorted(
-        allocation
-        for allocation in wanted.removed
-        if allocation in accounts and allocation not in hidden
-    ):
+    for account in sorted(accounts.keys() & set(wanted.removed) - set(hidden)):
         usage = wanted.usage.get(account, AccountUsage())
         limit = usage.billing_limit(usage.running) if usage.running else 0
         if billing_limit(accounts[account]) != limit:
@@ -221,16 +214,8 @@ def _limit_changes(
 
 
 def _set_limit(cluster: str, account: str, limit: int, why: str) -> SacctmgrChange:
-    words = (
-        "modify",
-        "account",
-        "where",
-        f"name={account}",
-        f"cluster={cluster}",
-        "set",
-        f"GrpTRESMins={BILLING}={limit}",
-    )
-    return SacctmgrChange(words, why)
+    where = ("modify", "account", "where", f"name={account}", f"cluster={cluster}")
+    return SacctmgrChange((*where, "set", f"GrpTRESMins={BILLING}={limit}"), why)
 
 
 def _drawable_allocations(project: int, funds: BankFunds, now: int) -> list[BankAllocation]:

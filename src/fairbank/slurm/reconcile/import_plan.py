@@ -222,7 +222,7 @@ def _members(
         uid = uid_of(association.user)
         if uid is None:
             unknown[association.user] = (
-                f"user {association.user}: this host knows nobody of this name; their jobs are"
+                f"user {association.user}: this host has no such user; their jobs are"
                 " still charged to the project"
             )
         elif (

@@ -95,7 +95,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", "try: set the clocks of both hosts alike (chronyc tracking)"
     if outbox["error"]:
         yield "", f"cannot be written: {outbox['error']}"
-        yield "", "try: make room on its disk; the agent goes on by itself"
+        yield "", "try: free space on its disk; the agent continues by itself"
     if quarantine := _quarantine(status):
         yield (
             "quarantine",

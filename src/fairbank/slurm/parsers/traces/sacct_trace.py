@@ -31,9 +31,9 @@ WINDOW = 1 << 15
 """Jobs that are held back to sort them: Slurm lists array tasks and requeued jobs late."""
 
 _HEADER = re.compile(r"([A-Za-z]\w*)(\W+)(?:[A-Za-z]\w*\2)*[A-Za-z]\w*(\2)?", re.ASCII)
-_COMMAND_HINT = f"ask so: sacct --allusers --allocations --duplicates --parsable2 --format={FORMAT}"
+_COMMAND_HINT = f"run: sacct --allusers --allocations --duplicates --parsable2 --format={FORMAT}"
 
-STEP = "steps of jobs: passed over"
+STEP = "steps of jobs: left out"
 SUSPENDED = "suspended for a while: simulated without the pause"
 
 
@@ -78,13 +78,13 @@ def _read_header(number: int, line: bytes) -> TraceHeader:
     text = line.decode("utf-8", "replace").rstrip("\r\n")
     match = _HEADER.fullmatch(text)
     if match is None:
-        message = f"line {number}: {quoted(text)}, expected the heads of columns"
+        message = f"line {number}: {quoted(text)}, expected the names of columns"
         raise InvalidInput(message, remedy=f"leave --noheader out; {_COMMAND_HINT}")
     columns = tuple(text.removesuffix(match[2]).split(match[2]))
     if len(set(columns)) < len(columns):
-        raise InvalidInput(f"line {number}: a column is there twice", remedy=_COMMAND_HINT)
+        raise InvalidInput(f"line {number}: a column is listed twice", remedy=_COMMAND_HINT)
     if (missing := missing_information(columns)) is not None:
-        raise InvalidInput(f"line {number}: no column tells {missing}", remedy=_COMMAND_HINT)
+        raise InvalidInput(f"line {number}: no column has {missing}", remedy=_COMMAND_HINT)
     return TraceHeader(text, columns, match[2], match[3] is not None)
 
 
@@ -105,7 +105,7 @@ def _executions(
             text = text.removesuffix(header.delimiter)
         record = split_record("sacct", number, text, header.columns, header.delimiter)
         if isinstance(record, UnreadableLine):
-            notes.omit(number, "another number of cells than heads")
+            notes.omit(number, "number of cells differs from the header")
         elif is_step(record.cells):
             notes.correct(STEP)
         else:
