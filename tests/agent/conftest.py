@@ -11,8 +11,8 @@ import pytest
 from fairbank.rest.client import Client, parse_address
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import ACCOUNT, Plugin
-from tests.agent.running import RunningAgent, agent_at
-from tests.agent.scenes import CREDIT, world_with
+from tests.agent.running_agent import RunningAgent, agent_at
+from tests.agent.scenarios import CREDIT, world_with
 from tests.agent.world import World
 from tests.support.server import FairbankServer, banking
 

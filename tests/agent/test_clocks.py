@@ -16,8 +16,8 @@ from fairbank.core.time import Instant
 from tests.agent.bank import InProcessBank
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, BEGAN, HOUR, Plugin, asks, ends
-from tests.agent.running import RunningAgent
-from tests.agent.scenes import CREDIT, world_with
+from tests.agent.running_agent import RunningAgent
+from tests.agent.scenarios import CREDIT, world_with
 from tests.agent.world import World
 
 BACK, FORWARD = HOUR // 2, 11 * HOUR
@@ -39,7 +39,7 @@ def ran_for(world: World, told: EpilogEvent) -> None:
 # --- back ---
 
 
-def test_a_run_that_ended_before_it_began_costs_nothing_and_leaves_no_hold(
+def test_run_that_ended_before_its_start_costs_nothing(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     ran_for(world, ends_before_it_began())
@@ -60,7 +60,7 @@ def test_a_run_that_ended_before_it_began_costs_nothing_and_leaves_no_hold(
     assert "fairbank doctor --slurm" in caplog.text
 
 
-def test_nor_does_one_that_nobody_held_anything_for(world: World) -> None:
+def test_run_without_hold_that_ended_before_its_start_costs_nothing(world: World) -> None:
     world.say(ends_before_it_began())
     world.settle()
     assert world.bank.sums() == (0, 0)
@@ -68,7 +68,7 @@ def test_nor_does_one_that_nobody_held_anything_for(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_through_a_real_agent_and_a_real_bank(
+def test_clock_set_back_with_agent_and_bank(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
@@ -83,7 +83,7 @@ def test_through_a_real_agent_and_a_real_bank(
 # --- forward ---
 
 
-def test_a_run_that_lasted_beyond_its_limit_costs_what_slurm_tells_once_that_time_has_come(
+def test_run_beyond_its_limit_costs_its_elapsed_time_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """By the bank's clock, which is right, its end is hours away."""
@@ -104,7 +104,7 @@ def test_a_run_that_lasted_beyond_its_limit_costs_what_slurm_tells_once_that_tim
     bank.close()
 
 
-def test_but_never_more_than_there_is(tmp_path: Path) -> None:
+def test_run_beyond_its_limit_costs_at_most_the_credit(tmp_path: Path) -> None:
     bank = InProcessBank(90)
     world = world_with(tmp_path, bank)
     ran_for(world, ends(1, FORWARD))
@@ -119,7 +119,7 @@ def test_but_never_more_than_there_is(tmp_path: Path) -> None:
 # --- neither ---
 
 
-def test_a_run_that_lasted_longer_than_its_two_times_allow_is_left_to_accounting(
+def test_elapsed_beyond_start_and_end_is_left_to_reconciliation(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Set back while it was suspended. Reconciling charges it as accounting has it; until then its hold stays."""
@@ -130,9 +130,9 @@ def test_a_run_that_lasted_longer_than_its_two_times_allow_is_left_to_accounting
 
 
 @pytest.mark.parametrize("elapsed", [0, HOUR, HOUR + OVERTIME_SECONDS])
-def test_who_ends_about_in_time_raises_no_doubt(elapsed: int) -> None:
+def test_end_near_the_limit_gives_no_warning(elapsed: int) -> None:
     assert clock_warning(ends(1, elapsed)) is None
 
 
-def test_a_run_without_a_limit_may_last() -> None:
+def test_run_without_limit_gives_no_warning() -> None:
     assert clock_warning(ends(1, FORWARD, limit_seconds=None)) is None

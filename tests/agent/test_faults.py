@@ -15,7 +15,7 @@ import pytest
 from fairbank.agent.protocol.messages import Ack, Verdict
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
-from tests.agent.running import RunningAgent, agent_at
+from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK
 from tests.support.small_disk import fill, small_disk
@@ -35,7 +35,7 @@ def frozen(centre: Centre) -> Iterator[None]:
         os.kill(centre.server.pid, signal.SIGCONT)
 
 
-def test_an_agent_killed_with_questions_open_asks_the_bank_again_by_itself(
+def test_killed_agent_sends_open_requests_again(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
@@ -56,7 +56,7 @@ def test_an_agent_killed_with_questions_open_asks_the_bank_again_by_itself(
     assert centre.sums(allocation) == (SU, 50 * SU)
 
 
-def test_open_lets_run_and_reports_later(centre: Centre) -> None:
+def test_open_policy_runs_and_reports_later(centre: Centre) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
     with (
         agent_at(centre.address, tables='[terms]\noutage_policy = "open"\npatience = 0.2') as agent,
@@ -75,7 +75,7 @@ def test_open_lets_run_and_reports_later(centre: Centre) -> None:
         assert centre.sums(allocation) == (10, 2 * SU)
 
 
-def test_closed_puts_off_and_calls_the_plug_in_again_when_the_bank_is_back(centre: Centre) -> None:
+def test_closed_policy_defers_and_reconnects_when_the_bank_is_back(centre: Centre) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
     tables = '[terms]\npatience = 0.2\n[partitions.gpu]\noutage_policy = "open"'
     with agent_at(centre.address, tables=tables) as agent, Plugin(agent.socket) as plugin:
@@ -95,7 +95,7 @@ def test_closed_puts_off_and_calls_the_plug_in_again_when_the_bank_is_back(centr
         assert centre.sums(allocation) == (0, SU)
 
 
-def test_credit_lets_run_what_the_last_known_balance_pays(centre: Centre) -> None:
+def test_credit_policy_runs_what_the_last_balance_pays(centre: Centre) -> None:
     centre.project(ACCOUNT, 3 * SU)
     with (
         agent_at(
@@ -111,9 +111,7 @@ def test_credit_lets_run_what_the_last_known_balance_pays(centre: Centre) -> Non
         assert [plugin.verdict(asks(job)).action for job in (2, 3, 4)] == ["run", "run", "hold"]
 
 
-def test_everything_said_thrice_and_over_many_connections_counts_once(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
-) -> None:
+def test_repeated_messages_count_once(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
     jobs = range(1, 31)
     for told in (
@@ -129,7 +127,7 @@ def test_everything_said_thrice_and_over_many_connections_counts_once(
     assert len(centre.jobs()) == 30
 
 
-def test_more_than_memory_holds_waits_on_the_disk_and_survives_a_kill(
+def test_reports_beyond_memory_survive_a_kill(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
@@ -155,7 +153,7 @@ def tmpfs(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def test_a_full_disk_stops_nothing_while_the_bank_answers(centre: Centre, tmpfs: Path) -> None:
+def test_full_disk_stops_nothing_while_the_bank_answers(centre: Centre, tmpfs: Path) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
     with (
         agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent,
@@ -173,9 +171,7 @@ def test_a_full_disk_stops_nothing_while_the_bank_answers(centre: Centre, tmpfs:
         assert agent.command("agent", "status").returncode == 8
 
 
-def test_with_a_full_disk_and_no_bank_nothing_is_acknowledged_until_there_is_room(
-    centre: Centre, tmpfs: Path
-) -> None:
+def test_full_disk_without_bank_acknowledges_nothing(centre: Centre, tmpfs: Path) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
     with (
         agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent,
@@ -199,9 +195,7 @@ def test_with_a_full_disk_and_no_bank_nothing_is_acknowledged_until_there_is_roo
         assert centre.sums(allocation) == (1_000, 0)
 
 
-def test_what_waits_on_a_full_disk_goes_as_soon_as_the_bank_answers(
-    centre: Centre, tmpfs: Path
-) -> None:
+def test_full_disk_is_emptied_when_the_bank_answers(centre: Centre, tmpfs: Path) -> None:
     """No room has to come back for that: what is not needed any more makes it."""
     allocation = centre.project(ACCOUNT, MUCH)
     with (
@@ -227,7 +221,7 @@ def grow(disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
 
 
-def test_an_orderly_end_loses_nothing(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_stopped_agent_loses_no_report(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
     centre.server.kill()
     plugin.settle(*(ends(job, 60) for job in range(1, 101)))
@@ -238,7 +232,7 @@ def test_an_orderly_end_loses_nothing(centre: Centre, agent: RunningAgent, plugi
     assert centre.sums(allocation) == (100, 0)
 
 
-def test_a_bank_killed_again_and_again_charges_everything_once(
+def test_killed_bank_charges_each_run_once(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     allocation = centre.project(ACCOUNT, MUCH)

@@ -29,7 +29,7 @@ def letter(seq: int, more: int = 0) -> PendingReport:
     )
 
 
-def test_what_was_written_is_there_for_the_next_agent(tmp_path: Path) -> None:
+def test_next_agent_reads_what_was_written(tmp_path: Path) -> None:
     first = Outbox(tmp_path / "outbox", clock_offset=1_000.0)
     refused = KnownRun(
         AgentRunState.REFUSED, 60, Verdict(action="hold", reason="Short", text="too little")
@@ -58,7 +58,7 @@ def test_what_was_written_is_there_for_the_next_agent(tmp_path: Path) -> None:
     assert found.created == pytest.approx(203.0)  # the same moment, by the clock of another agent
 
 
-def test_a_commit_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_commit_writes_nothing(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "outbox")
     bad = letter(2)
     bad.body = object()  # type: ignore[assignment]
@@ -69,7 +69,7 @@ def test_a_commit_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["512k", "2m", "6m"])
-def test_a_disk_that_is_full_takes_it_when_letters_are_done_with(tmp_path: Path, size: str) -> None:
+def test_acknowledged_reports_are_deleted_on_a_full_disk(tmp_path: Path, size: str) -> None:
     """SQLite alone would write nothing any more, not even that letters go away: that needs room in its log."""
     with small_disk(tmp_path / "disk", size) as disk:
         outbox = Outbox(disk / "outbox")
@@ -100,9 +100,7 @@ def test_a_disk_that_is_full_takes_it_when_letters_are_done_with(tmp_path: Path,
         second.close()
 
 
-def test_a_letter_that_is_told_as_something_else_stays_until_that_is_written(
-    tmp_path: Path,
-) -> None:
+def test_converted_report_stays_until_its_successor_is_written(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "512k") as disk:
         outbox = Outbox(disk / "outbox")
         there = fill_with_letters(outbox)
@@ -131,7 +129,7 @@ def test_only_one_agent_at_a_time(tmp_path: Path) -> None:
     Outbox(tmp_path / "outbox").close()
 
 
-def test_what_is_no_outbox_is_not_touched(tmp_path: Path) -> None:
+def test_other_file_is_no_outbox_and_not_changed(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"a letter to my mother, long enough to be read as a page of something" * 20)
     with pytest.raises(Corrupt, match="is not an outbox of this release"):
@@ -147,13 +145,13 @@ def test_what_is_no_outbox_is_not_touched(tmp_path: Path) -> None:
         Outbox(tmp_path)
 
 
-def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+def test_outbox_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     Outbox(tmp_path / "folder" / "outbox").close()
     assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "folder" / "outbox").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_memory_forgets_the_oldest_and_tells_the_disk_so() -> None:
+def test_oldest_runs_are_forgotten_and_deleted() -> None:
     memory = RunMemory(live=2, ended=2)
     for run in "abc":
         memory.put(run, KnownRun(AgentRunState.HELD, 60))
@@ -165,7 +163,7 @@ def test_a_memory_forgets_the_oldest_and_tells_the_disk_so() -> None:
     assert [run for run, each in memory.take().runs.items() if each is None] == ["a", "d"]
 
 
-def test_changes_that_fail_stand_behind_later_ones() -> None:
+def test_failed_changes_are_overridden_by_later_ones() -> None:
     memory = RunMemory()
     memory.keep(letter(1))
     memory.put("a", KnownRun(AgentRunState.WAITING, 60))

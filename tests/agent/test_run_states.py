@@ -27,7 +27,7 @@ NEVER_CHOSEN = {(state, E.LIMIT_SAME) for state in (S.NEW, S.REFUSED, S.DEFERRED
 PROLOGS = [event for event in E if event.name.startswith("PROLOG")]
 
 
-def test_no_pair_stands_in_two_rows() -> None:
+def test_no_pair_is_in_two_rows() -> None:
     pairs = Counter(
         (state, event) for states, events, _, _ in ROWS for state in states for event in events
     )

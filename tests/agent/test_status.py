@@ -11,7 +11,7 @@ import pytest
 from fairbank.cli.framework.exit_codes import FOUND
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends
-from tests.agent.running import RunningAgent, agent_at
+from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ def page(agent: RunningAgent, request: bytes) -> bytes:
     return said
 
 
-def test_status_in_words_and_as_json(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_status_as_text_and_as_json(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
     centre.project(ACCOUNT, 2 * SU)
     plugin.verdict(asks(1))
     plugin.verdict(asks(2))
@@ -50,9 +50,7 @@ def test_status_in_words_and_as_json(centre: Centre, agent: RunningAgent, plugin
     assert told["outbox"]["reports"] == 0
 
 
-def test_releasing_is_off_unless_wanted_and_its_troubles_are_told(
-    centre: Centre, agent: RunningAgent
-) -> None:
+def test_release_is_off_by_default_and_shows_errors(centre: Centre, agent: RunningAgent) -> None:
     assert agent.status()["release"] is None
     with agent_at(centre.address, tables="[release]\nwhen_paid = true\nevery = 0.1\n") as wanting:
         wait_until(lambda: wanting.status()["release"]["error"], "squeue not to be had", seconds=60)
@@ -62,7 +60,7 @@ def test_releasing_is_off_unless_wanted_and_its_troubles_are_told(
         assert "no more just now: " in lines
 
 
-def test_nobody_there_is_told_with_the_remedy(agent: RunningAgent) -> None:
+def test_status_without_agent_has_a_remedy(agent: RunningAgent) -> None:
     agent.stop()
     shown = agent.command("agent", "status")
     assert shown.returncode == 6
@@ -80,13 +78,11 @@ def assert_told(agent: RunningAgent, line: str, *, asked: bytes) -> None:
     assert b"fairbank_agent_bank_up 0.0" in metrics
 
 
-def test_a_bank_is_not_asked_before_a_plugin_has_said_for_which_cluster(
-    agent: RunningAgent,
-) -> None:
+def test_bank_is_not_probed_before_a_plugin_connects(agent: RunningAgent) -> None:
     assert_told(agent, "bank       not asked yet", asked=b"0.0")
 
 
-def test_a_bank_that_is_not_there_is_told_before_a_job_wants_it_and_found_when_it_is(
+def test_status_shows_a_bank_that_is_down_before_a_job_starts(
     tmp_path: Path, centre: Centre
 ) -> None:
     late = tmp_path / "late.sock"
@@ -102,7 +98,7 @@ def test_a_bank_that_is_not_there_is_told_before_a_job_wants_it_and_found_when_i
         assert waiting.command("agent", "status").returncode == 0
 
 
-def test_metrics_in_prometheus_own_words(
+def test_metrics_have_the_format_of_prometheus(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     centre.project(ACCOUNT, 2 * SU)
@@ -128,8 +124,6 @@ def test_metrics_in_prometheus_own_words(
         (b"\x00\xff\r\n\r\n", b"405"),
     ],
 )
-def test_whatever_is_asked_there_harms_nothing(
-    agent: RunningAgent, request_: bytes, status: bytes
-) -> None:
+def test_bad_requests_harm_nothing(agent: RunningAgent, request_: bytes, status: bytes) -> None:
     assert page(agent, request_)[9:12] == status
     assert agent.status()["bank"]["reachable"] is None

@@ -15,7 +15,7 @@ from fairbank.bank.refusals import Reason
 from fairbank.core.time import DAY, Instant
 from tests.agent.bank import NOW, InProcessBank
 from tests.agent.plugin import BEGAN, HOUR, asks, ends
-from tests.agent.scenes import CREDIT, state_of, verdict, world_with
+from tests.agent.scenarios import CREDIT, state_of, verdict, world_with
 from tests.agent.world import World
 
 
@@ -31,14 +31,14 @@ def lenient(tmp_path: Path, bank: InProcessBank) -> Iterator[World]:
     [({"account": "nobody"}, [Reason.UNKNOWN_PROJECT] * 2), ({"partition": "moon"}, [])],
     ids=["account", "partition"],
 )
-def test_what_the_bank_does_not_know_runs_and_nothing_is_charged(
+def test_unknown_account_or_partition_runs_and_is_not_charged(
     lenient: World,
     bank: InProcessBank,
     caplog: pytest.LogCaptureFixture,
     unknown: dict[str, Any],
     reasons: list[Reason],
 ) -> None:
-    """A partition that is unknown at the end leaves a NO_HOLD among the refusals (tests/agent/test_journey.py looks at it there)."""
+    """A partition that is unknown at the end leaves a NO_HOLD among the refusals (tests/agent/test_job_cycle.py looks at it there)."""
     lenient.say(asks(1, **unknown))
     lenient.settle()
     assert verdict(lenient) == "run"
@@ -54,7 +54,7 @@ def test_what_the_bank_does_not_know_runs_and_nothing_is_charged(
     assert (bank.sums(), bank.runs(), bank.refusals()) == ((0, 0), [], reasons)
 
 
-def test_a_job_without_a_limit_runs_at_once_and_is_charged_what_it_took(
+def test_job_without_limit_runs_and_is_charged(
     lenient: World, bank: InProcessBank, caplog: pytest.LogCaptureFixture
 ) -> None:
     lenient.say(asks(1, limit_seconds=None))
@@ -68,7 +68,7 @@ def test_a_job_without_a_limit_runs_at_once_and_is_charged_what_it_took(
     assert (bank.sums(), bank.refusals()) == ((60, 0), [])
 
 
-def test_a_bank_that_takes_no_late_charges_charges_nothing(tmp_path: Path) -> None:
+def test_bank_without_late_charges_charges_nothing(tmp_path: Path) -> None:
     bank = InProcessBank(CREDIT, Policy(clock_tolerance_seconds=DAY, late_charges=False))
     world = world_with(tmp_path, bank, unbillable="run")
     world.say(asks(1, limit_seconds=None))
@@ -79,9 +79,7 @@ def test_a_bank_that_takes_no_late_charges_charges_nothing(tmp_path: Path) -> No
     bank.close()
 
 
-def test_a_start_that_is_too_early_for_the_bank_runs_and_is_charged_when_its_end_counts(
-    tmp_path: Path,
-) -> None:
+def test_early_start_runs_and_is_charged_later(tmp_path: Path) -> None:
     bank = InProcessBank(CREDIT, Policy(clock_tolerance_seconds=0))
     world = world_with(tmp_path, bank, unbillable="run")
     world.say(asks(1, start=NOW + 60))
@@ -98,7 +96,7 @@ def test_a_start_that_is_too_early_for_the_bank_runs_and_is_charged_when_its_end
     bank.close()
 
 
-def test_refused_where_the_terms_say_so(world: World, bank: InProcessBank) -> None:
+def test_unbillable_job_is_refused_by_default(world: World, bank: InProcessBank) -> None:
     """As usual. Nothing runs, so nothing is told."""
     world.say(asks(1, limit_seconds=None))
     world.settle()

@@ -8,7 +8,7 @@ from fairbank.agent.incidents import Incident, Incidents
 from fairbank.agent.protocol.codec import TEXT_MAX
 
 
-def test_each_kind_is_counted_with_its_first_time_and_its_last_words() -> None:
+def test_incident_has_count_first_time_and_last_text() -> None:
     tally: Counter[tuple[str, ...]] = Counter()
     mishaps = Incidents(tally)
     assert mishaps.status(0) == []
@@ -31,7 +31,7 @@ def test_each_kind_is_counted_with_its_first_time_and_its_last_words() -> None:
     assert tally == {("incidents", "rejected user"): 2, ("incidents", "bad connection"): 1}
 
 
-def test_each_kind_has_a_remedy_and_no_words_are_endless() -> None:
+def test_each_incident_has_a_remedy_and_a_short_text() -> None:
     mishaps = Incidents(Counter())
     for what in Incident:
         mishaps.record(what, "ü" * 100_000, 0.0)

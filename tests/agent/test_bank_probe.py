@@ -27,7 +27,7 @@ def reachable(world: World, looks: ProbeResults) -> bool | None:
     return looks.reachability(world.engine.flow.bank).reachable
 
 
-def test_nothing_is_known_before_a_report_or_a_look(world: World) -> None:
+def test_reachability_is_unknown_before_a_report_or_probe(world: World) -> None:
     looks = ProbeResults()
     assert reachable(world, looks) is None
     assert not wants(world, looks, frozenset())
@@ -40,7 +40,7 @@ def test_nothing_is_known_before_a_report_or_a_look(world: World) -> None:
     assert wants(world, looks)
 
 
-def test_a_report_is_a_first_contact_too(world: World) -> None:
+def test_report_is_a_first_contact_too(world: World) -> None:
     looks = ProbeResults()
     world.say(asks(1))
     assert not wants(world, looks), "a letter waits"
@@ -50,7 +50,7 @@ def test_a_report_is_a_first_contact_too(world: World) -> None:
     assert reachable(world, looks)
 
 
-def test_a_bank_that_a_look_found_away_is_looked_for_until_it_is_there(world: World) -> None:
+def test_bank_that_is_down_is_probed_until_it_answers(world: World) -> None:
     looks, bank = ProbeResults(), world.engine.flow.bank
     began = world.now
     assert looks.record(AWAY, HERE, bank, world.now)
@@ -65,7 +65,7 @@ def test_a_bank_that_a_look_found_away_is_looked_for_until_it_is_there(world: Wo
     assert (reachable(world, looks), looks.reachability(bank).since) == (True, world.now)
 
 
-def test_what_a_look_finds_decides_no_job(world: World) -> None:
+def test_probe_decides_no_job(world: World) -> None:
     """Somebody's look may be wrong, or of a moment ago: the bank is asked all the same, at once and for as long as ever."""
     looks = ProbeResults()
     looks.record(AWAY, HERE, world.engine.flow.bank, world.now)
@@ -80,7 +80,7 @@ def test_what_a_look_finds_decides_no_job(world: World) -> None:
     assert looks.reachability(world.engine.flow.bank).since == looks.at
 
 
-def test_a_look_clears_no_trouble_that_a_report_found(world: World) -> None:
+def test_probe_clears_no_error_of_a_report(world: World) -> None:
     looks, no = ProbeResults(), Forbidden("you may not report runs of cluster local")
     world.say(asks(1))
     world.send()
@@ -113,7 +113,7 @@ ME = {
         ({}, Forbidden),
     ],
 )
-def test_who_may_not_report_this_cluster_is_told_so(
+def test_missing_right_is_an_error_with_its_remedy(
     who: dict[str, object], why: type[FairbankError] | None
 ) -> None:
     found = missing_right(read_identity(ME | who), CLUSTER)
@@ -124,7 +124,7 @@ def test_who_may_not_report_this_cluster_is_told_so(
 
 
 @pytest.mark.parametrize("answer", [ME | {"superuser": "yes"}, {}, None, []])
-def test_who_answers_otherwise_than_a_bank_is_none(answer: object) -> None:
+def test_other_answer_is_not_of_a_bank(answer: object) -> None:
     with pytest.raises(Unavailable, match="what answers is not a bank: ") as told:
         read_identity(answer)
     assert told.value.remedy == "name the bank's address"

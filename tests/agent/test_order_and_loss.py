@@ -153,7 +153,7 @@ def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
     WINDOWS,
     st.sampled_from((0, 2)),
 )
-def test_any_order_repetition_or_loss_ends_in_the_same_books(
+def test_ledger_is_the_same_after_any_order_repetition_or_loss(
     plan: list[tuple[str, int]],
     kinds: list[str],
     silence: OutagePolicy,
@@ -177,7 +177,7 @@ def test_any_order_repetition_or_loss_ends_in_the_same_books(
 
 
 @given(PLAN, LIVES, st.sampled_from(list(OutagePolicy)), WINDOWS)
-def test_a_poor_project_never_pays_beyond_its_credit(
+def test_project_never_pays_beyond_its_credit(
     plan: list[tuple[str, int]], kinds: list[str], silence: OutagePolicy, window: int
 ) -> None:
     with world_of(400, PartitionTerms(patience=4, outage_policy=silence), window) as world:

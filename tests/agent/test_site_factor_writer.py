@@ -11,7 +11,7 @@ from fairbank.agent.settings import agent_settings
 from fairbank.slurm.site_factor import SiteFactorTable, decode
 from fairbank.slurm.site_factor_writer import TableWriter
 from tests.agent.conftest import SU, Centre
-from tests.agent.running import RunningAgent, agent_at
+from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def prepared(centre: Centre) -> int:
     return centre.project("near", 10 * SU, end="2030-01-01")
 
 
-def test_the_table_follows_the_bank(centre: Centre, tmp_path: Path) -> None:
+def test_table_follows_the_bank(centre: Centre, tmp_path: Path) -> None:
     allocation, path = prepared(centre), tmp_path / "table"
     with agent_at(centre.address, tables=settings(path)) as agent:
         wait_until(path.exists, "a table")
@@ -58,7 +58,7 @@ def test_the_table_follows_the_bank(centre: Centre, tmp_path: Path) -> None:
         assert agent.status()["site_factor"]["error"] is None
 
 
-def test_the_settings_choose_the_rule(centre: Centre, tmp_path: Path) -> None:
+def test_settings_choose_the_rule(centre: Centre, tmp_path: Path) -> None:
     prepared(centre)
     values = {}
     for rule in ("linear", "power", "sigmoid"):
@@ -74,7 +74,7 @@ def test_the_settings_choose_the_rule(centre: Centre, tmp_path: Path) -> None:
     assert values["sigmoid"] == (WEIGHT if expiry > 0.5 else 0)
 
 
-def test_without_a_bank_the_old_table_stays_and_grows_stale(centre: Centre, tmp_path: Path) -> None:
+def test_old_table_becomes_stale_without_a_bank(centre: Centre, tmp_path: Path) -> None:
     prepared(centre)
     path = tmp_path / "table"
     with agent_at(centre.address, tables=settings(path, "stale = 1")) as agent:
@@ -94,12 +94,12 @@ def test_without_a_bank_the_old_table_stays_and_grows_stale(centre: Centre, tmp_
         assert "not written again" not in agent.command("agent", "status").stdout
 
 
-def test_nothing_is_written_unless_a_path_is_set(centre: Centre, agent: RunningAgent) -> None:
+def test_no_table_without_a_path(centre: Centre, agent: RunningAgent) -> None:
     assert agent.status()["site_factor"] is None
     assert "factors" not in agent.command("agent", "status").stdout
 
 
-def test_what_is_no_bank_is_told(agent: RunningAgent, tmp_path: Path) -> None:
+def test_other_server_is_an_error(agent: RunningAgent, tmp_path: Path) -> None:
     text = f'[bank]\nserver = "unix:{agent.control}"\n' + settings(tmp_path / "table")
     writer = TableWriter(agent_settings(text.encode()))
     writer.write()
@@ -114,7 +114,7 @@ def test_what_is_no_bank_is_told(agent: RunningAgent, tmp_path: Path) -> None:
         ("", "no/such/", "cannot write"),
     ],
 )
-def test_what_keeps_it_from_writing_is_told(
+def test_error_has_text_and_remedy(
     centre: Centre, tmp_path: Path, lines: str, folder: str, said: str
 ) -> None:
     text = f'[bank]\nserver = "{centre.address}"\n' + settings(tmp_path / f"{folder}table", lines)

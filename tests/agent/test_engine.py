@@ -14,18 +14,18 @@ from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
 from fairbank.core.time import Instant
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import BEGAN, HOUR, asks, ends, limits
-from tests.agent.scenes import CREDIT, verdict, world_with
+from tests.agent.scenarios import CREDIT, verdict, world_with
 from tests.agent.world import World
 
 
-def test_a_granted_job_is_told_at_once_without_the_disk(world: World) -> None:
+def test_granted_job_starts_before_the_outbox_is_written(world: World) -> None:
     world.say(asks(1))
     world.send()
     world.arrive()
     assert verdict(world) == "run"
 
 
-def test_a_refusal_is_written_before_it_is_said(world: World) -> None:
+def test_refusal_is_stored_before_it_is_sent(world: World) -> None:
     world.say(asks(1, billing=asks(1).billing * 1_000))
     world.send()
     world.arrive()
@@ -35,7 +35,7 @@ def test_a_refusal_is_written_before_it_is_said(world: World) -> None:
     assert verdict(world) == "hold"
 
 
-def test_a_right_that_is_missing_drops_nothing(world: World) -> None:
+def test_missing_right_drops_no_report(world: World) -> None:
     world.say(asks(1))
     world.send()
     (batch,) = world.under_way
@@ -49,9 +49,7 @@ def test_a_right_that_is_missing_drops_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("trouble", [InvalidInput("no"), FairbankError("a bug of the bank")])
-def test_one_report_that_the_bank_cannot_take_spoils_no_other(
-    world: World, trouble: FairbankError
-) -> None:
+def test_dropped_report_delays_no_other(world: World, trouble: FairbankError) -> None:
     for job in range(1, 6):
         world.say(ends(job, 60))
     for _ in range(200):
@@ -78,7 +76,7 @@ def test_one_report_that_the_bank_cannot_take_spoils_no_other(
     ).page(world.now)
 
 
-def test_a_limit_without_end_is_noted_and_warned_of(
+def test_limit_removed_is_acknowledged_with_a_warning(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.say(limits(1, None))
@@ -87,7 +85,7 @@ def test_a_limit_without_end_is_noted_and_warned_of(
     assert "has no time limit any more" in caplog.text
 
 
-def test_an_end_that_the_bank_finds_too_early_is_told_again_until_it_counts(tmp_path: Path) -> None:
+def test_early_end_is_sent_again_until_it_counts(tmp_path: Path) -> None:
     """A clock is wrong by an hour. The letter stays on the disk, also for the next agent, and holds up no other."""
     bank = InProcessBank(CREDIT, Policy(clock_tolerance_seconds=0))
     world = world_with(tmp_path, bank)

@@ -15,7 +15,7 @@ import pytest
 from fairbank.agent.protocol.messages import Verdict
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
-from tests.agent.running import agent_at
+from tests.agent.running_agent import agent_at
 
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(1_800)]
 
@@ -74,7 +74,7 @@ class Jobs:
         return bool(self._asked or self._running or self._plugin.unanswered)
 
 
-def test_a_hundred_faults_lose_nothing_and_double_nothing(
+def test_random_faults_lose_and_double_no_charge(
     centre: Centre, rounds: Callable[[int, int], int]
 ) -> None:
     rng = random.Random(SEED)

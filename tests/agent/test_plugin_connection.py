@@ -14,7 +14,7 @@ from fairbank.agent.protocol.codec import encode
 from fairbank.agent.protocol.messages import VERSION, Greeting, Welcome
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, asks, ends
-from tests.agent.running import RunningAgent, agent_at
+from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 from tests.support.plugin_codec import encode_plugin_message
 from tests.support.server import banking
@@ -103,9 +103,7 @@ def test_garbage_is_logged_and_closes_the_connection(
         assert plugin.verdict(asks(1)).action == "run"
 
 
-def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(
-    shared: tuple[Centre, RunningAgent],
-) -> None:
+def test_split_frame_is_read_and_truncated_one_dropped(shared: tuple[Centre, RunningAgent]) -> None:
     _, agent = shared
     with Plugin(agent.socket) as plugin:
         said = encode_plugin_message(asks(2, number=77))
@@ -118,7 +116,7 @@ def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(
         assert plugin.verdict(asks(3)).action == "run"
 
 
-def test_a_hello_that_breaks_off_is_garbage_and_a_plug_ins_broken_frame_is_not(
+def test_truncated_hello_is_an_incident_and_truncated_frame_is_not(
     shared: tuple[Centre, RunningAgent],
 ) -> None:
     """A slurmctld that was killed while it spoke says all of it again, and nobody need look at it."""
@@ -143,7 +141,7 @@ def test_a_hello_that_breaks_off_is_garbage_and_a_plug_ins_broken_frame_is_not(
     )
 
 
-def test_only_slurmctld_and_root_may_speak(shared: tuple[Centre, RunningAgent]) -> None:
+def test_only_slurm_user_and_root_may_connect(shared: tuple[Centre, RunningAgent]) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
     _, agent = shared
@@ -172,7 +170,7 @@ def test_only_slurmctld_and_root_may_speak(shared: tuple[Centre, RunningAgent]) 
     assert "set plugin.slurm_user" in agent.said()
 
 
-def test_too_many_plug_ins_are_sent_away(shared: tuple[Centre, RunningAgent]) -> None:
+def test_connections_beyond_the_limit_are_closed(shared: tuple[Centre, RunningAgent]) -> None:
     _, agent = shared
     wires = [connected(agent) for _ in range(9)]
     try:
@@ -185,9 +183,7 @@ def test_too_many_plug_ins_are_sent_away(shared: tuple[Centre, RunningAgent]) ->
         assert plugin.verdict(asks(4)).action == "run"
 
 
-def test_a_plug_in_that_reads_nothing_is_not_listened_to_for_ever(
-    shared: tuple[Centre, RunningAgent],
-) -> None:
+def test_peer_that_reads_no_answers_is_not_read_from(shared: tuple[Centre, RunningAgent]) -> None:
     _, agent = shared
     with connected(agent) as wire:
         wire.setblocking(False)

@@ -34,7 +34,7 @@ def run(job: int) -> str:
     return str(asks(job).run)
 
 
-def test_an_end_waits_for_others_but_not_for_long(tmp_path: Path, bank: InProcessBank) -> None:
+def test_end_waits_for_others_for_a_limited_time(tmp_path: Path, bank: InProcessBank) -> None:
     world = patient(tmp_path, bank)
     world.say(asks(1))
     world.settle()
@@ -49,9 +49,7 @@ def test_an_end_waits_for_others_but_not_for_long(tmp_path: Path, bank: InProces
     world.close()
 
 
-def test_a_question_goes_at_once_and_takes_along_what_waits(
-    tmp_path: Path, bank: InProcessBank
-) -> None:
+def test_prolog_request_goes_at_once_with_all_reports(tmp_path: Path, bank: InProcessBank) -> None:
     world = patient(tmp_path, bank)
     world.say(ends(1, 60))
     assert not world.send()
@@ -61,7 +59,7 @@ def test_a_question_goes_at_once_and_takes_along_what_waits(
     world.close()
 
 
-def test_a_crowd_waits_for_nobody(tmp_path: Path, bank: InProcessBank) -> None:
+def test_full_batch_goes_at_once(tmp_path: Path, bank: InProcessBank) -> None:
     world = patient(tmp_path, bank)
     for job in range(1, FULL_BATCH):
         world.say(ends(job, 60))
@@ -72,7 +70,7 @@ def test_a_crowd_waits_for_nobody(tmp_path: Path, bank: InProcessBank) -> None:
     world.close()
 
 
-def test_the_hold_of_a_job_that_ran_ahead_may_go_with_its_end(
+def test_hold_of_an_optimistic_start_can_go_with_its_end(
     tmp_path: Path, bank: InProcessBank
 ) -> None:
     world = patient(tmp_path, bank, ahead=10)
@@ -89,9 +87,7 @@ def test_the_hold_of_a_job_that_ran_ahead_may_go_with_its_end(
     world.close()
 
 
-def test_what_did_not_reach_the_bank_is_told_again_without_waiting_for_others(
-    tmp_path: Path, bank: InProcessBank
-) -> None:
+def test_retry_does_not_wait_for_other_reports(tmp_path: Path, bank: InProcessBank) -> None:
     world = patient(tmp_path, bank)
     world.say(ends(1, 60))
     world.pass_time(GATHER)

@@ -9,12 +9,10 @@ from fairbank.agent.reports.results import ReportResult, ResultKind
 from fairbank.agent.run_states import AgentRunState
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks, ends
-from tests.agent.scenes import state_of, verdict, world_with
+from tests.agent.scenarios import state_of, verdict, world_with
 
 
-def test_an_open_partition_goes_on_when_the_bank_refuses_later(
-    tmp_path: Path, bank: InProcessBank
-) -> None:
+def test_open_policy_keeps_a_run_that_is_refused_later(tmp_path: Path, bank: InProcessBank) -> None:
     world = world_with(tmp_path, bank, outage_policy=OutagePolicy.OPEN)
     dear = asks(1).billing * 1_000
     world.say(asks(1, billing=dear))
@@ -28,9 +26,7 @@ def test_an_open_partition_goes_on_when_the_bank_refuses_later(
     world.close()
 
 
-def test_a_job_runs_ahead_of_the_bank_only_where_much_was_left_lately(
-    tmp_path: Path, bank: InProcessBank
-) -> None:
+def test_optimistic_start_needs_much_recent_credit(tmp_path: Path, bank: InProcessBank) -> None:
     world = world_with(tmp_path, bank, optimistic_start=10)
     world.say(asks(1))
     world.listen()
@@ -54,7 +50,7 @@ def test_a_job_runs_ahead_of_the_bank_only_where_much_was_left_lately(
     world.close()
 
 
-def test_a_job_that_ran_ahead_and_was_refused_is_charged_at_its_end(
+def test_refused_optimistic_start_is_charged_at_its_end(
     tmp_path: Path, bank: InProcessBank
 ) -> None:
     world = world_with(tmp_path, bank, optimistic_start=1)

@@ -28,7 +28,7 @@ def letter(seq: int, run: str, kind: ReportKind, **more: Any) -> PendingReport:
     return PendingReport(seq, run, kind, b"{}", 0.0, **more)
 
 
-def test_limits_before_another_limit_or_the_end_are_not_sent() -> None:
+def test_superseded_limits_are_not_sent() -> None:
     batch = [
         letter(1, "a", ReportKind.HOLD),
         letter(2, "a", ReportKind.ADJUST),
@@ -51,9 +51,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(
-    steps: list[tuple[str, str]],
-) -> None:
+def test_reports_of_a_run_are_sent_in_order_and_none_is_lost(steps: list[tuple[str, str]]) -> None:
     queue, seq, disk = SendQueue(window=3), 0, dict[int, PendingReport]()
     unwritten: list[int] = []  # found no room, and are on their way to the disk
     under_way: list[list[PendingReport]] = []
@@ -115,7 +113,7 @@ def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(
     assert all(numbers == sorted(numbers) for numbers in sent.values())
 
 
-def test_billing_is_told_exactly() -> None:
+def test_billing_is_reported_exactly() -> None:
     for exact in (
         Fraction(1, 16),
         Fraction("0.1"),
@@ -127,7 +125,7 @@ def test_billing_is_told_exactly() -> None:
         assert Fraction(decimal(exact)) == exact
 
 
-def test_a_run_that_never_began_has_lasted_no_time() -> None:
+def test_run_that_never_started_has_no_elapsed_time() -> None:
     said = msgspec.json.decode(report_body(ends(1, 7, begun=False), ReportKind.COMPLETE, "k"))
     assert (said["elapsed"], said["state"]) == (0, "COMPLETED")
     assert msgspec.json.decode(report_body(ends(1, 7), ReportKind.COMPLETE, "k"))["elapsed"] == 7
@@ -137,7 +135,7 @@ def test_a_run_that_never_began_has_lasted_no_time() -> None:
     ("state", "told"),
     [("PENDING", "REQUEUED"), ("RUNNING", "REQUEUED"), ("OUT_OF_MEMORY", "OUT_OF_MEMORY")],
 )
-def test_the_end_of_a_run_whose_job_goes_on_is_final(state: str, told: str) -> None:
+def test_end_of_a_requeued_job_has_a_final_state(state: str, told: str) -> None:
     """slurmctld may have put the job back into its queue before the epilog tells of this run."""
     assert (
         msgspec.json.decode(report_body(ends(1, 7, state=state), ReportKind.COMPLETE, "k"))["state"]
@@ -145,7 +143,7 @@ def test_the_end_of_a_run_whose_job_goes_on_is_final(state: str, told: str) -> N
     )
 
 
-def test_a_report_tells_name_size_and_exit() -> None:
+def test_report_has_name_tres_and_exit_code() -> None:
     named: dict[str, Any] = {"name": "relax w64", "tres": "cpu=8,mem=64G,node=1,billing=32"}
     hold = msgspec.json.decode(report_body(asks(1, **named), ReportKind.HOLD, "k"))
     end = msgspec.json.decode(
@@ -176,15 +174,13 @@ def test_a_report_tells_name_size_and_exit() -> None:
         ("job", "cpu=1" + ",gres/gpu:x=1" * 40, {"name": "job"}),
     ],
 )
-def test_what_the_bank_would_refuse_of_a_job_is_not_told(
-    name: str, tres: str, told: dict[str, str]
-) -> None:
+def test_invalid_name_and_tres_are_left_out(name: str, tres: str, told: dict[str, str]) -> None:
     assert name_and_tres(name, tres) == told
     if "name" in told:
         assert ids.job_name(told["name"])
 
 
-def test_a_letter_turned_says_the_same_of_the_run() -> None:
+def test_converted_report_has_the_same_facts() -> None:
     hold = PendingReport(
         1,
         "r",

@@ -68,11 +68,11 @@ def granted(amount: int, available: int) -> ReportAnswer:
         (ReportAnswer(status=201), ResultKind.UNBILLABLE),
     ],
 )
-def test_answers(answer: ReportAnswer, came: ResultKind) -> None:
+def test_result_of_each_answer(answer: ReportAnswer, came: ResultKind) -> None:
     assert result_of(answer).kind is came
 
 
-def test_a_no_is_put_in_words_that_fit_into_a_verdict() -> None:
+def test_refusal_text_fits_into_a_verdict() -> None:
     no = refusal(
         "hold",
         result_of(refused("INSUFFICIENT_CREDIT", ["a shorter time limit: -t 1", "more credit"])),

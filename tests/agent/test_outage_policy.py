@@ -18,14 +18,14 @@ from fairbank.agent.reports.results import ReportResult, ResultKind
 from tests.agent.plugin import asks
 
 
-def test_a_question_waits_for_its_patience_but_not_where_the_bank_is_away_for_longer() -> None:
+def test_request_waits_for_its_patience_unless_the_bank_is_down_longer() -> None:
     terms = PartitionTerms(patience=10)
     assert answer_deadline(100, terms, None) == 110
     assert answer_deadline(100, terms, 95) == 110
     assert answer_deadline(100, terms, 90) == 100
 
 
-def test_open_runs_and_closed_waits() -> None:
+def test_open_policy_runs_and_closed_policy_defers() -> None:
     said = msgspec.json.decode(report_body(asks(1), ReportKind.HOLD, "k"))
     assert (
         decide_without_bank(
@@ -40,7 +40,7 @@ def test_open_runs_and_closed_waits() -> None:
     assert (no.action, no.reason) == ("hold", "Fairbank_does_not_answer")
 
 
-def test_credit_runs_what_the_last_known_balance_pays() -> None:
+def test_credit_policy_runs_what_the_known_balance_pays() -> None:
     terms, credit = PartitionTerms(outage_policy=OutagePolicy.CREDIT), KnownCredit()
     said = msgspec.json.decode(
         report_body(asks(1, billing=Fraction(2)), ReportKind.HOLD, "k")
@@ -59,7 +59,7 @@ def test_credit_runs_what_the_last_known_balance_pays() -> None:
         ]
 
 
-def test_a_no_that_is_not_about_credit_leaves_what_was_known() -> None:
+def test_other_refusal_keeps_the_known_balance() -> None:
     terms, credit = PartitionTerms(outage_policy=OutagePolicy.CREDIT), KnownCredit()
     said = msgspec.json.decode(
         report_body(asks(1, billing=Fraction(2)), ReportKind.HOLD, "k")
@@ -73,7 +73,7 @@ def test_a_no_that_is_not_about_credit_leaves_what_was_known() -> None:
     assert decide_without_bank(terms, said, credit, batch=True) is None
 
 
-def test_the_factor_of_a_qos_is_learnt_from_what_was_held() -> None:
+def test_qos_factor_is_learned_from_holds() -> None:
     terms, credit = PartitionTerms(outage_policy=OutagePolicy.CREDIT), KnownCredit()
     said = msgspec.json.decode(
         report_body(asks(1, billing=Fraction(20), qos="low"), ReportKind.HOLD, "k")

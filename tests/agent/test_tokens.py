@@ -9,7 +9,7 @@ import pytest
 
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends
-from tests.agent.running import agent_at
+from tests.agent.running_agent import agent_at
 from tests.cli.served_site import free_port
 from tests.support.conditions import wait_until
 from tests.support.server import banking
@@ -39,7 +39,7 @@ def token(centre: Centre, scopes: str) -> str:
     return str(path)
 
 
-def test_a_token_for_the_cluster_is_enough(networked: tuple[Centre, str]) -> None:
+def test_token_for_the_cluster_is_sufficient(networked: tuple[Centre, str]) -> None:
     centre, address = networked
     signed = f'token_file = "{token(centre, "agent:local")}"'
     with agent_at(address, bank_lines=signed) as agent, Plugin(agent.socket) as plugin:
@@ -56,7 +56,7 @@ def test_a_token_for_the_cluster_is_enough(networked: tuple[Centre, str]) -> Non
         ("agent:moon", "may not report runs of cluster local"),
     ],
 )
-def test_a_token_without_the_right_drops_nothing_and_says_why(
+def test_token_without_the_right_drops_no_report(
     networked: tuple[Centre, str], scopes: str, why: str
 ) -> None:
     centre, address = networked
@@ -84,7 +84,7 @@ def test_a_token_without_the_right_drops_nothing_and_says_why(
 
 
 @pytest.mark.parametrize("scopes", ["read,agent:mars", "agent:mars"])
-def test_a_token_without_the_right_is_told_before_a_job_asks(
+def test_token_without_the_right_is_shown_before_a_job_starts(
     networked: tuple[Centre, str], scopes: str
 ) -> None:
     centre, address = networked
@@ -98,7 +98,7 @@ def test_a_token_without_the_right_is_told_before_a_job_asks(
         assert agent.status()["bank"]["reachable"] is False
 
 
-def test_a_look_hides_no_trouble_that_a_report_found(networked: tuple[Centre, str]) -> None:
+def test_probe_hides_no_error_of_a_report(networked: tuple[Centre, str]) -> None:
     """The bank knows this agent, and would let it report the cluster that the plug-in greets with; but the runs are another's."""
     centre, address = networked
     signed = f'token_file = "{token(centre, "agent:moon,agent:look")}"'
@@ -115,7 +115,7 @@ def test_a_look_hides_no_trouble_that_a_report_found(networked: tuple[Centre, st
         assert "may not report runs of cluster local" in agent.status()["bank"]["error"]
 
 
-def test_a_token_that_is_none_is_told(networked: tuple[Centre, str]) -> None:
+def test_invalid_token_is_counted_as_an_error(networked: tuple[Centre, str]) -> None:
     centre, address = networked
     wrong = centre.server.folder / "wrong"
     wrong.write_text("fbk_nothing\n")
@@ -132,7 +132,7 @@ def test_a_token_that_is_none_is_told(networked: tuple[Centre, str]) -> None:
         assert agent.status()["outbox"]["reports"] == 1
 
 
-def test_the_table_of_site_factors_wants_a_token_that_reads(
+def test_site_factors_need_a_token_that_can_read(
     networked: tuple[Centre, str], tmp_path: Path
 ) -> None:
     centre, address = networked

@@ -14,7 +14,7 @@ from fairbank.agent.settings import agent_settings
 LIFE_SECONDS = 30
 
 
-def test_an_agent_whose_clock_stops_ends(
+def test_agent_stops_after_an_internal_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Else questions would wait beyond their deadlines for an agent that seems to live."""

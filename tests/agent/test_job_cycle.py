@@ -10,15 +10,13 @@ import pytest
 from fairbank.agent.protocol.messages import Ack, Verdict
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
-from tests.agent.running import RunningAgent, agent_at
+from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
 
 
-def test_a_job_is_held_let_run_and_charged_what_it_took(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
-) -> None:
+def test_run_is_held_and_charged(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
     assert plugin.verdict(asks(1, billing=Fraction(16))).action == "run"
     assert centre.sums(allocation) == (0, 16 * SU)
@@ -29,7 +27,7 @@ def test_a_job_is_held_let_run_and_charged_what_it_took(
     assert centre.job(1)["state"] == "charged"
 
 
-def test_a_poor_project_is_refused_with_figures_and_remedies(
+def test_refusal_has_amounts_and_remedies(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     allocation = centre.project(ACCOUNT, 10 * SU)
@@ -45,7 +43,7 @@ def test_a_poor_project_is_refused_with_figures_and_remedies(
     assert [each["job_id"] for each in centre.failures()] == [1]
 
 
-def test_a_no_is_the_same_no_when_it_is_asked_again(
+def test_repeated_request_gets_the_same_refusal(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     centre.project(ACCOUNT, 10 * SU)
@@ -58,7 +56,7 @@ def test_a_no_is_the_same_no_when_it_is_asked_again(
     assert len(centre.failures()) == 1
 
 
-def test_whoever_never_began_pays_nothing_though_the_clock_went_on(
+def test_run_that_never_started_costs_nothing(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
@@ -81,7 +79,7 @@ def test_a_changed_limit_changes_the_hold(
     assert agent.status()["reports_answered"]["adjust"]["granted"] <= 2
 
 
-def test_what_nobody_asked_us_about_is_held_when_it_is_found_running(
+def test_running_job_without_request_is_held(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
@@ -93,7 +91,7 @@ def test_what_nobody_asked_us_about_is_held_when_it_is_found_running(
     assert centre.sums(allocation) == (SU, 0)
 
 
-def test_a_lost_memory_changes_nothing(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_lost_outbox_changes_no_charge(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
     plugin.verdict(asks(1))
     agent.stop()
@@ -108,7 +106,7 @@ def test_a_lost_memory_changes_nothing(centre: Centre, agent: RunningAgent, plug
     assert centre.sums(allocation) == (SU, 0)
 
 
-def test_the_end_of_a_run_with_its_question_open_answers_it(
+def test_end_of_a_run_answers_its_open_request(
     centre: Centre, agent: RunningAgent, plugin: Plugin
 ) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
@@ -129,7 +127,7 @@ def test_the_end_of_a_run_with_its_question_open_answers_it(
         ({"account": ""}, "Fairbank_cannot_bill_this", "is not a name"),
     ],
 )
-def test_what_cannot_be_billed_is_refused_with_the_reason(
+def test_unbillable_job_is_refused_with_the_reason(
     centre: Centre,
     agent: RunningAgent,
     plugin: Plugin,
@@ -155,7 +153,7 @@ def test_what_cannot_be_billed_is_refused_with_the_reason(
     ],
     ids=["account", "partition", "limit"],
 )
-def test_what_cannot_be_billed_runs_where_the_terms_say_so(
+def test_unbillable_job_runs_where_the_terms_allow(
     centre: Centre, wrong: dict[str, Any], charged: int, failures: list[str]
 ) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
@@ -171,9 +169,7 @@ def test_what_cannot_be_billed_runs_where_the_terms_say_so(
     assert [each["reason"] for each in centre.failures()] == failures
 
 
-def test_an_agent_of_another_cluster_loses_nothing_while_it_may_not_report(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
-) -> None:
+def test_unknown_cluster_is_unbillable(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
     """The superuser may report any; so this is about a bank whose settings do not know the cluster, which is unbillable, not stuck."""
     centre.project(ACCOUNT, 100 * SU)
     moon = asks(1)

@@ -8,11 +8,11 @@ from fairbank.agent.refusal_messages import BANK_DOWN
 from fairbank.agent.reports.bank_status import STABLE_SECONDS
 from fairbank.agent.run_states import AgentRunState
 from tests.agent.plugin import HOUR, asks, ends, limits
-from tests.agent.scenes import lose_a_request, state_of, verdict
+from tests.agent.scenarios import lose_a_request, state_of, verdict
 from tests.agent.world import World
 
 
-def test_a_question_that_was_put_off_is_asked_anew_when_the_bank_is_back(world: World) -> None:
+def test_deferred_request_is_sent_again_when_the_bank_is_back(world: World) -> None:
     world.say(asks(1))
     lose_a_request(world)
     world.pass_time(5)
@@ -30,7 +30,7 @@ def test_a_question_that_was_put_off_is_asked_anew_when_the_bank_is_back(world: 
     assert verdict(world) == "run"
 
 
-def test_the_agent_hangs_up_once_some_time_after_the_last_was_put_off(world: World) -> None:
+def test_reconnect_once_after_the_last_deferral(world: World) -> None:
     world.say(asks(1))
     lose_a_request(world)
     world.pass_time(5)
@@ -43,7 +43,7 @@ def test_the_agent_hangs_up_once_some_time_after_the_last_was_put_off(world: Wor
     assert not world.engine.take_reconnect(world.now + 10 * STABLE_SECONDS)
 
 
-def test_a_bank_that_takes_requests_and_answers_none_is_not_back(world: World) -> None:
+def test_no_reconnect_while_the_bank_does_not_answer(world: World) -> None:
     """Until the first request has failed it does not count as away either. Released, the job would be put off again, and so on."""
     world.say(asks(1))
     world.send()
@@ -70,9 +70,7 @@ def asked_again(world: World, *, by_another_agent: bool) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("by_another_agent", [False, True])
-def test_a_run_that_was_put_off_does_not_begin_after_its_end(
-    world: World, by_another_agent: bool
-) -> None:
+def test_deferred_run_does_not_start_after_its_end(world: World, by_another_agent: bool) -> None:
     """It is released in the books: were it let run, nobody would pay for it."""
     world.say(asks(1))
     lose_a_request(world)
@@ -89,9 +87,7 @@ def test_a_run_that_was_put_off_does_not_begin_after_its_end(
     assert world.bank.sums() == (0, 60)
 
 
-def test_an_agent_that_lost_its_memory_puts_off_what_the_bank_knows_as_never_begun(
-    world: World,
-) -> None:
+def test_lost_outbox_defers_a_run_that_never_started(world: World) -> None:
     world.say(asks(1))
     world.settle()
     world.say(ends(1, 0, begun=False, state="REQUEUED"))
@@ -106,7 +102,7 @@ def test_an_agent_that_lost_its_memory_puts_off_what_the_bank_knows_as_never_beg
     assert world.bank.sums() == (0, 0)
 
 
-def test_an_agent_that_lost_its_memory_lets_run_what_has_run_and_is_charged(world: World) -> None:
+def test_lost_outbox_lets_a_charged_run_start(world: World) -> None:
     world.say(asks(1))
     world.say(ends(1))
     world.settle()
@@ -116,7 +112,7 @@ def test_an_agent_that_lost_its_memory_lets_run_what_has_run_and_is_charged(worl
     assert world.bank.sums() == (60, 0)
 
 
-def test_what_already_runs_runs_on_when_the_bank_knows_it_as_never_begun(world: World) -> None:
+def test_running_run_continues_though_released_as_never_started(world: World) -> None:
     world.say(ends(1, 0, begun=False))
     world.settle()
     world.lose_memory()
@@ -130,7 +126,7 @@ def test_what_already_runs_runs_on_when_the_bank_knows_it_as_never_begun(world: 
 
 
 @pytest.mark.parametrize("by_another_agent", [False, True])
-def test_a_refused_run_is_refused_after_its_end_too(world: World, by_another_agent: bool) -> None:
+def test_refused_run_is_refused_after_its_end(world: World, by_another_agent: bool) -> None:
     world.say(asks(1, billing=asks(1).billing * 1_000))
     world.settle()
     world.say(ends(1, 0, begun=False, state="REQUEUED"))
@@ -139,7 +135,7 @@ def test_a_refused_run_is_refused_after_its_end_too(world: World, by_another_age
     assert world.bank.sums() == (0, 0)
 
 
-def test_a_run_that_has_ended_is_let_run_when_slurmctld_has_forgotten_its_end(world: World) -> None:
+def test_ended_run_may_start_when_slurmctld_lost_its_end(world: World) -> None:
     """It did run, and is charged; put back into the queue, it would run once more."""
     world.say(asks(1))
     world.settle()
@@ -148,7 +144,7 @@ def test_a_run_that_has_ended_is_let_run_when_slurmctld_has_forgotten_its_end(wo
     assert asked_again(world, by_another_agent=False)[0] == "run"
 
 
-def test_a_restarted_agent_answers_what_was_decided_before(world: World) -> None:
+def test_restarted_agent_repeats_its_verdict(world: World) -> None:
     world.say(asks(1))
     world.send()
     world.arrive()

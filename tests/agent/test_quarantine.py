@@ -14,7 +14,7 @@ from fairbank.agent.quarantine import BYTES_MAX, FRAMES_MAX, QuarantineFile
 from fairbank.core.errors import InvalidInput
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
-from tests.agent.running import RunningAgent, agent_at
+from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 from tests.support.plugin_codec import encode_plugin_message
 
@@ -40,7 +40,7 @@ def unread(number: int = 1, body: bytes = b"") -> UnreadableFrame:
 # ------------------------------------------------------------------ what is known of them
 
 
-def test_kind_number_partition_and_batch_are_salvaged() -> None:
+def test_salvage_reads_kind_number_partition_and_batch() -> None:
     found = salvage(
         encode_plugin_message(asks(7, number=12, partition="gpu"))[4:] + b"shape=round\n", WHY
     )
@@ -62,14 +62,14 @@ def test_kind_number_partition_and_batch_are_salvaged() -> None:
         b"hello\nnumber=1\n",
     ],
 )
-def test_without_a_number_there_is_nothing_to_answer(body: bytes) -> None:
+def test_salvage_needs_a_number(body: bytes) -> None:
     assert salvage(body, WHY) is None
 
 
 # ------------------------------------------------------------------ the file
 
 
-def test_the_file_is_taken_up_by_the_next_agent_and_may_be_moved_away(tmp_path: Path) -> None:
+def test_file_is_continued_and_can_be_moved_away(tmp_path: Path) -> None:
     first = QuarantineFile(tmp_path / "aside")
     assert (first.frames, first.last) == (0, None)
     first.append([unread(1, b"\xffa"), unread(2)], 0)
@@ -88,7 +88,7 @@ def test_the_file_is_taken_up_by_the_next_agent_and_may_be_moved_away(tmp_path: 
     assert second.frames == 1
 
 
-def test_the_file_is_bounded(tmp_path: Path) -> None:
+def test_file_is_limited(tmp_path: Path) -> None:
     many = QuarantineFile(tmp_path / "many")
     many.append([unread(number) for number in range(FRAMES_MAX + 5)], 0)
     many.append([unread()], 0)
@@ -99,7 +99,7 @@ def test_the_file_is_bounded(tmp_path: Path) -> None:
     assert (tmp_path / "large").stat().st_size <= BYTES_MAX
 
 
-def test_what_stands_there_in_its_stead_is_not_written_to(tmp_path: Path) -> None:
+def test_other_file_is_not_written(tmp_path: Path) -> None:
     (tmp_path / "aside").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic link"):
         QuarantineFile(tmp_path / "aside").append([unread()], 0)
@@ -111,9 +111,7 @@ def test_what_stands_there_in_its_stead_is_not_written_to(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_plugin_of_another_release_is_answered_and_what_comes_behind_is_heard(
-    centre: Centre,
-) -> None:
+def test_unreadable_frames_are_answered_and_later_ones_read(centre: Centre) -> None:
     centre.project(ACCOUNT, 1_000 * SU)
     with (
         agent_at(centre.address, tables='[partitions.debug]\noutage_policy = "open"\n') as agent,
@@ -162,7 +160,7 @@ def told_of(agent: RunningAgent) -> None:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_put_aside_is_not_acknowledged_until_it_can(centre: Centre) -> None:
+def test_frame_is_acknowledged_only_after_it_is_in_the_file(centre: Centre) -> None:
     with agent_at(centre.address) as agent, Plugin(agent.socket) as plugin:
         file = agent.outbox.with_suffix(".quarantine")
         file.mkdir()
