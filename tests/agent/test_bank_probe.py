@@ -1,4 +1,4 @@
-"""When the bank is looked at, what looks find, and what they leave alone."""
+"""Probe of the bank: when it is due, its results, and its limits."""
 
 from __future__ import annotations
 
@@ -12,89 +12,89 @@ from fairbank.agent.reports.bank_probe import (
 )
 from fairbank.agent.reports.bank_status import retry_pause
 from fairbank.core.errors import FairbankError, Forbidden, Unavailable
-from tests.agent.plugin import CLUSTER, asks
+from tests.agent.plugin import CLUSTER, prolog_request
 from tests.agent.world import World
 
 HERE = frozenset({CLUSTER})
 AWAY = Unavailable("nobody answers")
 
 
-def wants(world: World, looks: ProbeResults, clusters: frozenset[str] = HERE) -> bool:
-    return looks.is_due(world.engine.flow, clusters, world.now)
+def is_due(world: World, probes: ProbeResults, clusters: frozenset[str] = HERE) -> bool:
+    return probes.is_due(world.engine.flow, clusters, world.now)
 
 
-def reachable(world: World, looks: ProbeResults) -> bool | None:
-    return looks.reachability(world.engine.flow.bank).reachable
+def reachable(world: World, probes: ProbeResults) -> bool | None:
+    return probes.reachability(world.engine.flow.bank).reachable
 
 
 def test_reachability_is_unknown_before_a_report_or_probe(world: World) -> None:
-    looks = ProbeResults()
-    assert reachable(world, looks) is None
-    assert not wants(world, looks, frozenset())
-    assert wants(world, looks)
-    assert looks.record(None, HERE, world.engine.flow.bank, world.now)
-    assert reachable(world, looks)
-    assert not wants(world, looks)
-    assert wants(world, looks, frozenset({"moon"}))
+    probes = ProbeResults()
+    assert reachable(world, probes) is None
+    assert not is_due(world, probes, frozenset())
+    assert is_due(world, probes)
+    assert probes.record(None, HERE, world.engine.flow.bank, world.now)
+    assert reachable(world, probes)
+    assert not is_due(world, probes)
+    assert is_due(world, probes, frozenset({"moon"}))
     world.pass_time(PROBE_SECONDS)
-    assert wants(world, looks)
+    assert is_due(world, probes)
 
 
 def test_report_is_a_first_contact_too(world: World) -> None:
-    looks = ProbeResults()
-    world.say(asks(1))
-    assert not wants(world, looks), "a letter waits"
+    probes = ProbeResults()
+    world.deliver(prolog_request(1))
+    assert not is_due(world, probes), "a report waits"
     world.send()
-    assert not wants(world, looks), "a request is under way"
-    world.arrive()
-    assert reachable(world, looks)
+    assert not is_due(world, probes), "a request is in flight"
+    world.finish_request()
+    assert reachable(world, probes)
 
 
 def test_bank_that_is_down_is_probed_until_it_answers(world: World) -> None:
-    looks, bank = ProbeResults(), world.engine.flow.bank
+    probes, bank = ProbeResults(), world.engine.flow.bank
     began = world.now
-    assert looks.record(AWAY, HERE, bank, world.now)
-    assert (reachable(world, looks), looks.reachability(bank).error) == (False, AWAY)
-    assert not wants(world, looks)
+    assert probes.record(AWAY, HERE, bank, world.now)
+    assert (reachable(world, probes), probes.reachability(bank).error) == (False, AWAY)
+    assert not is_due(world, probes)
     world.pass_time(retry_pause(1))
-    assert wants(world, looks)
-    assert not looks.record(AWAY, HERE, bank, world.now)
-    assert (looks.reachability(bank).since, looks.reachability(bank).failures) == (began, 2)
+    assert is_due(world, probes)
+    assert not probes.record(AWAY, HERE, bank, world.now)
+    assert (probes.reachability(bank).since, probes.reachability(bank).failures) == (began, 2)
     world.pass_time(retry_pause(2))
-    assert looks.record(None, HERE, bank, world.now)
-    assert (reachable(world, looks), looks.reachability(bank).since) == (True, world.now)
+    assert probes.record(None, HERE, bank, world.now)
+    assert (reachable(world, probes), probes.reachability(bank).since) == (True, world.now)
 
 
 def test_probe_decides_no_job(world: World) -> None:
-    """Somebody's look may be wrong, or of a moment ago: the bank is asked all the same, at once and for as long as ever."""
-    looks = ProbeResults()
-    looks.record(AWAY, HERE, world.engine.flow.bank, world.now)
+    """Ask the bank for each job, whatever the last probe found."""
+    probes = ProbeResults()
+    probes.record(AWAY, HERE, world.engine.flow.bank, world.now)
     world.pass_time(world.terms.patience * 10)
-    world.say(asks(1))
+    world.deliver(prolog_request(1))
     assert world.send()
-    world.arrive()
+    world.finish_request()
     world.write()
-    world.listen()
-    assert [verdict.action for _, verdict in world.settled] == ["run"]
-    assert reachable(world, looks)
-    assert looks.reachability(world.engine.flow.bank).since == looks.at
+    world.read_replies()
+    assert [verdict.action for _, verdict in world.verdicts] == ["run"]
+    assert reachable(world, probes)
+    assert probes.reachability(world.engine.flow.bank).since == probes.at
 
 
 def test_probe_clears_no_error_of_a_report(world: World) -> None:
-    looks, no = ProbeResults(), Forbidden("you may not report runs of cluster local")
-    world.say(asks(1))
+    probes, error = ProbeResults(), Forbidden("you may not report runs of cluster local")
+    world.deliver(prolog_request(1))
     world.send()
-    world.trouble(world.under_way.pop(), no)
+    world.fail_request(world.in_flight.pop(), error)
     world.pass_time(1.0)
-    looks.record(
+    probes.record(
         None, HERE, world.engine.flow.bank, world.now
-    )  # it was under way when the report came back
-    assert (reachable(world, looks), looks.reachability(world.engine.flow.bank).error) == (
+    )  # it was in flight when the report came back
+    assert (reachable(world, probes), probes.reachability(world.engine.flow.bank).error) == (
         False,
-        no,
+        error,
     )
     world.pass_time(PROBE_SECONDS * 10)
-    assert not wants(world, looks), "only a report can tell"
+    assert not is_due(world, probes), "only a report can tell"
 
 
 ME = {
@@ -116,15 +116,15 @@ ME = {
 def test_missing_right_is_an_error_with_its_remedy(
     who: dict[str, object], why: type[FairbankError] | None
 ) -> None:
-    found = missing_right(read_identity(ME | who), CLUSTER)
-    assert (None if found is None else type(found)) is why
+    error = missing_right(read_identity(ME | who), CLUSTER)
+    assert (None if error is None else type(error)) is why
     assert why is not Forbidden or "agents = [64030] under [clusters.local]" in str(
-        found and found.remedy
+        error and error.remedy
     )
 
 
 @pytest.mark.parametrize("answer", [ME | {"superuser": "yes"}, {}, None, []])
 def test_other_answer_is_not_of_a_bank(answer: object) -> None:
-    with pytest.raises(Unavailable, match="what answers is not a bank: ") as told:
+    with pytest.raises(Unavailable, match="what answers is not a bank: ") as raised:
         read_identity(answer)
-    assert told.value.remedy == "name the bank's address"
+    assert raised.value.remedy == "name the bank's address"

@@ -1,4 +1,4 @@
-"""How many senders there are, how long they wait, and what a failed request means for its letters."""
+"""Number of senders, pauses, and treatment of failed requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's journey through a real agent and a real bank: held, charged, refused in words."""
+"""Life of a job through a real agent and a real bank: held, charged, refused."""
 
 from __future__ import annotations
 
@@ -8,114 +8,111 @@ from typing import Any
 import pytest
 
 from fairbank.agent.protocol.messages import Ack, Verdict
-from tests.agent.conftest import SU, Centre
-from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
+from tests.agent.conftest import SU, Site
+from tests.agent.plugin import ACCOUNT, Plugin, epilog_event, limit_event, prolog_request
 from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
 
 
-def test_run_is_held_and_charged(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
-    allocation = centre.project(ACCOUNT, 100 * SU)
-    assert plugin.verdict(asks(1, billing=Fraction(16))).action == "run"
-    assert centre.sums(allocation) == (0, 16 * SU)
-    (noted,) = plugin.settle(ends(1, 600, billing=Fraction(16)))
+def test_run_is_held_and_charged(site: Site, agent: RunningAgent, plugin: Plugin) -> None:
+    allocation = site.project(ACCOUNT, 100 * SU)
+    assert plugin.verdict(prolog_request(1, billing=Fraction(16))).action == "run"
+    assert site.sums(allocation) == (0, 16 * SU)
+    (noted,) = plugin.exchange(epilog_event(1, 600, billing=Fraction(16)))
     assert isinstance(noted, Ack)
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (160, 0)
-    assert centre.job(1)["state"] == "charged"
+    assert site.sums(allocation) == (160, 0)
+    assert site.job(1)["state"] == "charged"
 
 
-def test_refusal_has_amounts_and_remedies(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
-) -> None:
-    allocation = centre.project(ACCOUNT, 10 * SU)
-    said = plugin.verdict(asks(1, billing=Fraction(16)))
-    assert (said.action, said.reason) == ("hold", "Allocation_exhausted")
-    assert said.text.startswith(
-        "chem: not enough credit: requested 16 SU, available 10 SU, short by 6 SU. Try a shorter time limit: -t 00:37:00"
+def test_refusal_has_amounts_and_remedies(site: Site, agent: RunningAgent, plugin: Plugin) -> None:
+    allocation = site.project(ACCOUNT, 10 * SU)
+    verdict = plugin.verdict(prolog_request(1, billing=Fraction(16)))
+    assert (verdict.action, verdict.reason) == ("hold", "Allocation_exhausted")
+    assert verdict.text.startswith(
+        "chem: not enough credit: requested 16 SU, available 10 SU, short by 6 SU. "
+        "Try a shorter time limit: -t 00:37:00"
     )
-    plugin.settle(ends(1, 0, begun=False, state="REQUEUED"))
+    plugin.exchange(epilog_event(1, 0, begun=False, state="REQUEUED"))
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (0, 0)
-    assert centre.jobs() == []
-    assert [each["job_id"] for each in centre.failures()] == [1]
+    assert site.sums(allocation) == (0, 0)
+    assert site.jobs() == []
+    assert [each["job_id"] for each in site.failures()] == [1]
 
 
 def test_repeated_request_gets_the_same_refusal(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
+    site: Site, agent: RunningAgent, plugin: Plugin
 ) -> None:
-    centre.project(ACCOUNT, 10 * SU)
-    first = plugin.verdict(asks(1, billing=Fraction(16)))
+    site.project(ACCOUNT, 10 * SU)
+    first = plugin.verdict(prolog_request(1, billing=Fraction(16)))
     agent.kill()
     agent.start()
     plugin.connect()
-    again = plugin.verdict(asks(1, billing=Fraction(16)))
+    again = plugin.verdict(prolog_request(1, billing=Fraction(16)))
     assert (again.action, again.reason, again.text) == (first.action, first.reason, first.text)
-    assert len(centre.failures()) == 1
+    assert len(site.failures()) == 1
 
 
 def test_run_that_never_started_costs_nothing(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
+    site: Site, agent: RunningAgent, plugin: Plugin
 ) -> None:
-    allocation = centre.project(ACCOUNT, 100 * SU)
-    plugin.verdict(asks(1))
-    plugin.settle(ends(1, 2, begun=False, state="CANCELLED"))
+    allocation = site.project(ACCOUNT, 100 * SU)
+    plugin.verdict(prolog_request(1))
+    plugin.exchange(epilog_event(1, 2, begun=False, state="CANCELLED"))
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (0, 0)
-    assert centre.job(1)["state"] == "released"
+    assert site.sums(allocation) == (0, 0)
+    assert site.job(1)["state"] == "released"
 
 
-def test_a_changed_limit_changes_the_hold(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
-) -> None:
-    allocation = centre.project(ACCOUNT, 100 * SU)
-    plugin.verdict(asks(1))
-    plugin.settle(limits(1, 7_200), limits(1, 10_800))
+def test_a_changed_limit_changes_the_hold(site: Site, agent: RunningAgent, plugin: Plugin) -> None:
+    allocation = site.project(ACCOUNT, 100 * SU)
+    plugin.verdict(prolog_request(1))
+    plugin.exchange(limit_event(1, 7_200), limit_event(1, 10_800))
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (0, 3 * SU)
-    plugin.settle(limits(1, 10_800))
+    assert site.sums(allocation) == (0, 3 * SU)
+    plugin.exchange(limit_event(1, 10_800))
     assert agent.status()["reports_answered"]["adjust"]["granted"] <= 2
 
 
 def test_running_job_without_request_is_held(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
+    site: Site, agent: RunningAgent, plugin: Plugin
 ) -> None:
-    allocation = centre.project(ACCOUNT, 100 * SU)
-    plugin.settle(limits(1, 7_200))
+    allocation = site.project(ACCOUNT, 100 * SU)
+    plugin.exchange(limit_event(1, 7_200))
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (0, 2 * SU)
-    plugin.settle(ends(1))
+    assert site.sums(allocation) == (0, 2 * SU)
+    plugin.exchange(epilog_event(1))
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (SU, 0)
+    assert site.sums(allocation) == (SU, 0)
 
 
-def test_lost_outbox_changes_no_charge(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
-    allocation = centre.project(ACCOUNT, 100 * SU)
-    plugin.verdict(asks(1))
+def test_lost_outbox_changes_no_charge(site: Site, agent: RunningAgent, plugin: Plugin) -> None:
+    allocation = site.project(ACCOUNT, 100 * SU)
+    plugin.verdict(prolog_request(1))
     agent.stop()
     agent.outbox.unlink()
     agent.start()
     plugin.connect()
-    plugin.settle(limits(1, 7_200), asks(1))
+    plugin.exchange(limit_event(1, 7_200), prolog_request(1))
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (0, 2 * SU)
-    plugin.settle(ends(1), ends(1))
+    assert site.sums(allocation) == (0, 2 * SU)
+    plugin.exchange(epilog_event(1), epilog_event(1))
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (SU, 0)
+    assert site.sums(allocation) == (SU, 0)
 
 
 def test_end_of_a_run_answers_its_open_request(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
+    site: Site, agent: RunningAgent, plugin: Plugin
 ) -> None:
-    allocation = centre.project(ACCOUNT, 100 * SU)
-    centre.server.stop()
-    answers = plugin.settle(asks(1), ends(1, 0, begun=False, state="CANCELLED"))
+    allocation = site.project(ACCOUNT, 100 * SU)
+    site.server.stop()
+    answers = plugin.exchange(prolog_request(1), epilog_event(1, 0, begun=False, state="CANCELLED"))
     assert isinstance(answers[0], Verdict)
-    centre.server.start()
+    site.server.start()
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (0, 0)
+    assert site.sums(allocation) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -128,19 +125,14 @@ def test_end_of_a_run_answers_its_open_request(
     ],
 )
 def test_unbillable_job_is_refused_with_the_reason(
-    centre: Centre,
-    agent: RunningAgent,
-    plugin: Plugin,
-    wrong: dict[str, Any],
-    reason: str,
-    text: str,
+    site: Site, agent: RunningAgent, plugin: Plugin, wrong: dict[str, Any], reason: str, text: str
 ) -> None:
-    centre.project(ACCOUNT, 100 * SU)
-    said = plugin.verdict(asks(1, **wrong))
-    assert (said.action, said.reason) == ("hold", reason)
-    assert text in said.text
-    assert plugin.verdict(asks(2)).action == "run"
-    plugin.settle(ends(1, 1, begun=False, **wrong))
+    site.project(ACCOUNT, 100 * SU)
+    verdict = plugin.verdict(prolog_request(1, **wrong))
+    assert (verdict.action, verdict.reason) == ("hold", reason)
+    assert text in verdict.text
+    assert plugin.verdict(prolog_request(2)).action == "run"
+    plugin.exchange(epilog_event(1, 1, begun=False, **wrong))
     agent.wait_until_empty()
 
 
@@ -154,26 +146,26 @@ def test_unbillable_job_is_refused_with_the_reason(
     ids=["account", "partition", "limit"],
 )
 def test_unbillable_job_runs_where_the_terms_allow(
-    centre: Centre, wrong: dict[str, Any], charged: int, failures: list[str]
+    site: Site, wrong: dict[str, Any], charged: int, failures: list[str]
 ) -> None:
-    allocation = centre.project(ACCOUNT, 100 * SU)
+    allocation = site.project(ACCOUNT, 100 * SU)
     with (
-        agent_at(centre.address, tables='[terms]\nunbillable = "run"\n') as agent,
+        agent_at(site.address, tables='[terms]\nunbillable = "run"\n') as agent,
         Plugin(agent.socket) as plugin,
     ):
-        assert plugin.verdict(asks(1, **wrong)).action == "run"
-        assert centre.sums(allocation) == (0, 0)
-        plugin.settle(ends(1, **wrong))
+        assert plugin.verdict(prolog_request(1, **wrong)).action == "run"
+        assert site.sums(allocation) == (0, 0)
+        plugin.exchange(epilog_event(1, **wrong))
         agent.wait_until_empty()
-    assert centre.sums(allocation) == (charged, 0)
-    assert [each["reason"] for each in centre.failures()] == failures
+    assert site.sums(allocation) == (charged, 0)
+    assert [each["reason"] for each in site.failures()] == failures
 
 
-def test_unknown_cluster_is_unbillable(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
-    """The superuser may report any; so this is about a bank whose settings do not know the cluster, which is unbillable, not stuck."""
-    centre.project(ACCOUNT, 100 * SU)
-    moon = asks(1)
+def test_unknown_cluster_is_unbillable(site: Site, agent: RunningAgent, plugin: Plugin) -> None:
+    """Refuse the runs of a cluster that the bank's settings do not have; nothing waits."""
+    site.project(ACCOUNT, 100 * SU)
+    moon = prolog_request(1)
     run = moon.run._replace(cluster="moon")
-    said = plugin.verdict(asks(1, run=run))
-    assert said.action == "hold"
+    verdict = plugin.verdict(prolog_request(1, run=run))
+    assert verdict.action == "hold"
     wait_until(lambda: agent.status()["outbox"]["reports"] == 0, "nothing to be stuck")

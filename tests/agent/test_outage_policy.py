@@ -1,4 +1,4 @@
-"""What is said when the bank says nothing."""
+"""Outage policies: decisions without the bank's answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairbank.agent.outage_policy import (
 )
 from fairbank.agent.reports.report import ReportKind, report_body
 from fairbank.agent.reports.results import ReportResult, ResultKind
-from tests.agent.plugin import asks
+from tests.agent.plugin import prolog_request
 
 
 def test_request_waits_for_its_patience_unless_the_bank_is_down_longer() -> None:
@@ -26,60 +26,58 @@ def test_request_waits_for_its_patience_unless_the_bank_is_down_longer() -> None
 
 
 def test_open_policy_runs_and_closed_policy_defers() -> None:
-    said = msgspec.json.decode(report_body(asks(1), ReportKind.HOLD, "k"))
+    report = msgspec.json.decode(report_body(prolog_request(1), ReportKind.HOLD, "k"))
     assert (
         decide_without_bank(
-            PartitionTerms(outage_policy=OutagePolicy.OPEN), said, KnownCredit(), batch=True
+            PartitionTerms(outage_policy=OutagePolicy.OPEN), report, KnownCredit(), batch=True
         )
         is None
     )
-    no = decide_without_bank(
-        PartitionTerms(outage_policy=OutagePolicy.CLOSED), said, KnownCredit(), batch=True
+    refusal = decide_without_bank(
+        PartitionTerms(outage_policy=OutagePolicy.CLOSED), report, KnownCredit(), batch=True
     )
-    assert no is not None
-    assert (no.action, no.reason) == ("hold", "Fairbank_does_not_answer")
+    assert refusal is not None
+    assert (refusal.action, refusal.reason) == ("hold", "Fairbank_does_not_answer")
 
 
 def test_credit_policy_runs_what_the_known_balance_pays() -> None:
     terms, credit = PartitionTerms(outage_policy=OutagePolicy.CREDIT), KnownCredit()
-    said = msgspec.json.decode(
-        report_body(asks(1, billing=Fraction(2)), ReportKind.HOLD, "k")
+    report = msgspec.json.decode(
+        report_body(prolog_request(1, billing=Fraction(2)), ReportKind.HOLD, "k")
     )  # two SU
-    assert decide_without_bank(terms, said, credit, batch=True) is not None, "nothing is known"
+    assert decide_without_bank(terms, report, credit, batch=True) is not None, "nothing is balance"
     credit.learn(
-        said, ReportResult(ResultKind.GRANTED, amount=120, available=250, allocation=7), 0.0
+        report, ReportResult(ResultKind.GRANTED, amount=120, available=250, allocation=7), 0.0
     )
     again = KnownCredit()
     again.load(credit.dump())
-    for known in (credit, again):
-        assert [decide_without_bank(terms, said, known, batch=True) is None for _ in range(3)] == [
-            True,
-            True,
-            False,
-        ]
+    for balance in (credit, again):
+        assert [
+            decide_without_bank(terms, report, balance, batch=True) is None for _ in range(3)
+        ] == [True, True, False]
 
 
 def test_other_refusal_keeps_the_known_balance() -> None:
     terms, credit = PartitionTerms(outage_policy=OutagePolicy.CREDIT), KnownCredit()
-    said = msgspec.json.decode(
-        report_body(asks(1, billing=Fraction(2)), ReportKind.HOLD, "k")
+    report = msgspec.json.decode(
+        report_body(prolog_request(1, billing=Fraction(2)), ReportKind.HOLD, "k")
     )  # two SU
     credit.learn(
-        said, ReportResult(ResultKind.GRANTED, amount=120, available=250, allocation=7), 0.0
+        report, ReportResult(ResultKind.GRANTED, amount=120, available=250, allocation=7), 0.0
     )
     credit.learn(
-        said, ReportResult(ResultKind.REFUSED, "Too_large", amount=10**15, allocation=7), 1.0
+        report, ReportResult(ResultKind.REFUSED, "Too_large", amount=10**15, allocation=7), 1.0
     )
-    assert decide_without_bank(terms, said, credit, batch=True) is None
+    assert decide_without_bank(terms, report, credit, batch=True) is None
 
 
 def test_qos_factor_is_learned_from_holds() -> None:
     terms, credit = PartitionTerms(outage_policy=OutagePolicy.CREDIT), KnownCredit()
-    said = msgspec.json.decode(
-        report_body(asks(1, billing=Fraction(20), qos="low"), ReportKind.HOLD, "k")
+    report = msgspec.json.decode(
+        report_body(prolog_request(1, billing=Fraction(20), qos="low"), ReportKind.HOLD, "k")
     )  # twenty SU, or half of it
     credit.learn(
-        said, ReportResult(ResultKind.GRANTED, amount=600, available=650, allocation=7), 0.0
+        report, ReportResult(ResultKind.GRANTED, amount=600, available=650, allocation=7), 0.0
     )
-    assert decide_without_bank(terms, said, credit, batch=True) is None
-    assert decide_without_bank(terms, said, credit, batch=True) is not None
+    assert decide_without_bank(terms, report, credit, batch=True) is None
+    assert decide_without_bank(terms, report, credit, batch=True) is not None

@@ -1,4 +1,4 @@
-"""The agent's settings: each mistake is told by its key, with what would be right."""
+"""Settings of the agent: each error names its key and the remedy."""
 
 from __future__ import annotations
 

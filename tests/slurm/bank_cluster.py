@@ -145,7 +145,7 @@ def opened(
         with asking(cluster):
             yield office
     finally:
-        print(agent.said())
+        print(agent.log_text())
         agent.close()
 
 

@@ -127,7 +127,7 @@ def office(
             with cluster.configured({**settings(cluster), **ranked(cluster)}):
                 yield office
         finally:
-            print(agent.said())
+            print(agent.log_text())
             agent.close()
 
 
