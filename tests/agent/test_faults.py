@@ -69,7 +69,7 @@ def test_open_policy_runs_and_reports_later(site: Site) -> None:
         assert agent.status()["verdicts"] == {"open: run": 2}
         shown = agent.command("agent", "status")
         assert shown.returncode == 8
-        assert "away since" in shown.stdout
+        assert "down since" in shown.stdout
         site.server.start()
         agent.wait_until_empty()
         assert site.sums(allocation) == (10, 2 * SU)

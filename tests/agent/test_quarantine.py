@@ -166,7 +166,7 @@ def assert_reported(agent: RunningAgent) -> None:
     assert "fairbank reconcile --fix charges what is missing" in agent.log_text()
     shown = agent.command("agent", "status")
     assert shown.returncode == 8
-    assert "5 frames of slurmctld's plug-in were not understood, the last: other: " in shown.stdout
+    assert "5 frames of slurmctld's plug-in cannot be read, the last: other: " in shown.stdout
     file.rename(file.with_suffix(".seen"))
     assert agent.command("agent", "status").returncode == 0
 

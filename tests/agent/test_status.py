@@ -57,7 +57,7 @@ def test_release_is_off_by_default_and_shows_errors(site: Site, agent: RunningAg
         assert "jobs that can be paid now are not released: " in wanting.log_text()
         lines = wanting.command("agent", "status").stdout
         assert "released   0 jobs that were held for lack of credit" in lines
-        assert "no more just now: " in lines
+        assert "stopped for now: " in lines
 
 
 def test_status_without_agent_has_a_remedy(agent: RunningAgent) -> None:
@@ -79,7 +79,7 @@ def assert_bank_not_reachable(agent: RunningAgent, line: str, *, contacted: byte
 
 
 def test_bank_is_not_probed_before_a_plugin_connects(agent: RunningAgent) -> None:
-    assert_bank_not_reachable(agent, "bank       not asked yet", contacted=b"0.0")
+    assert_bank_not_reachable(agent, "bank       not contacted yet", contacted=b"0.0")
 
 
 def test_status_shows_a_bank_that_is_down_before_a_job_starts(tmp_path: Path, site: Site) -> None:
@@ -89,7 +89,7 @@ def test_status_shows_a_bank_that_is_down_before_a_job_starts(tmp_path: Path, si
             lambda: waiting.status()["bank"]["reachable"] is False,
             "that nobody answers to be known",
         )
-        assert_bank_not_reachable(waiting, "bank       away since 20", contacted=b"1.0")
+        assert_bank_not_reachable(waiting, "bank       down since 20", contacted=b"1.0")
         assert "late.sock" in waiting.log_text()
         late.symlink_to(site.server.socket)
         wait_until(lambda: waiting.status()["bank"]["reachable"], "the bank to be found")
