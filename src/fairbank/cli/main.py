@@ -1,4 +1,4 @@
-"""Entry points `fairbank` and `sproject`, and the table of commands.
+"""CommandEntry points `fairbank` and `sproject`, and the table of commands.
 
 A command's module is imported only when the command is used, so that `fairbank --help` and the
 everyday commands start fast.
