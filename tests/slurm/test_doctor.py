@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.running import RunningAgent
+from tests.agent.running_agent import RunningAgent
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import MUNGED, SLURMCTLD

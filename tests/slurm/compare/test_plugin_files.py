@@ -24,7 +24,7 @@ STATUS: dict[str, Any] = {
     "path": TABLE,
     "written": 1_000,
     "values": 3,
-    "trouble": None,
+    "error": None,
     "remedy": None,
 }
 FRESH = TableFile(path=TABLE, written=1_000, stale_seconds=600)
