@@ -107,7 +107,7 @@ def late_charge(
     number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any
 ) -> Charge:
     """A charge of a run whose hold never arrived."""
-    line = more.pop("chain", (project,))
+    chain = more.pop("chain", (project,))
     return charge(
         number,
         amount,
