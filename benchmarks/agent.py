@@ -98,7 +98,7 @@ def _fast(agent: RunningAgent, order: PluginOrder) -> tuple[float, PluginRound]:
 
 
 def _granted(agent: RunningAgent) -> int:
-    told = agent.status()["sent"]
+    told = agent.status()["reports_answered"]
     return sum(int(told[kind].get("granted", 0)) for kind in ("hold", "complete"))
 
 

@@ -44,7 +44,7 @@ def full_cluster(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> OnNo
                     to_running(job, where, NOW - 600, 600 + chance.randrange(1, job.limit or DAY))
                 )
     pending = [_job(chance, 1_000_000 + number, nodes) for number in range(jobs)]
-    return node_snapshot(Nodes(cluster, places=places), pending=pending, running=running)
+    return node_snapshot(Nodes(cluster, search=places), pending=pending, running=running)
 
 
 def _cluster(nodes: int) -> NodeTable:

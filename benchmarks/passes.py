@@ -12,7 +12,7 @@ from benchmarks.full_cluster import NOW, full_cluster
 from benchmarks.measure import Curve, Figure, Say, Table, at_most
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.slurm.backfill import backfill
-from fairbank.scheduling.slurm.main_pass import main
+from fairbank.scheduling.slurm.main_pass import main_pass
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.scheduling.slurm.queue_order import queue_entries
@@ -34,7 +34,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     figures = cpu_time_each(
         {
             "the order of the queue": partial(_order, there),
-            "the main pass": partial(main, there, asked, NOW, full=True),
+            "the main pass": partial(main_pass, there, asked, NOW, full=True),
             "backfill": partial(backfill, there, asked, NOW),
             "both, one after the other": partial(run_passes, there, asked, NOW),
         },

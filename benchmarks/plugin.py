@@ -14,8 +14,9 @@ from typing import cast
 import msgspec
 
 from benchmarks.subprocess_round import p50_and_p99_ms, run_round, serve_round
-from fairbank.agent.protocol import HEADER, encode
+from fairbank.agent.protocol.codec import HEADER
 from fairbank.agent.protocol.messages import VERSION, Greeting
+from tests.support.plugin_codec import encode_plugin_message
 
 WARM_SECONDS = 1.0
 BEGAN = 1_700_000_000
@@ -80,7 +81,9 @@ class _Plugin(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.write(encode(Greeting(version=VERSION, slurm="simulated", cluster="local")))
+        self._transport.write(
+            encode_plugin_message(Greeting(version=VERSION, slurm="simulated", cluster="local"))
+        )
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.stopping:

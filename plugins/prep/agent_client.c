@@ -18,19 +18,19 @@
 
 #define BUCKETS 4096
 #define OUT_SIZE (256 * 1024)
-#define FIRST_PAUSE_MS 100	/* before the second try to connect; doubled up to LONGEST_PAUSE_MS */
+#define FIRST_PAUSE_MS 100	/* before the second try to connect; it doubles each time */
 #define LONGEST_PAUSE_MS 2000
 #define HELLO_MS 5000		/* that an agent may take to say hello */
 #define EXPIRY_MS 250		/* between two checks for requests that have waited too long */
 
 typedef struct message {
 	struct message *previous, *next;	/* in the order of their numbers */
-	struct message *previous_prolog, *next_prolog;	/* of a prolog request: the other requests */
+	struct message *previous_prolog, *next_prolog;	/* other prolog requests */
 	struct message *next_in_bucket;
 	message_kind_t kind;
 	run_t run;
 	uint64_t number;
-	int64_t deadline;		/* of a prolog request, in milliseconds of the monotonic clock */
+	int64_t deadline;		/* of a prolog request, in monotonic milliseconds */
 	size_t length;
 	char bytes[];
 } message_t;
@@ -53,7 +53,7 @@ static pthread_t thread;
 static bool running, worker_abandoned;
 static int wakeup_fd = -1;
 
-static int connection = -1;		/* this and all below are used by the client's thread only */
+static int connection = -1;		/* this and all below: for the thread only */
 static bool greeted;
 static int64_t next_try, hello_deadline, next_expiry;
 static int pause_ms = FIRST_PAUSE_MS;

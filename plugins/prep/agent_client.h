@@ -32,7 +32,7 @@ typedef struct {
 #define REASON_BANK_DOWN "Fairbank_does_not_answer"
 
 typedef struct {
-	/* Both are called in the worker thread, with none of our locks held; they may take Slurm's. */
+	/* Both are called in the worker thread without our locks; they may take Slurm's. */
 	void (*apply_verdict)(const run_t *run, const verdict_t *verdict);
 	/* Scan all jobs. `resend`: an agent has just connected, so report all running jobs again.
 	 * `ends`: report finished jobs too. Return false if slurmctld has no job list yet. */

@@ -51,7 +51,9 @@ static int64_t now_ns(void)
 
 int main(int count, char **arguments)
 {
-	client_settings_t settings = { .poll_interval = 60, .patience = 60, .max_messages = 100000 };
+	client_settings_t settings = {
+		.poll_interval = 60, .patience = 60, .max_messages = 100000,
+	};
 	client_callbacks_t callbacks = {
 		.apply_verdict = apply_verdict, .scan_jobs = scan_jobs, .log = write_log,
 	};

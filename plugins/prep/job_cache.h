@@ -8,7 +8,8 @@
 
 typedef struct cached_job {
 	struct cached_job *next;
-	run_t run;		/* as it was at its start: a requeue changes the job record before the epilog */
+	/* As it was at its start: a requeue changes the job record before the epilog. */
+	run_t run;
 	uint32_t limit;		/* last one that was reported, in minutes */
 	bool begun;		/* its verdict let it run */
 	unsigned scan;

@@ -105,7 +105,9 @@ static const char *final_state(const job_record_t *job)
 {
 	if (job->job_state & JOB_REQUEUE)
 		return "REQUEUED";
-	return IS_JOB_PENDING(job) ? "NODE_FAIL" : job_state_string(job->job_state & JOB_STATE_BASE);
+	if (IS_JOB_PENDING(job))
+		return "NODE_FAIL";
+	return job_state_string(job->job_state & JOB_STATE_BASE);
 }
 
 static void report_end(const job_record_t *job, const run_t *run, bool begun)
@@ -229,7 +231,7 @@ static int prepare_hold(void *record, void *argument)
 	hold_t *hold = argument;
 
 	set_comment(job, hold->verdict);
-	job->details->requeue |= 2;	/* until finish_hold(), so that --no-requeue does not matter */
+	job->details->requeue |= 2;	/* until finish_hold(), against --no-requeue */
 	return 0;
 }
 

@@ -21,7 +21,7 @@ static pthread_cond_t work;
 static task_t *tasks, **tasks_end = &tasks;
 static bool stopping, resend, end_dropped;
 static unsigned poll_interval;
-static bool abandoned, finished;	/* abandoned: worker_stop did not wait until it was finished */
+static bool abandoned, finished;	/* abandoned: worker_stop did not wait */
 /* ------------------------------------------------------------------ */
 
 static pthread_t thread;

@@ -80,7 +80,9 @@ static const char *check_rows(const table_row_t *rows, uint32_t count, bool by_n
 	for (uint32_t i = 0; i < count; i++) {
 		if (!is_row(&rows[i]))
 			return "one of its rows is wrong";
-		if (i && compare(&rows[i - 1], rows[i].name, by_name ? NULL : rows[i].resource) >= 0)
+		const char *resource = by_name ? NULL : rows[i].resource;
+
+		if (i && compare(&rows[i - 1], rows[i].name, resource) >= 0)
 			return "its rows are not in order";
 	}
 	return NULL;
@@ -90,7 +92,7 @@ extern const char *table_check(const void *bytes, size_t length, table_t *table)
 {
 	const head_t *head = bytes;
 	const char *problem;
-	uint64_t size;
+	uint64_t rows;
 
 	if (length < sizeof(*head) || memcmp(head->magic, magic, sizeof(magic)))
 		return "it is no table of site factors";
@@ -98,8 +100,8 @@ extern const char *table_check(const void *bytes, size_t length, table_t *table)
 		return "its version is not known to this plug-in";
 	table->partitions = le32toh(head->partitions);
 	table->entries = le32toh(head->entries);
-	size = sizeof(*head) + ((uint64_t) table->partitions + table->entries) * sizeof(table_row_t);
-	if (length > TABLE_MAX || size != length)
+	rows = (uint64_t) table->partitions + table->entries;
+	if (length > TABLE_MAX || sizeof(*head) + rows * sizeof(table_row_t) != length)
 		return "its length is not what its head says";
 	if (checksum((const unsigned char *) &head->written, length - offsetof(head_t, written))
 	    != le32toh(head->checksum))

@@ -15,9 +15,9 @@ typedef struct table_row table_row_t;
 
 typedef struct {
 	int64_t written;
-	uint32_t stale;			/* seconds before and after `written` in which it is valid */
+	uint32_t stale;			/* seconds around `written` in which it is valid */
 	uint32_t partitions, entries;
-	const table_row_t *rows;	/* of partitions, then of accounts, each sorted by strcmp() */
+	const table_row_t *rows;	/* of partitions, then of accounts; sorted */
 } table_t;
 
 /* Check bytes that are aligned as memory of mmap() is. Return NULL if they are a table, and set

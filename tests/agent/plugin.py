@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.agent.protocol import AGENT_BODY_MAX, decode_agent_message, encode, split_frames
+from fairbank.agent.protocol.codec import AGENT_BODY_MAX, split_frames
 from fairbank.agent.protocol.messages import (
     VERSION,
     Ack,
@@ -23,6 +23,7 @@ from fairbank.agent.protocol.messages import (
 )
 from fairbank.cluster.job import Run
 from tests.support.conditions import wait_until
+from tests.support.plugin_codec import decode_agent_message, encode_plugin_message
 
 CLUSTER, ACCOUNT, PARTITION = "local", "chem", "cpu"
 HOUR = 3_600
@@ -82,9 +83,11 @@ class Plugin:
         """As soon as somebody listens; what was not answered is said again."""
         self.hang_up()
         wait_until(self._reached, "an agent to listen", seconds=seconds)
-        self.send_raw(encode(Greeting(version=VERSION, slurm="22.05.8", cluster=self._cluster)))
+        self.send_raw(
+            encode_plugin_message(Greeting(version=VERSION, slurm="22.05.8", cluster=self._cluster))
+        )
         for each in self._kept.values():
-            self.send_raw(encode(each))
+            self.send_raw(encode_plugin_message(each))
         self.met += 1
         return self
 
@@ -117,7 +120,7 @@ class Plugin:
             self._kept[self._number] = msgspec.structs.replace(each, number=self._number)
             numbers.append(self._number)
         if self._wire is not None:
-            self.send_raw(b"".join(encode(self._kept[number]) for number in numbers))
+            self.send_raw(b"".join(encode_plugin_message(self._kept[number]) for number in numbers))
         return numbers
 
     def hear(self, seconds: float = 0.05) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.agent.protocol import UnreadableFrame, encode, salvage
+from fairbank.agent.protocol.codec import UnreadableFrame, salvage
 from fairbank.agent.protocol.messages import Ack, Verdict
 from fairbank.agent.quarantine import BYTES_MAX, FRAMES_MAX, QuarantineFile
 from fairbank.core.errors import InvalidInput
@@ -16,6 +16,7 @@ from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at
 from tests.support.conditions import wait_until
+from tests.support.plugin_codec import encode_plugin_message
 
 WHY = InvalidInput("'x' is not known here", field="key")
 
@@ -40,24 +41,14 @@ def unread(number: int = 1, body: bytes = b"") -> UnreadableFrame:
 
 
 def test_kind_number_partition_and_batch_are_salvaged() -> None:
-    found = salvage(encode(asks(7, number=12, partition="gpu"))[4:] + b"shape=round\n", WHY)
-    assert found is not None
-    assert (found.number, found.kind, found.partition, found.batch, found.is_prolog) == (
-        12,
-        "prolog",
-        "gpu",
-        True,
-        True,
+    found = salvage(
+        encode_plugin_message(asks(7, number=12, partition="gpu"))[4:] + b"shape=round\n", WHY
     )
+    assert found is not None
+    assert (found.number, found.kind, found.partition, found.batch) == (12, "prolog", "gpu", True)
     odd = salvage(b"prelude\nnumber=3\n\xff\nbatch=yes\npartition=a\npartition=b\n", WHY)
     assert odd is not None
-    assert (odd.number, odd.kind, odd.partition, odd.batch, odd.is_prolog) == (
-        3,
-        "other",
-        "",
-        False,
-        False,
-    )
+    assert (odd.number, odd.kind, odd.partition, odd.batch) == (3, "other", "", False)
 
 
 @pytest.mark.parametrize(
@@ -129,12 +120,12 @@ def test_a_plugin_of_another_release_is_answered_and_what_comes_behind_is_heard(
         Plugin(agent.socket) as plugin,
     ):
         plugin.send_raw(
-            strange(encode(asks(1, number=101)))
-            + strange(encode(asks(2, number=102, partition="debug")))
-            + strange(encode(limits(2, 600, number=103)))
-            + strange(encode(ends(2, number=104)), before=b"end=", after=b"fin=")
+            strange(encode_plugin_message(asks(1, number=101)))
+            + strange(encode_plugin_message(asks(2, number=102, partition="debug")))
+            + strange(encode_plugin_message(limits(2, 600, number=103)))
+            + strange(encode_plugin_message(ends(2, number=104)), before=b"end=", after=b"fin=")
             + frame(b"prelude\nnumber=105\n")
-            + encode(asks(3, number=106))
+            + encode_plugin_message(asks(3, number=106))
         )
         closed, opened, *noted, last = plugin.wait(range(101, 107))
         assert isinstance(closed, Verdict)
@@ -175,11 +166,11 @@ def test_what_cannot_be_put_aside_is_not_acknowledged_until_it_can(centre: Centr
     with agent_at(centre.address) as agent, Plugin(agent.socket) as plugin:
         file = agent.outbox.with_suffix(".quarantine")
         file.mkdir()
-        plugin.send_raw(strange(encode(ends(1, number=7))))
+        plugin.send_raw(strange(encode_plugin_message(ends(1, number=7))))
         wait_until(lambda: f"{file} cannot be written" in agent.said(), "a line in the log")
         assert plugin.hear()
         assert 7 not in plugin.answers
-        assert agent.status()["quarantine"]["trouble"]
+        assert agent.status()["quarantine"]["error"]
         file.rmdir()
         plugin.wait([7])
-        assert agent.status()["quarantine"]["trouble"] is None
+        assert agent.status()["quarantine"]["error"] is None

@@ -10,19 +10,20 @@ from typing import Any
 
 import pytest
 
-from fairbank.agent.protocol import encode
+from fairbank.agent.protocol.codec import encode
 from fairbank.agent.protocol.messages import VERSION, Greeting, Welcome
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, asks, ends
 from tests.agent.running import RunningAgent, agent_at
 from tests.support.conditions import wait_until
+from tests.support.plugin_codec import encode_plugin_message
 from tests.support.server import banking
 
 pytestmark = pytest.mark.slow
 
 NOT_THE_PROTOCOL = "this is not the plug-in's protocol: "
-HELLO = encode(Greeting(version=VERSION, slurm="22.05.8", cluster=CLUSTER))
-QUESTION = encode(asks(1))
+HELLO = encode_plugin_message(Greeting(version=VERSION, slurm="22.05.8", cluster=CLUSTER))
+QUESTION = encode_plugin_message(asks(1))
 
 
 def frame(body: bytes) -> bytes:
@@ -107,11 +108,11 @@ def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(
 ) -> None:
     _, agent = shared
     with Plugin(agent.socket) as plugin:
-        said = encode(asks(2, number=77))
+        said = encode_plugin_message(asks(2, number=77))
         for piece in (said[:3], said[3:50], said[50:]):
             plugin.send_raw(piece)
         plugin.wait([77])
-        plugin.send_raw(encode(ends(2, number=78))[:-10])
+        plugin.send_raw(encode_plugin_message(ends(2, number=78))[:-10])
     wait_until(lambda: "closed the connection within a frame" in agent.said(), "a line in the log")
     with Plugin(agent.socket) as plugin:
         assert plugin.verdict(asks(3)).action == "run"
@@ -191,7 +192,7 @@ def test_a_plug_in_that_reads_nothing_is_not_listened_to_for_ever(
     with connected(agent) as wire:
         wire.setblocking(False)
         wire.sendall(HELLO)
-        asked = encode(asks(1)) * 200
+        asked = encode_plugin_message(asks(1)) * 200
         taken = 0
         for _ in range(100_000):
             try:

@@ -42,7 +42,8 @@ def test_an_agent_killed_with_questions_open_asks_the_bank_again_by_itself(
     with frozen(centre):
         numbers = plugin.say(*(asks(job) for job in range(1, 51)))
         wait_until(
-            lambda: plugin.hear() and agent.status()["questions"] == 50, "the questions to be heard"
+            lambda: plugin.hear() and agent.status()["prologs_waiting"] == 50,
+            "the questions to be heard",
         )
         plugin.settle(ends(99))  # noted, so that what was heard before it is on the disk
         agent.kill()
@@ -65,7 +66,7 @@ def test_open_lets_run_and_reports_later(centre: Centre) -> None:
         assert plugin.verdict(asks(1)).action == "run"
         assert plugin.verdict(asks(2)).action == "run"
         plugin.settle(ends(2, 600), limits(1, 7_200))
-        assert agent.status()["answers"] == {"open: run": 2}
+        assert agent.status()["verdicts"] == {"open: run": 2}
         shown = agent.command("agent", "status")
         assert shown.returncode == 8
         assert "away since" in shown.stdout
@@ -184,7 +185,7 @@ def test_with_a_full_disk_and_no_bank_nothing_is_acknowledged_until_there_is_roo
         centre.server.kill()
         numbers = plugin.say(*(ends(job, 60) for job in range(1, 1_001)))
         wait_until(
-            lambda: plugin.hear() and agent.status()["outbox"]["trouble"], "the disk to be full"
+            lambda: plugin.hear() and agent.status()["outbox"]["error"], "the disk to be full"
         )
         unheard = plugin.unanswered
         assert unheard > 0
@@ -210,14 +211,14 @@ def test_what_waits_on_a_full_disk_goes_as_soon_as_the_bank_answers(
         centre.server.kill()
         numbers = plugin.say(*(ends(job, 60) for job in range(1, 1_001)))
         wait_until(
-            lambda: plugin.hear() and agent.status()["outbox"]["trouble"], "the disk to be full"
+            lambda: plugin.hear() and agent.status()["outbox"]["error"], "the disk to be full"
         )
         fill(tmpfs)
         centre.server.start()
         plugin.wait(numbers)
         agent.wait_until_empty()
         wait_until(
-            lambda: agent.status()["outbox"]["trouble"] is None, "the outbox to be written again"
+            lambda: agent.status()["outbox"]["error"] is None, "the outbox to be written again"
         )
         assert centre.sums(allocation) == (1_000, 0)
 

@@ -78,7 +78,7 @@ def test_a_changed_limit_changes_the_hold(
     agent.wait_until_empty()
     assert centre.sums(allocation) == (0, 3 * SU)
     plugin.settle(limits(1, 10_800))
-    assert agent.status()["sent"]["adjust"]["granted"] <= 2
+    assert agent.status()["reports_answered"]["adjust"]["granted"] <= 2
 
 
 def test_what_nobody_asked_us_about_is_held_when_it_is_found_running(

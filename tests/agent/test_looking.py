@@ -7,7 +7,6 @@ import pytest
 from fairbank.agent.reports.bank_probe import (
     PROBE_SECONDS,
     ProbeResults,
-    is_probe_due,
     missing_right,
     read_identity,
 )
@@ -21,7 +20,7 @@ AWAY = Unavailable("nobody answers")
 
 
 def wants(world: World, looks: ProbeResults, clusters: frozenset[str] = HERE) -> bool:
-    return is_probe_due(world.engine.flow, looks, clusters, world.now)
+    return looks.is_due(world.engine.flow, clusters, world.now)
 
 
 def reachable(world: World, looks: ProbeResults) -> bool | None:
@@ -55,7 +54,7 @@ def test_a_bank_that_a_look_found_away_is_looked_for_until_it_is_there(world: Wo
     looks, bank = ProbeResults(), world.engine.flow.bank
     began = world.now
     assert looks.record(AWAY, HERE, bank, world.now)
-    assert (reachable(world, looks), looks.reachability(bank).trouble) == (False, AWAY)
+    assert (reachable(world, looks), looks.reachability(bank).error) == (False, AWAY)
     assert not wants(world, looks)
     world.pass_time(retry_pause(1))
     assert wants(world, looks)
@@ -90,7 +89,7 @@ def test_a_look_clears_no_trouble_that_a_report_found(world: World) -> None:
     looks.record(
         None, HERE, world.engine.flow.bank, world.now
     )  # it was under way when the report came back
-    assert (reachable(world, looks), looks.reachability(world.engine.flow.bank).trouble) == (
+    assert (reachable(world, looks), looks.reachability(world.engine.flow.bank).error) == (
         False,
         no,
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from fairbank.agent.incidents import Incident, Incidents
-from fairbank.agent.protocol import TEXT_MAX
+from fairbank.agent.protocol.codec import TEXT_MAX
 
 
 def test_each_kind_is_counted_with_its_first_time_and_its_last_words() -> None:
-    tally: Counter[tuple[str, str]] = Counter()
+    tally: Counter[tuple[str, ...]] = Counter()
     mishaps = Incidents(tally)
     assert mishaps.status(0) == []
     mishaps.record(Incident.REJECTED_USER, "user 7", 10.0)

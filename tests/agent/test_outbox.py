@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from fairbank.agent.outbox import Outbox
-from fairbank.agent.refusal_messages import PrologRefusal
+from fairbank.agent.protocol.messages import Verdict
 from fairbank.agent.reports.report import PendingReport, ReportKind
 from fairbank.agent.run_memory import KnownRun, OutboxChanges, RunMemory
 from fairbank.agent.run_states import AgentRunState
@@ -31,7 +31,9 @@ def letter(seq: int, more: int = 0) -> PendingReport:
 
 def test_what_was_written_is_there_for_the_next_agent(tmp_path: Path) -> None:
     first = Outbox(tmp_path / "outbox", clock_offset=1_000.0)
-    refused = KnownRun(AgentRunState.REFUSED, 60, PrologRefusal("hold", "Short", "too little"))
+    refused = KnownRun(
+        AgentRunState.REFUSED, 60, Verdict(action="hold", reason="Short", text="too little")
+    )
     first.write(
         OutboxChanges(
             {1: letter(1), 2: letter(2), 3: letter(3)},
@@ -63,7 +65,7 @@ def test_a_commit_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(sqlite3.Error):
         outbox.write(OutboxChanges({1: letter(1), 2: bad}))
     outbox.write(OutboxChanges({3: letter(3)}))
-    assert outbox.content().seqs == [3]
+    assert outbox.content()[1] == [3]
 
 
 @pytest.mark.parametrize("size", ["512k", "2m", "6m"])
@@ -86,15 +88,15 @@ def test_a_disk_that_is_full_takes_it_when_letters_are_done_with(tmp_path: Path,
         outbox.write(
             OutboxChanges({**gone, last: letter(last)}, {"z": KnownRun(AgentRunState.HELD, 60)})
         )
-        assert outbox.content().seqs == [there, last]
-        assert dict(outbox.content().runs)["z"] == KnownRun(AgentRunState.HELD, 60)
+        assert outbox.content()[1] == [there, last]
+        assert dict(outbox.content()[0])["z"] == KnownRun(AgentRunState.HELD, 60)
         filler.unlink()
         assert fill_with_letters(outbox, last + 1) > there * 0.8, (
             "the room that they had is used again"
         )
         outbox.close()
         second = Outbox(disk / "outbox")
-        assert second.content().seqs[:2] == [there, last]
+        assert second.content()[1][:2] == [there, last]
         second.close()
 
 
@@ -108,7 +110,7 @@ def test_a_letter_that_is_told_as_something_else_stays_until_that_is_written(
         other = msgspec.structs.replace(letter(9_999, 400_000), run=letter(1).run)
         with pytest.raises(sqlite3.OperationalError, match="full"):
             outbox.write(OutboxChanges({1: None, 2: None, 9_999: other}))
-        assert outbox.content().seqs == [1, *range(3, there + 1)]
+        assert outbox.content()[1] == [1, *range(3, there + 1)]
         outbox.close()
 
 
@@ -118,7 +120,7 @@ def fill_with_letters(outbox: Outbox, first: int = 1) -> int:
     with contextlib.suppress(sqlite3.OperationalError):
         while True:
             outbox.write(OutboxChanges({seq: letter(seq, 600) for seq in islice(seqs, 20)}))
-    return len(outbox.content().seqs)
+    return len(outbox.content()[1])
 
 
 def test_only_one_agent_at_a_time(tmp_path: Path) -> None:
@@ -154,9 +156,9 @@ def test_nobody_else_may_read_it(tmp_path: Path) -> None:
 def test_a_memory_forgets_the_oldest_and_tells_the_disk_so() -> None:
     memory = RunMemory(live=2, ended=2)
     for run in "abc":
-        memory.put(run, AgentRunState.HELD, 60)
+        memory.put(run, KnownRun(AgentRunState.HELD, 60))
     for run in "def":
-        memory.put(run, AgentRunState.ENDED, None)
+        memory.put(run, KnownRun(AgentRunState.ENDED, None))
     assert [memory.get(run) for run in "ad"] == [None, None]
     assert memory.get("c") == KnownRun(AgentRunState.HELD, 60)
     assert memory.get("f") == KnownRun(AgentRunState.ENDED)
@@ -166,10 +168,10 @@ def test_a_memory_forgets_the_oldest_and_tells_the_disk_so() -> None:
 def test_changes_that_fail_stand_behind_later_ones() -> None:
     memory = RunMemory()
     memory.keep(letter(1))
-    memory.put("a", AgentRunState.WAITING, 60)
+    memory.put("a", KnownRun(AgentRunState.WAITING, 60))
     failed = memory.take()
     memory.drop(letter(1))
-    memory.put("a", AgentRunState.HELD, 60)
+    memory.put("a", KnownRun(AgentRunState.HELD, 60))
     memory.give_back(failed)
     assert memory.changes.reports == {1: None}
     assert memory.changes.runs == {"a": KnownRun(AgentRunState.HELD, 60)}

@@ -68,7 +68,7 @@ def test_a_token_without_the_right_drops_nothing_and_says_why(
     ):
         (number,) = plugin.say(asks(job))
         wait_until(
-            lambda: plugin.hear() and why in (agent.status()["bank"]["trouble"] or ""),
+            lambda: plugin.hear() and why in (agent.status()["bank"]["error"] or ""),
             "the bank to say no",
         )
         assert agent.status()["bank"]["reachable"] is False
@@ -92,7 +92,7 @@ def test_a_token_without_the_right_is_told_before_a_job_asks(
     with agent_at(address, bank_lines=signed) as agent, Plugin(agent.socket).connect():
         wait_until(lambda: agent.status()["bank"]["reachable"] is False, "a look at the bank")
         bank = agent.status()["bank"]
-        assert "may not report runs of cluster local" in bank["trouble"]
+        assert "may not report runs of cluster local" in bank["error"]
         assert "under [clusters.local]" in bank["remedy"]
         wait_until(lambda: agent.status()["bank"]["failures"] > 2, "further looks")
         assert agent.status()["bank"]["reachable"] is False
@@ -112,7 +112,7 @@ def test_a_look_hides_no_trouble_that_a_report_found(networked: tuple[Centre, st
             lambda: plugin.hear() and agent.status()["bank"]["failures"] > 3,
             "the bank to say no again and again",
         )
-        assert "may not report runs of cluster local" in agent.status()["bank"]["trouble"]
+        assert "may not report runs of cluster local" in agent.status()["bank"]["error"]
 
 
 def test_a_token_that_is_none_is_told(networked: tuple[Centre, str]) -> None:
@@ -126,7 +126,7 @@ def test_a_token_that_is_none_is_told(networked: tuple[Centre, str]) -> None:
     ):
         plugin.say(asks(30))
         wait_until(
-            lambda: plugin.hear() and agent.status()["failures"].get("unauthenticated"),
+            lambda: plugin.hear() and agent.status()["request_errors"].get("unauthenticated"),
             "the bank to know nobody",
         )
         assert agent.status()["outbox"]["reports"] == 1
@@ -139,8 +139,8 @@ def test_the_table_of_site_factors_wants_a_token_that_reads(
     signed = f'token_file = "{token(centre, "agent:local,agent:y")}"'
     table = f'[site_factor]\npath = "{tmp_path}/table"\nrefresh = 0.1\n'
     with agent_at(address, bank_lines=signed, tables=table) as agent:
-        wait_until(lambda: agent.status()["site_factor"]["trouble"], "the bank to say no")
-        assert "lacks the scope read" in agent.status()["site_factor"]["trouble"]
+        wait_until(lambda: agent.status()["site_factor"]["error"], "the bank to say no")
+        assert "lacks the scope read" in agent.status()["site_factor"]["error"]
         assert (
             "not written again: this token lacks the scope read"
             in agent.command("agent", "status").stdout
@@ -151,4 +151,4 @@ def test_the_table_of_site_factors_wants_a_token_that_reads(
         tables=f'{table}token_file = "{token(centre, "read,agent:z")}"\n',
     ) as agent:
         wait_until((tmp_path / "table").exists, "a table")
-        assert agent.status()["site_factor"]["trouble"] is None
+        assert agent.status()["site_factor"]["error"] is None

@@ -55,7 +55,7 @@ def test_the_table_follows_the_bank(centre: Centre, tmp_path: Path) -> None:
         wait_until(lambda: read(path).values["near", "cpu"] == 0, "the table to follow")
         shown = agent.command("agent", "status").stdout
         assert "factors    2 values, written 20" in shown
-        assert agent.status()["site_factor"]["trouble"] is None
+        assert agent.status()["site_factor"]["error"] is None
 
 
 def test_the_settings_choose_the_rule(centre: Centre, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_the_settings_choose_the_rule(centre: Centre, tmp_path: Path) -> None:
         )
         writer = TableWriter(agent_settings((text + BENDS[rule]).encode()), now=time.time)
         writer.write()
-        assert writer.status()["trouble"] is None
+        assert writer.status()["error"] is None
         values[rule] = read(tmp_path / rule).values["near", "cpu"]
     expiry = values["linear"] / WEIGHT  # all of the credit is left
     assert values["power"] == pytest.approx(WEIGHT * expiry**2, abs=3)
@@ -80,7 +80,7 @@ def test_without_a_bank_the_old_table_stays_and_grows_stale(centre: Centre, tmp_
     with agent_at(centre.address, tables=settings(path, "stale = 1")) as agent:
         wait_until(path.exists, "a table")
         centre.server.kill()
-        wait_until(lambda: agent.status()["site_factor"]["trouble"], "the agent to notice")
+        wait_until(lambda: agent.status()["site_factor"]["error"], "the agent to notice")
         table = read(path)
         wait_until(
             lambda: table.value("near", "cpu", int(time.time())) == 0, "the table to be stale"
@@ -103,7 +103,7 @@ def test_what_is_no_bank_is_told(agent: RunningAgent, tmp_path: Path) -> None:
     text = f'[bank]\nserver = "unix:{agent.control}"\n' + settings(tmp_path / "table")
     writer = TableWriter(agent_settings(text.encode()))
     writer.write()
-    assert writer.status()["trouble"]
+    assert writer.status()["error"]
     assert not (tmp_path / "table").exists()
 
 
@@ -120,6 +120,6 @@ def test_what_keeps_it_from_writing_is_told(
     text = f'[bank]\nserver = "{centre.address}"\n' + settings(tmp_path / f"{folder}table", lines)
     writer = TableWriter(agent_settings(text.encode()))
     writer.write()
-    assert said in writer.status()["trouble"]
+    assert said in writer.status()["error"]
     assert writer.status()["remedy"]
     assert writer.status()["written"] is None

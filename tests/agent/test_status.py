@@ -42,11 +42,11 @@ def test_status_in_words_and_as_json(centre: Centre, agent: RunningAgent, plugin
     assert lines["bank"].startswith("answers since 20")
     assert lines["outbox"] == "0 reports wait; 0 of them on disk only"
     assert lines["senders"].endswith("(1 to 4), 0 busy")
-    assert lines["questions"] == "0 open; verdicts: granted 2, refused 1"
+    assert lines["prologs"] == "0 waiting; verdicts: granted 2, refused 1"
     assert lines["holds"] == "granted 2, refused 1"
     assert lines["ends"] == "granted 1"
     told = json.loads(agent.command("agent", "status", "--json").stdout)
-    assert told["answers"] == {"granted": 2, "refused": 1}
+    assert told["verdicts"] == {"granted": 2, "refused": 1}
     assert told["outbox"]["reports"] == 0
 
 
@@ -55,9 +55,7 @@ def test_releasing_is_off_unless_wanted_and_its_troubles_are_told(
 ) -> None:
     assert agent.status()["release"] is None
     with agent_at(centre.address, tables="[release]\nwhen_paid = true\nevery = 0.1\n") as wanting:
-        wait_until(
-            lambda: wanting.status()["release"]["trouble"], "squeue not to be had", seconds=60
-        )
+        wait_until(lambda: wanting.status()["release"]["error"], "squeue not to be had", seconds=60)
         assert "jobs that can be paid now are not released: " in wanting.said()
         lines = wanting.command("agent", "status").stdout
         assert "released   0 jobs that were held for lack of credit" in lines
@@ -113,9 +111,9 @@ def test_metrics_in_prometheus_own_words(
     assert b"200 OK" in head
     assert b"text/plain; version=0.0.4" in head
     for line in (
-        b'fairbank_agent_answers_total{how="granted"} 1.0',
+        b'fairbank_agent_verdicts_total{result="granted"} 1.0',
         b"fairbank_agent_bank_up 1.0",
-        b"fairbank_agent_answer_seconds_count 1.0",
+        b"fairbank_agent_verdict_seconds_count 1.0",
     ):
         assert line in body
 

@@ -60,7 +60,7 @@ def test_a_job_without_a_limit_runs_at_once_and_is_charged_what_it_took(
     lenient.say(asks(1, limit_seconds=None))
     assert verdict(lenient) == "run"  # no bank was asked
     assert "has no time limit: it runs without a hold, and its end is reported" in caplog.text
-    assert lenient.engine.counts["answers", "unbillable: run"] == 1
+    assert lenient.engine.counts["verdicts", "unbillable: run"] == 1
     lenient.settle()
     assert bank.sums() == (0, 0)
     lenient.say(ends(1, limit_seconds=None))
@@ -103,5 +103,5 @@ def test_refused_where_the_terms_say_so(world: World, bank: InProcessBank) -> No
     world.say(asks(1, limit_seconds=None))
     world.settle()
     assert verdict(world) == "hold"
-    assert world.engine.counts["answers", "unbillable"] == 1
+    assert world.engine.counts["verdicts", "unbillable"] == 1
     assert bank.sums() == (0, 0)

@@ -74,7 +74,7 @@ def test_heads_written_down_are_read_again(
 
 
 @pytest.mark.parametrize("line", ["x", "[1]", "{}", "[1, 2, 3]", '[1, 2, "zz"]', "null"])
-def test_heads_that_are_none_are_told_with_their_line(
+def test_heads_that_are_none_are_reported_with_their_line(
     fairbank: Run, tmp_path: Path, line: str
 ) -> None:
     kept = tmp_path / "heads"
@@ -124,8 +124,8 @@ def test_the_doctor(fairbank: Run) -> None:
     assert fairbank("doctor", services=FakeServices(checks=checks[:1])).code == 0
 
 
-def test_what_is_waited_for_is_told_beside_what_is_found(fairbank: Run) -> None:
-    """Whoever reads stdout reads the same."""
+def test_progress_does_not_change_stdout(fairbank: Run) -> None:
+    """Progress goes to stderr, so stdout is the same with and without it."""
     services = FakeServices(checks=(HealthCheck("the store opens", True),))
     silent, told = (
         fairbank("doctor", services=services),

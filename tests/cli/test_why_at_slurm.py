@@ -18,7 +18,7 @@ from fairbank.cli import main
 from fairbank.cli.commands.slurm.why import missing_range
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.reason import explain_reason
-from fairbank.slurm.queue_snapshot.queries import QUESTIONS
+from fairbank.slurm.queue_snapshot.queries import COMMANDS
 from tests.cli.conftest import Run, Said, runner, session
 from tests.cli.served_site import Bank
 from tests.support.golden import GOLDEN, kept
@@ -55,7 +55,7 @@ def test_nothing_is_kept_that_is_not_told() -> None:
 
 @pytest.mark.parametrize("name", sorted(JOBS))
 def test_the_reason_is_the_one_that_slurmctld_had(ask: Run, name: str) -> None:
-    """It is found anew here: of the jobs' own reasons only those count that cannot be found."""
+    """It is found again here: of the jobs' own reasons only those count that cannot be found."""
     data = json.loads(ask(JOBS[name], "--json", "--no-likely", "--no-advice").out)["data"][0]
     assert data["code"] == data["slurm_reason"]
     assert data["headline"].endswith(".")
@@ -100,7 +100,11 @@ def test_the_likely_start_may_be_left_out(ask: Run) -> None:
     ("untold", "ahead", "words"),
     [
         (None, (), []),
-        (NoStartRange.NO_TURN, (), ["no likely start: it does not stand in the queue (BeginTime)"]),
+        (
+            NoStartRange.NOT_QUEUED,
+            (),
+            ["no likely start: it does not stand in the queue (BeginTime)"],
+        ),
         (NoStartRange.TOO_FAR, (), ["no likely start: it is too far off to be rehearsed here"]),
         (
             NoStartRange.TOO_FAR,
@@ -113,7 +117,7 @@ def test_the_likely_start_may_be_left_out(ask: Run) -> None:
             ["no likely start: with 2 jobs ahead it is too far off to be rehearsed here"],
         ),
         (
-            NoStartRange.KEPT,
+            NoStartRange.NO_START,
             (1,),
             ["no likely start: as far as the rehearsals went, BeginTime kept it waiting"],
         ),
@@ -173,42 +177,34 @@ def test_what_of_accounting_cannot_be_read_is_counted(ask: Run, tmp_path: Path) 
     [
         (
             "afterany:17(unfulfilled),afterok:15_*(unfulfilled)",
-            "Job 10 waits for 2 dependencies, first of them that job 17 has ended (Dependency).",
+            "Job 10 waits for 2 dependencies, the first of which is: job 17 has ended (Dependency).",
             False,
-            (
-                "job 17 has ended: not yet, it waits (Priority); every task of array 15 has ended"
-                " well: not yet, job 15_1 and 5 more wait (Priority)"
-            ),
+            "job 17 has ended: not yet, it waits (Priority); "
+            "every task of array 15 has completed: not yet, job 15_1 and 5 more wait (Priority)",
         ),
         (
             "after:1+30(unfulfilled)",
-            "Job 10 waits until 30 minutes have passed since job 1 began (Dependency).",
+            "Job 10 waits until 30 minutes have passed since job 1 started (Dependency).",
             False,
-            "30 minutes have passed since job 1 began: not yet, that is at 2026-11-22T18:31:15Z",
+            "30 minutes have passed since job 1 started: not yet, that is at 2026-11-22T18:31:15Z",
         ),
         (
             "afterok:999(failed)?aftercorr:15_*(unfulfilled)",
-            (
-                "Job 10 waits for one of 2 dependencies, first of them that job 999 has ended well"
-                " (Dependency)."
-            ),
+            "Job 10 waits for one of 2 dependencies, the first of which is: job 999 has completed (Dependency).",
             False,
-            (
-                "one of these is enough: job 999 has ended well: can never be any more, it is not"
-                " in the queue any more; the same task of array 15 has ended well: not yet, job"
-                " 15_1 and 5 more wait (Priority)"
-            ),
+            "one of these is enough: job 999 has completed: can never be satisfied, it is not in the queue any more; "
+            "the same task of array 15 has completed: not yet, job 15_1 and 5 more wait (Priority)",
         ),
         ("(null)", None, True, "none is open"),
         (
             "on:tuesdays",
-            "Job 10 waits: A job that it depends on has not come as far as it must (Dependency).",
+            "Job 10 waits: A job that it depends on has not started or ended as required (Dependency).",
             False,
-            "they cannot be read here, and are told as they stand: on:tuesdays",
+            "they cannot be parsed: on:tuesdays",
         ),
     ],
 )
-def test_each_dependency_is_told_with_what_the_job_does(
+def test_each_dependency_is_reported_with_what_the_job_does(
     ask: Run, tmp_path: Path, text: str, headline: str | None, ok: bool, evidence: str
 ) -> None:
     copytree(QUEUE, tmp_path / "some")
@@ -227,7 +223,7 @@ def test_each_dependency_is_told_with_what_the_job_does(
     ]
 
 
-def test_a_dependency_that_can_never_be_met_is_told_with_how_the_job_ended(
+def test_a_dependency_that_can_never_be_met_is_reported_with_how_the_job_ended(
     ask: Run, tmp_path: Path
 ) -> None:
     copytree(QUEUE, tmp_path / "some")
@@ -240,12 +236,12 @@ def test_a_dependency_that_can_never_be_met_is_told_with_how_the_job_ended(
     said = ask(JOBS["after"], "--no-likely", "--no-advice", folder=tmp_path / "some")
     told = " ".join(said.out.split())
     assert (
-        "Job 10 waits for what can never be any more, that job 2 has ended well"
-        " (DependencyNeverSatisfied)." in told
+        "Job 10 waits for a dependency that can never be satisfied: job 2 has completed (DependencyNeverSatisfied)."
+        in told
     )
     assert (
-        "x dependencies: job 2 has ended well: can never be any more, it ended as TIMEOUT; so it"
-        " will never start as it is: " in told
+        "x dependencies: job 2 has completed: can never be satisfied, it ended as TIMEOUT; so it will never start: "
+        in told
     )
 
 
@@ -268,7 +264,7 @@ def of_bank(tmp_path: Path) -> Path:
 def test_the_bank_says_what_it_would_hold_and_has(ask: Run, bank: Bank, of_bank: Path) -> None:
     said = ask(JOBS["second"], "--no-likely", "--no-advice", "--server", bank.unix, folder=of_bank)
     assert (said.code, said.err) == (0, "")
-    assert "ok funds: needs a hold of 0.16 SU, available 59,408 of chem_qmc/cpu" in " ".join(
+    assert "ok credit: needs a hold of 0.16 SU, available 59,408 of chem_qmc/cpu" in " ".join(
         said.out.split()
     )
 
@@ -279,7 +275,7 @@ def test_a_bank_that_knows_nothing_of_the_project(
     surroundings.setenv("FAIRBANK_SERVER", bank.unix)
     said = ask(JOBS["second"], "--no-likely", "--no-advice")
     assert said.code == 0
-    assert "funds:" not in said.out
+    assert "credit:" not in said.out
     assert said.err.startswith("nothing is known of its funds: ")
 
 
@@ -295,7 +291,7 @@ def test_a_bank_that_does_not_answer(ask: Run, of_bank: Path, tmp_path: Path) ->
     )
     document = json.loads(said.out)
     assert said.code == 0
-    assert not [check for check in document["data"][0]["checks"] if check["what"] == "funds"]
+    assert not [check for check in document["data"][0]["checks"] if check["what"] == "credit"]
     (warning,) = document["warnings"]
     assert warning.startswith("nothing is known of its funds: ")
 
@@ -303,7 +299,7 @@ def test_a_bank_that_does_not_answer(ask: Run, of_bank: Path, tmp_path: Path) ->
 # --- what goes wrong ---
 
 
-def test_a_job_that_nobody_knows(ask: Run) -> None:
+def test_unknown_job_is_not_found(ask: Run) -> None:
     said = ask(999)
     assert (said.code, said.out) == (3, "")
     assert "slurmctld has no job 999 that waits" in said.err
@@ -340,13 +336,13 @@ def test_a_folder_that_lacks_an_answer(ask: Run, tmp_path: Path) -> None:
     assert said.code == 3
     assert "there is no limits.txt" in said.err
     told = " ".join(said.err.split())
-    assert all(f"{name}.txt" in told for name in QUESTIONS)
+    assert all(f"{name}.txt" in told for name in COMMANDS)
     assert "docs/howto/explain-a-waiting-job.md says what to ask" in told
     assert "sshare.txt" not in told
     assert ask(JOBS["second"], folder=tmp_path / "none").code == 3
 
 
-def test_what_cannot_be_read_is_told_and_left_out(ask: Run, tmp_path: Path) -> None:
+def test_unreadable_input_is_reported_and_left_out(ask: Run, tmp_path: Path) -> None:
     copytree(QUEUE, tmp_path / "some")
     jobs = tmp_path / "some" / "jobs.txt"
     jobs.write_text(jobs.read_text() + "JobId=900 JobName=x\n")

@@ -175,11 +175,11 @@ def test_the_crowd_before_a_full_machine_is_the_same_each_time_and_some_of_it_st
     one, again = full_cluster(60, 200, free=12), full_cluster(60, 200, free=12)
     assert list(one.queue.jobs()) == list(again.queue.jobs())
     assert [job.placement for job in one.running] == [job.placement for job in again.running]
-    assert one.machine.room.idle.bit_count() <= 12
+    assert one.machine.free.idle.bit_count() <= 12
     plan = run_passes(one, SchedulerParameters(), NOW)
     assert plan == run_passes(again, SchedulerParameters(), NOW)
     assert len(plan.starts) == 27
-    assert len(plan.planned) > 50
+    assert len(plan.reservations) > 50
 
 
 def test_the_page_is_the_one_that_the_results_draw() -> None:

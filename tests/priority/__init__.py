@@ -1,3 +1,3 @@
-"""Who is next: the vectors that Slurm is known by, laws that hold for every tree, and rows that are
-refused.
+"""Tests of priorities: the vectors that Slurm is known by, laws that hold for every tree, rows that
+are refused.
 """

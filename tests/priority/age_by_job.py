@@ -1,4 +1,4 @@
-"""A queue told job by job, and the rules of age told job by job: a twin of the columns."""
+"""A queue written job by job, and the rules of age written job by job: a twin of the columns."""
 
 from __future__ import annotations
 

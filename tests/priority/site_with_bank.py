@@ -116,7 +116,9 @@ class Centre:
         return "physics" if rank[ALICE] > rank[CAROL] else "chem"
 
     def slurm(self, project: str, su: int) -> str:
-        """What slurmctld would say whose GrpTRESMins is the grant: one counter, that of usage."""
+        """Return the answer of a slurmctld whose GrpTRESMins is the grant: one counter, that of
+        usage.
+        """
         row = ACCOUNTS[project]
         used = LimitUsage(seconds={"cpu": float(self.usage.associations.tres[row, CPU])})
         limits = AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": GRANTS[project] * 60}})

@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.limits.end import ending
 from fairbank.priority.limits.reasons import QOS, LimitKind
-from fairbank.priority.limits.running import ending
 from fairbank.priority.limits.start import after_nodes, before_nodes
 from fairbank.priority.limits.usage import AssociationLimits, LimitUsage, Link, QosLimits
 from tests.priority.starting_jobs import (
@@ -39,7 +39,8 @@ def test_jobs_of_associations(kind: LimitKind, where: str, expected: str) -> Non
         AssociationLimits(jobs={kind: 5}),
         {"used": LimitUsage(jobs=5), "of_account": LimitUsage(jobs=5)},
     )
-    assert reason(asking(chain=chain(**{where: limits}, **busy))) == expected  # type: ignore[arg-type]
+    asked = asking(chain=chain(**{where: limits}, **busy))  # type: ignore[arg-type]
+    assert reason(asked) == expected
     assert (
         reason(
             asking(

@@ -1,4 +1,4 @@
-"""What the benchmark does in plain Python is what it measures beside it."""
+"""Decay in plain Python, as the benchmark has it, against the product's."""
 
 from __future__ import annotations
 

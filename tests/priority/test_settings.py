@@ -1,4 +1,4 @@
-"""What an administrator may say about priorities. How Slurm spells it is told in
+"""Settings of priorities. Slurm's spelling of them is tested in
 tests/slurm/parsers/test_priority_settings.py.
 """
 
@@ -13,7 +13,7 @@ from fairbank.core.time import DAY
 from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
 
 
-def test_a_week_counts_in_full_where_nobody_says_otherwise() -> None:
+def test_usage_of_the_whole_week_counts_by_default() -> None:
     assert MultifactorSettings().max_age_seconds == 7 * DAY
 
 

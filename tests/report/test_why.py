@@ -1,5 +1,5 @@
-"""Why a job waits, in lines and as an object: what is left out where nobody knows, and what is cut
-short.
+"""Explanation of a waiting job, in lines and as an object: unknown parts are left out, long ones
+cut.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def why(**known: Any) -> Explanation:
             "code": "Priority",
             "headline": "Job 7 waits behind job 6 (Priority).",
             "checks": (
-                JobCheck("its turn", False, "ahead is job 6"),
+                JobCheck("no job ahead", False, "ahead is job 6"),
                 JobCheck("credit", True, "enough"),
             ),
             "position": 2,
@@ -55,14 +55,14 @@ def test_what_there_is_to_say() -> None:
         "Came 1970-01-01 00:00:00, waits for 1-01:01:01 as of 1970-01-02 01:01:01 +00:00",
         "Job 7 waits behind job 6 (Priority).",
         "",
-        "Checks    x   its turn: ahead is job 6",
+        "Checks    x   no job ahead: ahead is job 6",
         "          ok  credit: enough",
         "Queue     2nd of 3; ahead: 6",
         "Start     nobody can say",
     ]
 
 
-def test_a_start_is_told_as_far_as_it_is_known() -> None:
+def test_a_start_is_reported_as_far_as_it_is_known() -> None:
     def start(**known: Any) -> str:
         return told(JOB._replace(why=why(**known)))[7]
 
@@ -112,11 +112,11 @@ def test_what_came_of_it() -> None:
 
 def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
     found = told(
-        JOB._replace(why=why(advice=EarlierStartAdvice(None, ("-p cpu,gpu", "any shorter -t"))))
+        JOB._replace(why=why(advice=EarlierStartAdvice(None, ("-p cpu,gpu", "a shorter -t"))))
     )
     assert (
         found[-1]
-        == "Sooner    nothing that was tried would start it sooner: -p cpu,gpu; any shorter -t"
+        == "Sooner    nothing that was tried would start it sooner: -p cpu,gpu; a shorter -t"
     )
     assert (
         told(JOB._replace(why=why(advice=EarlierStartAdvice(None, ()))))[-1]
@@ -124,20 +124,20 @@ def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
     )
 
 
-def test_the_time_zone_of_all_its_times_is_told_once() -> None:
+def test_the_time_zone_of_all_its_times_is_reported_once() -> None:
     found = "\n".join(lines(JOB, Look(zone=timezone(timedelta(hours=-5))), 120))
     assert "as of 1970-01-01 20:01:01 -05:00" in found
     assert found.count("-05:00") == 1
 
 
 def test_lines_fit_the_terminal_and_do_nothing_to_it() -> None:
-    known = why(headline="word " * 40, checks=(JobCheck("its turn", False, "word " * 60),))
+    known = why(headline="word " * 40, checks=(JobCheck("no job ahead", False, "word " * 60),))
     long = JOB._replace(why=known, facts={"user": "\x1b[31mann"})
     found = told(long, 60)
     assert max(map(len, found)) <= 60
     assert not [line for line in found if "\x1b" in line]
     checks = found[found.index("") + 1 :]
-    assert checks[0].startswith("Checks    x   its turn: word")
+    assert checks[0].startswith("Checks    x   no job ahead: word")
     assert checks[1].startswith("              word")
 
 
@@ -145,7 +145,7 @@ def test_programs_are_told_all() -> None:
     known = why(
         expected=60,
         likely=StartRange(60, None, 50, 20),
-        advice=EarlierStartAdvice(EarlierStart("-t 00:10:00", 0), ("-n 4", "any shorter -t")),
+        advice=EarlierStartAdvice(EarlierStart("-t 00:10:00", 0), ("-n 4", "a shorter -t")),
     )
     found = as_data(JOB._replace(why=known, started=3_600, reason="Resources", told=120))
     assert (found["job"], found["ahead"], found["slurm_reason"], found["slurm_expects"]) == (
@@ -161,7 +161,7 @@ def test_programs_are_told_all() -> None:
         "started": 20,
     }
     assert found["suggestion"] == {"option": "-t 00:10:00", "start": "1970-01-01T00:00:00Z"}
-    assert found["tried"] == ["-n 4", "any shorter -t"]
+    assert found["tried"] == ["-n 4", "a shorter -t"]
     assert (found["expected"], found["started"], found["user"]) == (
         "1970-01-01T00:01:00Z",
         "1970-01-01T01:00:00Z",
@@ -183,6 +183,6 @@ def test_what_slurm_says_otherwise_stands_beside_it() -> None:
     assert "slurmctld's reason" not in told(JOB._replace(reason="Priority"))[7]
 
 
-def test_lengths_of_time_and_lists_are_told_in_words() -> None:
+def test_lengths_of_time_and_lists_are_reported_in_words() -> None:
     facts = {"limit_seconds": 3_600, "partitions": ("cpu", "gpu")}
     assert told(JOB._replace(facts=facts))[0] == "Job 7 (limit 01:00:00, partitions cpu,gpu)"

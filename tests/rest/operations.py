@@ -1,4 +1,4 @@
-"""Every operation of the OpenAPI document as a request that makes sense, on something of one's own, of others, or of nobody."""
+"""Valid requests for every operation of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def operations() -> dict[str, tuple[str, str]]:
 
 
 def call(world: World, operation: str, whose: str, uid: int) -> Call:
-    """The request that asks for `operation` on something of `uid`'s own project, of the other one, or on nothing at all."""
+    """Return the request of `operation` for an object of the user's project, of another one, or for
+    a missing one.
+    """
     method, path = operations()[operation]
     things = {OWN: world.own, FOREIGN: world.foreign}.get(whose, {})
     filled = path
@@ -67,7 +69,8 @@ def _by_account(name: str) -> str:
 _WHY = {"comment": "a test"}
 
 _OF_AN_ACCOUNT = """
-    list_projects list_allocations list_balances list_activity list_entries list_credits list_predebits list_debits
+    list_projects list_allocations list_balances list_activity list_entries list_credits
+    list_predebits list_debits
     list_jobs list_failures show_usage list_shares
 """
 QUERIES: dict[str, Callable[[str], str]] = {
@@ -136,7 +139,7 @@ def _cluster(whose: str) -> str:
 
 
 def share_of(account: str) -> ShareRecord:
-    """How an account stood once."""
+    """Return the fair-share values of an account at one time."""
     return ShareRecord(
         "alpha", NOW // DAY, account, "", "", Instant(NOW), 1, 0.5, 0.0, 0.0, None, None
     )

@@ -1,4 +1,4 @@
-"""A real server process for the tests, on a Unix socket and on TCP. As a program: the server itself."""
+"""Server process for tests, on a Unix socket and on TCP. Run as a program, it is the server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class WallClock:
 
 @dataclass
 class Served:
-    """A running server. `unix` asks over its socket, as the user of the tests, who is a superuser and alpha's agent; `tcp` over TCP."""
+    """A running server.
+
+    `unix` sends requests as the user of the tests, who is a superuser and the agent of alpha.
+    """
 
     process: subprocess.Popen[bytes]
     socket: Path
@@ -48,7 +51,7 @@ class Served:
     tcp: httpx.Client
 
     def stop(self) -> int:
-        """An orderly end; the exit code."""
+        """Stop the server in order and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(30)
 
@@ -62,7 +65,11 @@ def served(
     munge: Mapping[str, str] | None = None,
     open_files: tuple[int, int] | None = None,
 ) -> Iterator[Served]:
-    """A server with its socket in `folder`, ended with the block. `open_files` is how many it may have: the soft limit, the hard one."""
+    """Start a server with its socket in `folder`, and stop it after the block.
+
+    Args:
+        open_files: soft and hard limit of open files of the server.
+    """
     port = _free_port()
     path = folder / f"{name}.sock"
     order = {

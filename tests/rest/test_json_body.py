@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.json_body import read_json
 from fairbank.rest.schemas.requests import Movement
-from tests.rest.refused import JSON
+from tests.rest.responses import JSON
 from tests.rest.world import AGENT, World, report
 
 

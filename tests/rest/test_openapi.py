@@ -1,4 +1,4 @@
-"""The document says all there is, the routes are what the document says, and the page about it is made of our own files."""
+"""The OpenAPI document: it describes all routes, and its page uses only bundled files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def described() -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-def test_there_is_no_hidden_route(old_world: World) -> None:
+def test_document_describes_every_served_route(old_world: World) -> None:
     served = {
         (method.lower(), route.path_format)
         for route in old_world.app.routes
@@ -36,12 +36,12 @@ def test_there_is_no_hidden_route(old_world: World) -> None:
     assert served == {(method, path) for method, path, _ in described()}
 
 
-def test_the_routes_are_those_we_wrote() -> None:
+def test_operation_ids_are_unique() -> None:
     assert len(ROUTES) == len(described())
     assert len({operation["operationId"] for _, _, operation in described()}) == len(ROUTES)
 
 
-def test_it_is_served_as_it_is(old_world: World) -> None:
+def test_document_is_served_unchanged(old_world: World) -> None:
     answer = old_world.ask("GET", "/openapi.json")
     assert answer.json() == json.loads(json.dumps(document()))
     assert answer.headers["content-type"] == "application/json"
@@ -85,12 +85,12 @@ def test_every_parameter_has_bounds(method: str, path: str, operation: dict[str,
             assert "maxLength" in schema or "enum" in schema, parameter["name"]
 
 
-def test_only_these_are_open_to_all() -> None:
+def test_only_listed_routes_need_no_authentication() -> None:
     open_to_all = {path for _, path, operation in described() if operation.get("security") == []}
     assert open_to_all == {"/health", "/openapi.json", "/docs", "/docs/{file}"}
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_reference_resolves() -> None:
     text = json.dumps(document())
     found = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
     assert found == document()["components"]["schemas"].keys()
@@ -104,14 +104,14 @@ def test_every_reference_leads_somewhere() -> None:
         if each.startswith("New") or each.endswith("Report")
     ],
 )
-def test_what_is_sent_may_have_no_other_fields(name: str) -> None:
+def test_request_bodies_refuse_unknown_fields(name: str) -> None:
     assert document()["components"]["schemas"][name]["additionalProperties"] is False
 
 
 # --- the page ---
 
 
-def test_the_bundled_files_are_unaltered() -> None:
+def test_bundled_files_are_unchanged() -> None:
     folder = STATIC / "swagger-ui"
     sums = {
         name: digest
@@ -125,19 +125,18 @@ def test_the_bundled_files_are_unaltered() -> None:
     } == sums
 
 
-def test_the_bundled_files_come_with_their_licence() -> None:
+def test_bundled_files_have_their_licence() -> None:
     folder = STATIC / "swagger-ui"
     assert "Apache License" in (folder / "LICENSE").read_text()
     assert "swagger-ui" in (folder / "NOTICE").read_text()
     assert "5." in (STATIC / "README.md").read_text()
 
 
-def test_the_page_loads_nothing_from_elsewhere_and_runs_no_script_of_its_own(
-    old_world: World,
-) -> None:
+def test_docs_page_loads_only_bundled_files(old_world: World) -> None:
     page = old_world.ask("GET", "/docs")
     assert re.findall(r'(?:src|href)="([^"]*)"', page.text) == [
-        "data:,", "/docs/swagger-ui.css", "/openapi.json", "/docs/swagger-ui-bundle.js", "/docs/start.js",
+        "data:,", "/docs/swagger-ui.css", "/openapi.json", "/docs/swagger-ui-bundle.js",
+        "/docs/start.js",
     ]  # fmt: skip
     assert not re.search(r"<script>|<style|style=|onload=", page.text)
     policy = page.headers["content-security-policy"]
@@ -154,16 +153,16 @@ def test_the_page_loads_nothing_from_elsewhere_and_runs_no_script_of_its_own(
         ("start.js", "text/javascript"),
     ],
 )
-def test_what_the_page_is_made_of(old_world: World, name: str, kind: str) -> None:
+def test_docs_page_files_are_served(old_world: World, name: str, kind: str) -> None:
     answer = old_world.ask("GET", f"/docs/{name}")
     assert (answer.status_code, answer.headers["content-type"]) == (200, f"{kind}; charset=utf-8")
 
 
-def test_the_page_asks_no_public_validator() -> None:
+def test_docs_page_uses_no_public_validator() -> None:
     assert "validatorUrl: null" in (STATIC / "start.js").read_text()
 
 
-def test_every_answer_tells_browsers_to_be_careful(old_world: World) -> None:
+def test_every_response_has_security_headers(old_world: World) -> None:
     for path, uid in (("/health", None), ("/alloc", None), ("/alloc", MEMBER), ("/nosuch", None)):
         headers = old_world.ask("GET", path, uid).headers
         assert headers["x-content-type-options"] == "nosniff"
@@ -173,7 +172,7 @@ def test_every_answer_tells_browsers_to_be_careful(old_world: World) -> None:
         assert "server" not in headers
 
 
-def test_the_document_tells_what_entry_numbers_promise() -> None:
+def test_document_explains_the_order_of_entry_numbers() -> None:
     """`tests/contracts/test_numbers.py` holds the stores to it."""
     about = " ".join(document()["info"]["description"].split())
     assert "those of one allocation in their order" in about

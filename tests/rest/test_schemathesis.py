@@ -1,4 +1,6 @@
-"""Requests made up from the OpenAPI document, right and wrong ones, against a real server: nothing breaks, every answer is as described."""
+"""Generated requests, valid and invalid, against a real server: every response matches the
+document.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ DECOYS = 6  # numbers that the made-up requests are led to, so that they find so
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[str, dict[str, str]]]:
-    """Where it is, and the header of a superuser's token that no made-up request revokes."""
+    """Return the address of the server, and the header of a superuser's token that no generated
+    request revokes.
+    """
     folder = Account.ourselves().own_folder("fb-st-")
     try:
         with served(folder) as running:
@@ -80,7 +84,7 @@ def server() -> Iterator[tuple[str, dict[str, str]]]:
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_every_answer_is_as_the_document_says(
+def test_every_response_matches_the_document(
     case: schemathesis.Case[Any], server: tuple[str, dict[str, str]]
 ) -> None:
     url, headers = server

@@ -1,4 +1,6 @@
-"""A small centre for the tests of the REST server: two projects, people in every role, runs, refusals; and a way to ask as any of them."""
+"""Small site for tests of the REST service: two projects, users in every role, runs and
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def socket_of_tests(app: Asgi) -> Asgi:
-    """In place of the Unix socket: the header X-Test-Uid says who is at the other end. The server itself knows no such header."""
+    """Replace the Unix socket: the header X-Test-Uid names the peer. The server itself has no such
+    header.
+    """
 
     async def asgi(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "http":
@@ -87,7 +91,9 @@ def socket_of_tests(app: Asgi) -> Asgi:
 
 @dataclass
 class World:
-    """A served context with somebody in every role. Project 1 (chem) is theirs, project 2 (bio) is not."""
+    """A served bank with a user in every role. Project 1 (chem) is theirs, project 2 (bio) is
+    not.
+    """
 
     context: AppContext
     clock: ManualClock
@@ -108,7 +114,7 @@ class World:
         token: str | None = None,
         **more: Any,
     ) -> httpx.Response:
-        """One request, over the Unix socket as `uid` unless it has a token."""
+        """Send a request, over the Unix socket as `uid` unless it has a token."""
         headers = dict(more.pop("headers", {}))
         if uid is not None:
             headers["X-Test-Uid"] = str(uid)
@@ -119,19 +125,19 @@ class World:
         return self.client.request(method, path, headers=headers, **more)
 
     def request(self, *requests: Request) -> list[Done | Refusal]:
-        """Straight to the counter, for setting the scene."""
+        """Apply requests to the ledger directly, to prepare a test."""
         return self.context.services.write_queue.apply(
             [SubmittedRequest(each, self.clock.now(), SUPERUSER) for each in requests]
         )
 
     def token(self, uid: int, *scopes: str, days: int = 10) -> str:
-        """A token of `uid`, made by the superuser."""
+        """Create a token of `uid` as the superuser and return its secret."""
         return self.context.services.tokens.create(
             identity_of(SUPERUSER, STAFF, {}), label="test", scopes=scopes, days=days, uid=uid
         )[1]
 
     def token_number(self, uid: int) -> int:
-        """The number of a fresh token of `uid`."""
+        """Create a token of `uid` and return its number."""
         return self.context.services.tokens.create(
             identity_of(SUPERUSER, STAFF, {}), label="test", scopes=["read"], days=10, uid=uid
         )[0].id
@@ -143,7 +149,12 @@ class World:
 
 @contextmanager
 def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> Iterator[World]:
-    """A world on a store of its own, closed afterwards; or a second server on a store where the people are already."""
+    """Create a world, closed after the block.
+
+    Args:
+        store: default: a new one in memory.
+        empty: fill the store with the projects; False for a second server on a filled store.
+    """
     clock, ticks = ManualClock(NOW), Ticks()
     settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": PATIENT, **more}
     context = AppContext.create(
@@ -171,7 +182,9 @@ def _people(world: World) -> None:
 
 
 def _project(world: World, name: str, members: dict[int, Role], owner: int) -> dict[str, int]:
-    """A project with two allocations one after the other, a charged run, a running one and a refusal. The numbers of all that."""
+    """Create a project with two consecutive allocations, a charged run, an open run and a refusal;
+    return their numbers.
+    """
     number = next(world.numbers)
     project = (
         done(world.request(CreateProject(gname=name, gid=number, account=name))[0]).project or 0
@@ -232,7 +245,7 @@ def done(outcome: Done | Refusal) -> Done:
 
 
 def report(job_id: int, **more: Any) -> dict[str, Any]:
-    """A hold of 1 SU for a run of chem on alpha."""
+    """Return a hold of 1 SU for a run of chem on alpha."""
     return {
         "do": "hold",
         "cluster": "alpha",
@@ -249,7 +262,7 @@ def report(job_id: int, **more: Any) -> dict[str, Any]:
 
 
 def grant(**more: Any) -> dict[str, Any]:
-    """A new allocation for chem."""
+    """Return a new allocation for chem."""
     return {
         "account": "chem",
         "resource": "gpu",

@@ -29,7 +29,7 @@ def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[Wish
     ]
     for each in there:
         machine.take(each.placement)
-    return machine.ahead(there, now)
+    return machine.profile(there, now)
 
 
 runs = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), max_size=5).filter(

@@ -22,10 +22,10 @@ from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.placement.search import PlacementSearch, find_placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.backfill import backfill
-from fairbank.scheduling.slurm.main_pass import main
+from fairbank.scheduling.slurm.main_pass import main_pass
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
-from fairbank.scheduling.slurm.queue_order import Entries, queue_entries
+from fairbank.scheduling.slurm.queue_order import OrderedEntries, queue_entries
 
 NOW = 1_000_020
 """A whole minute, so that times in minutes from now are steps of backfill."""
@@ -61,7 +61,7 @@ class Scene:
             **{"nodes": len(names), "required": names, "exclusive": True, **asked}
         )
         where = find_placement(
-            self.cluster, self.room, self.places.request(wanted, partition), self.cluster.everybody
+            self.cluster, self.room, self.places.request(wanted, partition), self.cluster.all_nodes
         )
         assert where is not None
         self.room.take(where)
@@ -94,14 +94,15 @@ class Scene:
             "limits": self.limits,
         }
         return node_snapshot(
-            Nodes(self.cluster, places=self.places, **rules),
+            Nodes(self.cluster, search=self.places, **rules),
             pending=self.pending,
             running=self.running,
         )
 
     def main(self, *, full: bool = False, **parameters: Any) -> Told:
         return Told(
-            self.cluster, main(self.snapshot, SchedulerParameters(**parameters), NOW, full=full)
+            self.cluster,
+            main_pass(self.snapshot, SchedulerParameters(**parameters), NOW, full=full),
         )
 
     def backfill(self, **parameters: Any) -> Told:
@@ -111,7 +112,7 @@ class Scene:
         return Told(self.cluster, run_passes(self.snapshot, SchedulerParameters(**parameters), NOW))
 
 
-def ranked(snapshot: OnNodes, **said: bool) -> Entries:
+def ranked(snapshot: OnNodes, **said: bool) -> OrderedEntries:
     """The entries of the queue, and why others have none."""
     return queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW, **said)
 
@@ -125,14 +126,16 @@ class OneEach:
     def copy(self) -> OneEach:
         return OneEach(*self.partitions, there=self.there)
 
-    def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
+    def hold_reason(
+        self, job: PendingJob, partition: str, where: Placement | None = None
+    ) -> str | None:
         return "QOSMaxJobsPerUserLimit" if (partition, job.user) in self.there else None
 
-    def started(self, job: PendingJob, where: Placement) -> None:
+    def record_start(self, job: PendingJob, where: Placement) -> None:
         if where.partition in self.partitions:
             self.there |= {(where.partition, job.user)}
 
-    def ended(self, job: PendingJob, where: Placement, seconds: int) -> None:
+    def record_end(self, job: PendingJob, where: Placement, seconds: int) -> None:
         self.there -= {(where.partition, job.user)}
 
 
@@ -148,12 +151,12 @@ class Told:
         }
         self.planned = {
             each.job.number: ((each.at - NOW) / 60, cluster.names(each.placement.nodes))
-            for each in plan.planned
+            for each in plan.reservations
         }
         self.reasons = dict(plan.reasons)
         self.instead = {
-            start.job.number: start.placement.instead
+            start.job.number: start.placement.preempted
             for start in plan.starts
-            if start.placement.instead
+            if start.placement.preempted
         }
         self.minutes = {start.job.number: (start.job.limit or 0) / 60 for start in plan.starts}

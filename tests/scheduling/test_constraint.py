@@ -32,7 +32,7 @@ def those(expression: Expression | None) -> list[int]:
     return list(
         node_set.each(
             matching_nodes(
-                expression, lambda name: HAVING.get(name, node_set.NOBODY), node_set.everybody(8)
+                expression, lambda name: HAVING.get(name, node_set.NO_NODES), node_set.all_nodes(8)
             )
         )
     )
@@ -118,7 +118,7 @@ def test_no_constraint_is_any_node() -> None:
         ("[]", "] stands behind [, at place 2 of '[]'"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(text: str, told: str) -> None:
+def test_unreadable_text_is_reported_with_its_place(text: str, told: str) -> None:
     with pytest.raises(InvalidInput) as no:
         parse(text, "constraint")
     assert no.value.message == told

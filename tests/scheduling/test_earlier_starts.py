@@ -1,4 +1,4 @@
-"""What would start a job sooner, of changes whose starts are known."""
+"""Changes that start a job sooner, from known starts."""
 
 from __future__ import annotations
 
@@ -41,15 +41,17 @@ def test_the_change_that_starts_it_soonest(
 
 
 def in_the_gap(limit: int) -> int:
-    """Whoever ends within three hours starts now."""
+    """Return the start of a job: now if it ends within three hours."""
     return 0 if limit <= 3 * HOUR else 10 * HOUR
 
 
 def test_the_longest_limit_that_starts_it_as_soon_as_the_shortest() -> None:
     (found,) = shorter_limit(5 * HOUR, in_the_gap)
-    assert found.told == "any shorter -t"
-    assert found.before(10 * HOUR) == found.before(None) == EarlierStart("-t 03:00:00", 0)
-    assert found.before(0) is None
+    assert found.option == "a shorter -t"
+    assert (
+        found.start_before(10 * HOUR) == found.start_before(None) == EarlierStart("-t 03:00:00", 0)
+    )
+    assert found.start_before(0) is None
 
 
 @pytest.mark.parametrize("other", ["before", "behind"])

@@ -1,36 +1,34 @@
-"""What a plan left, and what newcomers leave of that, beside the steps of the machine itself."""
+"""Holes that a plan leaves, and those left after further jobs, against the steps of the machine."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.holes import Holes
 from fairbank.scheduling.machines.machine import RemainingHoles
+from fairbank.scheduling.machines.processors import Holes
 from tests.scheduling.processors import Wish, ahead, runs
 
 wishes = st.lists(st.builds(Wish, st.integers(1, 8), st.integers(1, 10)), min_size=1, max_size=8)
 
 
 @given(runs, wishes)
-def test_gaps_say_what_steps_say_of_those_who_start_now(
-    running: list[tuple[int, int]], asked: list[Wish]
-) -> None:
+def test_holes_agree_with_backfill_steps(running: list[tuple[int, int]], asked: list[Wish]) -> None:
     steps, head = ahead(running), Wish(8, 5)
-    if (slot := steps.earliest(head)) is not None:
+    if (slot := steps.earliest_slot(head)) is not None:
         steps.take(head, slot)
-    left: Holes[Wish] = Holes(RemainingHoles(0, steps.gaps()), 0)
+    left: Holes[Wish] = Holes(RemainingHoles(0, steps.holes()), 0)
     for each in asked:
-        found = steps.now(each)
-        assert left.now(each) == found
+        found = steps.slot_now(each)
+        assert left.slot_now(each) == found
         if found is not None:
             left.take(each, found)
             steps.take(each, found)
-        assert left.gaps() == steps.gaps()
+        assert left.holes() == steps.holes()
 
 
 def test_time_shortens_gaps() -> None:
     left: Holes[Wish] = Holes(RemainingHoles(100, [(2, 1_000), (5, 60)]), 110)
-    assert left.gaps() == [(2, 990), (5, 50)]
-    assert left.now(Wish(5, 50)) == (110, 160, 5)
-    assert left.now(Wish(5, 51)) is None
+    assert left.holes() == [(2, 990), (5, 50)]
+    assert left.slot_now(Wish(5, 50)) == (110, 160, 5)
+    assert left.slot_now(Wish(5, 51)) is None

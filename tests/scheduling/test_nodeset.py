@@ -46,5 +46,5 @@ def test_a_flag_for_each_node_makes_a_set(flags: list[bool]) -> None:
 
 def test_stretches_and_single_nodes() -> None:
     assert node_set.between(3, 6) == node_set.of([3, 4, 5])
-    assert node_set.between(3, 3) == node_set.NOBODY
-    assert node_set.everybody(3) == node_set.one(0) | node_set.one(1) | node_set.one(2)
+    assert node_set.between(3, 3) == node_set.NO_NODES
+    assert node_set.all_nodes(3) == node_set.one(0) | node_set.one(1) | node_set.one(2)

@@ -1,4 +1,4 @@
-"""What a pass looks at: what cannot be is told before anything is decided on it."""
+"""Input of a pass: impossible values are refused before any decision."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_what_started_runs_and_waits_no_more() -> None:
     after = apply_plan(snapshot, scene.main().plan, NOW)
     assert [job.number for job in after.queue.jobs()] == [3]
     assert [each.number for each in after.running] == [1, 2]
-    assert after.machine.room.idle == 0
+    assert after.machine.free.idle == 0
     assert [job.number for job in snapshot.queue.jobs()] == [2, 3]
-    assert snapshot.machine.room.idle == 0b10  # n2
+    assert snapshot.machine.free.idle == 0b10  # n2
 
 
 def test_what_started_counts_against_the_limits_of_the_next_pass() -> None:
@@ -70,7 +70,7 @@ def test_what_started_counts_against_the_limits_of_the_next_pass() -> None:
     told = scene.both()
     assert told.starts == {1: "n1", 3: "n2"}
     assert told.reasons == {2: "QOSMaxJobsPerUserLimit"}
-    assert scene.limits.holds(scene.pending[0], "batch") is None
+    assert scene.limits.hold_reason(scene.pending[0], "batch") is None
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_started_counts_against_the_limits_of_the_next_pass() -> None:
         ({"memory_per_cpu": 1, "memory_per_node": 1}, "p.memory_per_cpu"),
     ],
 )
-def test_rules_that_no_partition_can_have_are_told(said: dict[str, int], field: str) -> None:
+def test_rules_that_no_partition_can_have_are_reported(said: dict[str, int], field: str) -> None:
     whole: dict[str, object] = {"name": "p", **said}
     with pytest.raises(InvalidInput) as no:
         PartitionRules(**whole)  # type: ignore[arg-type]

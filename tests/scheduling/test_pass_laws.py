@@ -26,7 +26,7 @@ from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.placement.search import PlacementSearch, find_placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.backfill import backfill
-from fairbank.scheduling.slurm.main_pass import main
+from fairbank.scheduling.slurm.main_pass import main_pass
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.pass_rules import expected_end
 from fairbank.scheduling.slurm.passes import run_passes
@@ -95,17 +95,17 @@ def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(
 ) -> None:
     snapshot = afternoon.snapshot()
     cpus, memory, waiting = (
-        snapshot.machine.room.cpus.copy(),
-        snapshot.machine.room.memory.copy(),
+        snapshot.machine.free.cpus.copy(),
+        snapshot.machine.free.memory.copy(),
         list(snapshot.queue.jobs()),
     )
-    for decide in (main, backfill, run_passes):
+    for decide in (main_pass, backfill, run_passes):
         plan = decide(snapshot, PARAMETERS, NOW)
         assert plan == decide(afternoon.snapshot(), PARAMETERS, NOW)
-        assert np.array_equal(snapshot.machine.room.cpus, cpus)
-        assert np.array_equal(snapshot.machine.room.memory, memory)
+        assert np.array_equal(snapshot.machine.free.cpus, cpus)
+        assert np.array_equal(snapshot.machine.free.memory, memory)
         assert list(snapshot.queue.jobs()) == waiting
-        room = apply_plan(snapshot, plan, NOW).machine.room
+        room = apply_plan(snapshot, plan, NOW).machine.free
         for left in (
             room.cpus,
             room.memory,
@@ -115,17 +115,15 @@ def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(
             assert (left >= 0).all()
         numbers = [start.job.number for start in plan.starts]
         assert len(numbers) == len(set(numbers))
-        assert not set(numbers) & {each.job.number for each in plan.planned}
+        assert not set(numbers) & {each.job.number for each in plan.reservations}
         assert not set(numbers) & set(plan.reasons)
 
 
 @given(afternoons())
 @settings(max_examples=60, deadline=None)
-def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(
-    afternoon: Afternoon,
-) -> None:
+def test_main_pass_stops_at_the_first_job_that_does_not_fit(afternoon: Afternoon) -> None:
     snapshot = afternoon.snapshot()
-    plan = main(snapshot, PARAMETERS, NOW)
+    plan = main_pass(snapshot, PARAMETERS, NOW)
     ranked, _ = queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW)
     order = [entry.job.number for entry in ranked]
     starts = [start.job.number for start in plan.starts]
@@ -142,14 +140,16 @@ def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(
 
 @given(afternoons())
 @settings(max_examples=100, deadline=None)
-def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -> None:
+def test_plans_are_feasible_and_not_delayed_by_later_jobs(afternoon: Afternoon) -> None:
     snapshot = afternoon.snapshot()
     plan = backfill(snapshot, PARAMETERS, NOW)
     order = [
         entry.job.number
-        for entry in queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW, shortest=True)[0]
+        for entry in queue_entries(
+            snapshot.machine, snapshot.queue.jobs(), NOW, by_least_time=True
+        )[0]
     ]
-    within = [each for each in plan.planned if each.at < NOW + PARAMETERS.window_seconds]
+    within = [each for each in plan.reservations if each.at < NOW + PARAMETERS.window_seconds]
     for one, other in combinations(within, 2):
         if one.placement.nodes & other.placement.nodes:
             assert apart(one.at, seconds(one.job), other.at, seconds(other.job))
@@ -169,9 +169,7 @@ def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -
 
 @given(afternoons(), st.data())
 @settings(max_examples=60, deadline=None)
-def test_places_are_taken_once_and_only_from_those_who_ran_before(
-    afternoon: Afternoon, data: st.DataObject
-) -> None:
+def test_preempted_nodes_are_taken_once(afternoon: Afternoon, data: st.DataObject) -> None:
     def kind(job: PendingJob) -> PendingJob:
         """Urgent, or a scavenger that was requeued to go before everybody: the likeliest to be sent
         away again at once.
@@ -193,20 +191,20 @@ def test_places_are_taken_once_and_only_from_those_who_ran_before(
     )
     rules = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
     snapshot = afternoon._replace(running=ran, pending=drawn, preemption=rules).snapshot()
-    for decide in (main, backfill, run_passes):
+    for decide in (main_pass, backfill, run_passes):
         plan = decide(snapshot, PARAMETERS, NOW)
-        taken = [number for start in plan.starts for number in start.placement.instead]
+        taken = [number for start in plan.starts for number in start.placement.preempted]
         assert len(taken) == len(set(taken))
         assert set(taken) <= {job.number for job in snapshot.running if job.job.qos == "scavenge"}
         after = apply_plan(snapshot, plan, NOW)
         assert {job.number for job in after.running} == (
             {job.number for job in snapshot.running} - set(taken)
         ) | {start.job.number for start in plan.starts}
-        assert not after.machine.room.overdrawn()
+        assert not after.machine.free.overdrawn()
 
 
 def seconds(job: PendingJob) -> int:
-    """What is kept for it, and what it has at least once it starts."""
+    """Return the time reserved for the job, which is the least that it has once it starts."""
     assert job.limit is not None
     return min(job.limit, job.time_min or job.limit)
 
@@ -218,7 +216,7 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
 def fits_then(
     snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], at: int, placement: Placement
 ) -> bool:
-    """Whether the nodes have what the plan takes of them when all have ended who are to end by
+    """Return True if the nodes have the planned resources when all jobs have ended that end by
     then.
     """
     room = FreeResources(snapshot.machine.cluster)

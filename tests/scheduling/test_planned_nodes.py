@@ -1,17 +1,17 @@
-"""What is planned and what is idle, beside the same kept minute by minute."""
+"""Planned and idle nodes, against the same stored minute by minute."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.idle_nodes import IdleNodes
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.scheduling.slurm.end_times import IdleNodes
 from fairbank.scheduling.slurm.planned_nodes import PlannedNodes
 
 NODES, WINDOW, STEP = 6, 40, 4
-EVERYBODY = node_set.everybody(NODES)
+EVERYBODY = node_set.all_nodes(NODES)
 nodes = st.integers(1, EVERYBODY)
 plans = st.lists(st.tuples(nodes, st.integers(0, WINDOW + 8), st.integers(1, 20)), max_size=8)
 
@@ -65,7 +65,7 @@ def test_what_a_plan_gives_back_is_found_when_it_does(
     gained = [
         at for at in range(after + 1, WINDOW) if among & free[at] & ~free[at - 1] and at > after
     ]
-    assert space.more(among, after) == (gained[0] if gained else None)
+    assert space.next_release(among, after) == (gained[0] if gained else None)
 
 
 @given(plans, nodes, st.integers(0, WINDOW - 1))
@@ -82,7 +82,7 @@ def test_the_first_plan_on_some_nodes_is_found(
 
 
 def _of(some: list[tuple[NodeSet, int, int]]) -> NodeSet:
-    found = node_set.NOBODY
+    found = node_set.NO_NODES
     for those, _, _ in some:
         found |= those
     return found

@@ -1,4 +1,4 @@
-"""What is free when: identical processors, beside a plain list of seconds."""
+"""Free identical processors over time, against a plain list of seconds."""
 
 from __future__ import annotations
 
@@ -16,24 +16,28 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours() -> None:
     may have the six.
     """
     steps, eight = ahead([(3 * HOUR, 2)]), Wish(8, HOUR)
-    slot = steps.earliest(eight)
+    slot = steps.earliest_slot(eight)
     assert slot == (3 * HOUR, 4 * HOUR, 8)
     steps.take(eight, slot)
-    assert steps.gaps() == [(6, 3 * HOUR)]
-    assert steps.now(Wish(6, 3 * HOUR)) == steps.earliest(Wish(6, 3 * HOUR)) == (0, 3 * HOUR, 6)
-    assert steps.now(Wish(6, 3 * HOUR + 1)) is None
-    assert steps.earliest(Wish(6, 3 * HOUR + 1)) == (4 * HOUR, 7 * HOUR + 1, 6)
+    assert steps.holes() == [(6, 3 * HOUR)]
+    assert (
+        steps.slot_now(Wish(6, 3 * HOUR))
+        == steps.earliest_slot(Wish(6, 3 * HOUR))
+        == (0, 3 * HOUR, 6)
+    )
+    assert steps.slot_now(Wish(6, 3 * HOUR + 1)) is None
+    assert steps.earliest_slot(Wish(6, 3 * HOUR + 1)) == (4 * HOUR, 7 * HOUR + 1, 6)
 
 
 def test_more_than_the_machine_has_is_never_free() -> None:
-    assert ahead([]).earliest(Wish(9, 1)) is None
+    assert ahead([]).earliest_slot(Wish(9, 1)) is None
 
 
 def test_what_a_job_holds_beyond_its_limit_is_not_free() -> None:
     """It should have ended ten seconds ago, and may do so any second."""
     steps = ahead([(90, 3)], now=100)
-    assert steps.gaps() == [(5, FOR_EVER)]
-    assert steps.earliest(Wish(6, 10)) == (101, 111, 6)
+    assert steps.holes() == [(5, FOR_EVER)]
+    assert steps.earliest_slot(Wish(6, 10)) == (101, 111, 6)
 
 
 @example([(5, 2), (5, 2)], [Wish(5, 3), Wish(8, 1), Wish(2, 8), Wish(2, 8)], False, {3})
@@ -54,13 +58,13 @@ def test_steps_say_what_a_list_of_seconds_says(
             at for at in range(300) if min(seconds[at : at + each.limit]) >= each.processors
         )
         slot = TimeSlot(begin, begin + each.limit, each.processors)
-        assert turn not in looks or steps.now(each) == (None if begin else slot)
+        assert turn not in looks or steps.slot_now(each) == (None if begin else slot)
         if begin and first:
             continue  # only those who start now
-        assert steps.earliest(each) == slot
+        assert steps.earliest_slot(each) == slot
         steps.take(each, slot)
         seconds[begin : slot.end] = [free - each.processors for free in seconds[begin : slot.end]]
-        assert turn not in looks or steps.gaps() == gaps(seconds)
+        assert turn not in looks or steps.holes() == gaps(seconds)
 
 
 def gaps(seconds: list[int]) -> list[tuple[int, int]]:

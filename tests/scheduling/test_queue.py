@@ -18,7 +18,7 @@ SIZE = 8
 
 @pytest.mark.parametrize("queue", [WidthQueue, PriorityQueue])
 @given(widths=st.lists(st.integers(1, SIZE), max_size=60), data=st.data())
-def test_the_narrowest_is_known_whoever_comes_and_goes(
+def test_narrowest_waiting_job_is_known_after_any_change(
     queue: Callable[[], WidthQueue[TraceJob] | PriorityQueue[TraceJob]],
     widths: list[int],
     data: st.DataObject,
@@ -27,14 +27,14 @@ def test_the_narrowest_is_known_whoever_comes_and_goes(
     leave.
     """
     line, there = queue(), list[TraceJob]()
-    assert line.narrowest == FOR_EVER
+    assert line.min_processors == FOR_EVER
     for number, width in enumerate(widths):
         there.append(
             TraceJob(number, 0, width, limit=10, run=10, partition=0, name=number, user=0, group=0)
         )
         line.add(there[-1])
         if isinstance(line, WidthQueue) and data.draw(st.booleans()):
-            line.fitting(-1, [(SIZE, FOR_EVER)])
+            line.first_in_holes(-1, [(SIZE, FOR_EVER)])
         if data.draw(st.booleans()):
             line.remove(there.pop(data.draw(st.integers(0, len(there) - 1))))
-        assert line.narrowest == min([job.processors for job in there], default=FOR_EVER)
+        assert line.min_processors == min([job.processors for job in there], default=FOR_EVER)

@@ -40,8 +40,8 @@ def seen() -> RunTimeHistory[str]:
     """Ann's jobs end early, bob's take what they ask for."""
     history: RunTimeHistory[str] = RunTimeHistory()
     for _ in range(10):
-        history.ended("ann", 50, 100)
-        history.ended("bob", 100, 100)
+        history.add("ann", 50, 100)
+        history.add("bob", 100, 100)
     return history
 
 
@@ -76,7 +76,7 @@ def test_the_large_job_may_start_before_its_plan_but_the_short_ones_are_in_its_w
     assert found.likely is not None
     assert found.likely.earliest >= NOW + 85 * MINUTE
     assert found.advice == EarlierStartAdvice(
-        None, ("--mem=1000M", "without --exclusive", "any shorter -t")
+        None, ("--mem=1000M", "without --exclusive", "a shorter -t")
     )
 
 
@@ -92,8 +92,9 @@ def test_without_short_jobs_the_range_is_when_the_nodes_come_free() -> None:
     scene.pending = scene.pending[:2]
     history: RunTimeHistory[str] = RunTimeHistory()
     for ratio in range(1, 101):
-        history.ended("ann", ratio, 100)
+        history.add("ann", ratio, 100)
     found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 2, NOW, history=history)
     assert found.likely is not None
     assert isinstance(found.likely, StartRange)
-    assert NOW < found.likely.earliest < found.likely.latest <= NOW + 180 * MINUTE  # type: ignore[operator]
+    earliest, latest = found.likely.earliest, found.likely.latest
+    assert NOW < earliest < latest <= NOW + 180 * MINUTE  # type: ignore[operator]

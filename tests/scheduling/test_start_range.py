@@ -1,4 +1,4 @@
-"""When a job is likely to start: what is drawn, what a rehearsal does, and the range."""
+"""Likely start of a job: random run times, one simulated run, and the range."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fairbank.scheduling.explain.run_times import (
     RunTimeSampler,
 )
 from fairbank.scheduling.explain.start_range import (
-    FEWEST,
+    MIN_RUNS,
     affordable_passes,
     start_range,
     start_range_on_nodes,
@@ -41,7 +41,7 @@ def known(**ratios: list[float]) -> RunTimeHistory[str]:
     history: RunTimeHistory[str] = RunTimeHistory()
     for user, some in ratios.items():
         for ratio in some:
-            history.ended(user, round(ratio * 1_000), 1_000)
+            history.add(user, round(ratio * 1_000), 1_000)
     return history
 
 
@@ -53,36 +53,42 @@ def test_the_last_ratios_are_kept_in_order() -> None:
     assert len(ratios) == 3
 
 
-def test_who_is_hardly_known_is_like_everybody() -> None:
+def test_user_with_little_history_gets_the_run_times_of_all() -> None:
     history = known(ann=[0.2] * ENOUGH, bob=[0.9] * (ENOUGH - 1))
-    assert history.of("ann") == [0.2] * ENOUGH
-    assert history.of("bob") == history.of("nobody") == [0.2] * ENOUGH + [0.9] * (ENOUGH - 1)
-    assert known().of("ann") == [1.0]
-    assert len(known(ann=[0.5] * 2_000).of("ann")) == REMEMBERED
-    assert len(known(ann=[0.5] * 2_000).of("bob")) == OF_EVERYBODY
+    assert history.ratios("ann") == [0.2] * ENOUGH
+    assert (
+        history.ratios("bob") == history.ratios("nobody") == [0.2] * ENOUGH + [0.9] * (ENOUGH - 1)
+    )
+    assert known().ratios("ann") == [1.0]
+    assert len(known(ann=[0.5] * 2_000).ratios("ann")) == REMEMBERED
+    assert len(known(ann=[0.5] * 2_000).ratios("bob")) == OF_EVERYBODY
 
 
 def test_what_is_copied_is_not_changed() -> None:
     history = known(ann=[0.2] * ENOUGH)
     other = history.copy()
-    other.ended("ann", 1, 1)
-    assert history.of("ann") == [0.2] * ENOUGH
+    other.add("ann", 1, 1)
+    assert history.ratios("ann") == [0.2] * ENOUGH
 
 
 def test_a_job_lasts_a_ratio_of_its_user_times_its_limit() -> None:
     history = known(ann=[0.1, 0.2, 0.3, 0.4, 0.5])
-    drawn = {RunTimeSampler(history, Random(seed)).lasts("ann", 1_000) for seed in range(100)}
+    drawn = {RunTimeSampler(history, Random(seed)).run_time("ann", 1_000) for seed in range(100)}
     assert drawn == {100, 200, 300, 400, 500}
 
 
 def test_a_job_that_runs_lasts_longer_than_it_has() -> None:
     history = known(ann=[0.1, 0.2, 0.3, 0.4, 0.5])
-    drawn = {RunTimeSampler(history, Random(seed)).lasts("ann", 1_000, 300) for seed in range(100)}
+    drawn = {
+        RunTimeSampler(history, Random(seed)).run_time("ann", 1_000, 300) for seed in range(100)
+    }
     assert drawn == {400, 500}
-    beyond = [RunTimeSampler(history, Random(seed)).lasts("ann", 1_000, 600) for seed in range(100)]
+    beyond = [
+        RunTimeSampler(history, Random(seed)).run_time("ann", 1_000, 600) for seed in range(100)
+    ]
     assert min(beyond) > 600
     assert max(beyond) <= 1_000
-    assert RunTimeSampler(history, Random(1)).lasts("ann", 1_000, 1_200) == 1_201
+    assert RunTimeSampler(history, Random(1)).run_time("ann", 1_000, 1_200) == 1_201
 
 
 def test_jobs_of_one_user_are_short_or_long_together() -> None:
@@ -92,8 +98,8 @@ def test_jobs_of_one_user_are_short_or_long_together() -> None:
     alike = 0
     for seed in range(50):
         luck = RunTimeSampler(history, Random(seed))
-        assert luck.lasts("ann", 1_000) == luck.lasts("ann", 1_000)
-        alike += luck.lasts("ann", 1_000) == luck.lasts("bob", 1_000)
+        assert luck.run_time("ann", 1_000) == luck.run_time("ann", 1_000)
+        alike += luck.run_time("ann", 1_000) == luck.run_time("bob", 1_000)
     assert alike < 5
 
 
@@ -104,7 +110,7 @@ def test_with_all_time_limits_used_up_a_job_starts_when_it_is_planned() -> None:
         .waits(2, 8, minutes=600, priority=9)
         .waits(3, 4, minutes=240)
     )
-    plan = {each.job.number: each.at for each in scene.both().plan.planned}
+    plan = {each.job.number: each.at for each in scene.both().plan.reservations}
     snapshot = scene.snapshot
     for number in (2, 3):
         came = simulate_forward(
@@ -116,7 +122,7 @@ def test_with_all_time_limits_used_up_a_job_starts_when_it_is_planned() -> None:
         assert came.at == plan[number]
 
 
-def test_a_rehearsal_ends_where_nobody_is_left_to_wait_for() -> None:
+def test_simulated_run_ends_when_no_job_waits() -> None:
     snapshot = Scene(rack(1)).waits(1, held="JobHeldUser").snapshot
     assert simulate_forward(
         snapshot,
@@ -131,7 +137,7 @@ def test_the_range_leaves_out_a_tenth_at_each_end() -> None:
     assert start_range(lambda random, most: SimulatedStart(next(starts), 1)) == StartRange(
         9, 89, 100, 100
     )
-    assert start_range(lambda random, most: SimulatedStart(None, 1)) is NoStartRange.KEPT
+    assert start_range(lambda random, most: SimulatedStart(None, 1)) is NoStartRange.NO_START
     assert start_range(lambda random, most: SimulatedStart(None, most)) is NoStartRange.TOO_FAR
     starts = iter(range(100))
     some = start_range(
@@ -144,7 +150,7 @@ def test_long_rehearsals_are_fewer() -> None:
     found = start_range(lambda random, most: SimulatedStart(5, 400), passes=20_000)
     assert found == StartRange(5, 5, 50, 50)
     found = start_range(lambda random, most: SimulatedStart(5, most), passes=1)
-    assert found == StartRange(5, 5, FEWEST, FEWEST)
+    assert found == StartRange(5, 5, MIN_RUNS, MIN_RUNS)
 
 
 def short_and_long() -> Scene:
@@ -161,7 +167,7 @@ def test_the_range_on_nodes_is_of_what_users_did_before() -> None:
     assert first == StartRange(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
     behind = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW)
     assert behind == StartRange(NOW + HOUR + 1_800, NOW + 5 * HOUR + 1_800, 100, 100)
-    assert [each.at for each in plan.planned] == [NOW + 9 * HOUR, NOW + 10 * HOUR]
+    assert [each.at for each in plan.reservations] == [NOW + 9 * HOUR, NOW + 10 * HOUR]
     assert start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW) == behind
     assert scene.both().plan == plan
 
@@ -183,7 +189,7 @@ def test_those_behind_stay_out_of_rehearsals() -> None:
     assert without == StartRange(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
 
 
-def test_a_reservation_that_ends_lets_somebody_start_though_nobody_ends() -> None:
+def test_end_of_a_reservation_lets_a_job_start() -> None:
     scene = Scene(rack(1)).reserves("course", "n1", -10, 90).waits(1, minutes=60)
     found = start_range_on_nodes(scene.snapshot, SchedulerParameters(), known(), 1, NOW)
     assert isinstance(found, StartRange)
@@ -196,7 +202,7 @@ def test_the_more_stand_ahead_the_fewer_passes_are_made() -> None:
     assert (made[0], made[-1]) == (1_000, 1)
 
 
-def test_each_rehearsal_is_told() -> None:
+def test_each_rehearsal_is_reported() -> None:
     seen: list[tuple[int, int]] = []
     start_range(
         lambda random, most: SimulatedStart(5, 1),
@@ -206,14 +212,14 @@ def test_each_rehearsal_is_told() -> None:
     assert seen == [(done, 12) for done in range(1, 13)]
 
 
-def test_who_waits_for_a_limit_starts_when_somebody_it_counts_for_has_ended() -> None:
+def test_job_held_by_a_limit_starts_when_a_counted_job_ends() -> None:
     """Ann has one job at a time. Her first ends in an hour, then Bob's, which is behind, has taken
     the node.
     """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 30, user="eve")
     scene.waits(3, minutes=60, user="ann", priority=9).waits(4, minutes=120, user="bob")
     scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
-    assert scene.both().plan.why(3) == "QOSMaxJobsPerUserLimit"
+    assert scene.both().plan.reason(3) == "QOSMaxJobsPerUserLimit"
     assert start_range_on_nodes(
         scene.snapshot, SchedulerParameters(), known(), 3, NOW
     ) == StartRange(NOW + HOUR, NOW + HOUR, 100, 100)
@@ -223,7 +229,7 @@ def test_who_waits_for_a_limit_starts_when_somebody_it_counts_for_has_ended() ->
     assert behind == StartRange(NOW + HOUR, NOW + HOUR, 100, 100)
 
 
-def test_whoever_is_behind_may_use_up_the_limit_that_another_waits_for() -> None:
+def test_later_job_may_use_up_a_limit_that_another_waits_for() -> None:
     """Ann may have one job at a time. Her long one wants both nodes, of which one is taken for two
     hours; her short one is content with what she leaves in an hour.
     """
@@ -236,12 +242,12 @@ def test_whoever_is_behind_may_use_up_the_limit_that_another_waits_for() -> None
     assert found == StartRange(NOW + 2 * HOUR, NOW + 2 * HOUR, 100, 100)
 
 
-def test_a_limit_that_no_end_lifts_is_told_no_range() -> None:
+def test_no_start_range_for_a_limit_that_no_end_lifts() -> None:
     scene = short_and_long()
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
     assert (
         start_range_on_nodes(scene.snapshot, SchedulerParameters(), known(), 2, NOW)
-        is NoStartRange.KEPT
+        is NoStartRange.NO_START
     )
 
 
@@ -260,10 +266,10 @@ def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
 
 @pytest.mark.parametrize(
     ("history", "untold"),
-    [(known(), NoStartRange.NO_TURN), (None, None)],
+    [(known(), NoStartRange.NOT_QUEUED), (None, None)],
     ids=["asked", "not asked"],
 )
-def test_who_is_held_back_has_no_turn(
+def test_held_job_has_no_position(
     history: RunTimeHistory[str] | None, untold: NoStartRange | None
 ) -> None:
     scene = Scene(rack(1)).waits(1, held="JobHeldUser")
@@ -271,17 +277,17 @@ def test_who_is_held_back_has_no_turn(
     assert (found.likely, found.untold) == (None, untold)
 
 
-def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_told_so() -> None:
+def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_reported() -> None:
     scene = Scene(rack(1)).waits(1, minutes=60, user="bob", eligible=NOW + HOUR)
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
     found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=known())
     assert (found.code, found.position) == ("BeginTime", None)
-    assert (found.likely, found.untold) == (None, NoStartRange.KEPT)
+    assert (found.likely, found.untold) == (None, NoStartRange.NO_START)
 
 
-def test_whoever_takes_the_place_of_others_does_so_in_rehearsals() -> None:
-    """When job 1 ends, the urgent job takes one node that is idle and one that the scavenger has;
-    the last one waits for both.
+def test_preemption_happens_in_simulated_runs() -> None:
+    """The urgent job takes one idle node and one that the scavenger has; the last
+    one waits for both.
     """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 600, qos="scavenge")
     scene.preemption = Preemption(

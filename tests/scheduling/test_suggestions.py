@@ -1,4 +1,4 @@
-"""What would start a job sooner, tried out."""
+"""Suggestions that start a job sooner, each tried out."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_later_start_that_is_sooner_all_the_same() -> None:
     )
 
 
-OFTEN = ("--mem=1000M", "without --exclusive", "any shorter -t")
+OFTEN = ("--mem=1000M", "without --exclusive", "a shorter -t")
 
 
 def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
@@ -110,7 +110,7 @@ def test_a_limit_that_fits_a_gap_which_begins_later() -> None:
     assert suggested(scene.waits(4, 2, minutes=240), 4) == EarlierStart("-t 01:59:00", NOW + 3_600)
 
 
-def test_nobody_ahead_is_delayed_by_it() -> None:
+def test_backfill_delays_no_job_ahead() -> None:
     scene = (
         Scene(rack(2)).runs(1, "n1", 60).waits(2, 2, minutes=60, priority=9).waits(3, 1, minutes=90)
     )

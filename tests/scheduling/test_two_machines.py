@@ -17,10 +17,8 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, SchedulePlan
-from fairbank.scheduling.policies.conservative import conservative
-from fairbank.scheduling.policies.easy import easy
-from fairbank.scheduling.policies.fcfs import fcfs
-from fairbank.scheduling.policies.fifo import fifo
+from fairbank.scheduling.policies.fcfs import fcfs, fifo
+from fairbank.scheduling.policies.reservations import conservative, easy
 from fairbank.simulator.engine.policies import POLICIES
 from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling.clusters import rack
@@ -32,8 +30,8 @@ EVERY: dict[str, Pass] = {"fifo": fifo, "fcfs": fcfs, "easy": easy, "conservativ
 
 
 def on_one_cpu_nodes(jobs: Sequence[TraceJob], pass_: Pass) -> list[int]:
-    """When each job starts on as many nodes: at any instant first the ends, then the arrivals, then
-    one pass.
+    """Return the start time of each job on nodes of one CPU: at any instant first the ends, then
+    the arrivals, then one pass.
     """
     cluster = NodeTable(
         [Node(name=f"n{number}") for number in range(SIZE)],
@@ -79,19 +77,21 @@ def test_the_same_jobs_start_when_they_start_on_processors(
 
 
 def decided(pass_: Pass, scene: Scene) -> tuple[dict[int, str], dict[int, float], dict[int, str]]:
-    """Who starts where, for whom room is kept in how many minutes, and why others wait."""
+    """Return the starts with their nodes, the reservations in minutes, and the reasons of other
+    jobs.
+    """
     snapshot: OnNodes = scene.snapshot
     plan: SchedulePlan[PendingJob, Placement] = pass_(snapshot, NOW)
     starts = {start.job.number: scene.cluster.names(start.placement.nodes) for start in plan.starts}
     return (
         starts,
-        {each.job.number: (each.at - NOW) / 60 for each in plan.planned},
+        {each.job.number: (each.at - NOW) / 60 for each in plan.reservations},
         dict(plan.reasons),
     )
 
 
 @pytest.mark.parametrize("policy", EVERY)
-def test_whoever_could_never_fit_is_in_nobodys_way(policy: str) -> None:
+def test_job_that_never_fits_blocks_no_job(policy: str) -> None:
     scene = Scene(rack(2)).waits(1, nodes=2, constraint="gold").waits(2)
     assert decided(EVERY[policy], scene) == ({2: "n1"}, {}, {1: BAD_CONSTRAINTS})
 
@@ -112,7 +112,7 @@ def test_the_gap_before_the_head_is_filled_on_any_nodes(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", EVERY)
-def test_nobody_runs_into_a_reservation(policy: str) -> None:
+def test_no_job_runs_into_a_reservation(policy: str) -> None:
     scene = Scene(rack(1)).reserves("class", "n1", 30, 90).waits(1, minutes=60)
     starts, planned, _ = decided(EVERY[policy], scene)
     assert starts == {}

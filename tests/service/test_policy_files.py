@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.service.simulation.comparison import policies_of
-from fairbank.service.simulation.policy_files import read_policy
+from fairbank.service.simulation.comparison import policies_of, read_policy
 
 
 def test_a_policy_is_called_as_its_file_and_troubles_name_the_file(tmp_path: Path) -> None:

@@ -19,9 +19,11 @@ from fairbank.cluster.job_details import JobDetails
 from fairbank.core.errors import InvalidInput
 from fairbank.service.ledger import Ledger
 from fairbank.service.replay import ReplayPlan, ReplayResult, replay
+from fairbank.service.replay import run as replay_run
 from fairbank.service.replay.run import distinct
 from fairbank.service.simulation.trace_files import open_trace
-from fairbank.simulator.engine.bank_replay import moments
+from fairbank.simulator.engine import bank_replay
+from fairbank.simulator.engine.bank_replay import run_events
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.swf import read
 from fairbank.store.factory import open_store
@@ -87,7 +89,7 @@ def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("minutes", [60, 59], ids=["the same", "with other figures"])
 @pytest.mark.parametrize("between", [0, 600], ids=["next to it", "in another batch"])
 @pytest.mark.parametrize("limit", [1_800, 720_000], ids=["paid", "refused"])
-def test_a_job_that_stands_twice_is_told_with_both_lines(
+def test_a_job_that_stands_twice_is_reported_with_both_lines(
     tmp_path: Path, minutes: int, between: int, limit: int
 ) -> None:
     trace, job = tmp_path / "twice.swf", f"1 0 {{}} {{}} 1 -1 -1 1 {limit} -1 1 12 7 1 1 1 -1 -1\n"
@@ -151,7 +153,10 @@ def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
     return kept
 
 
-def test_more_jobs_of_one_second_than_there_is_room_for_are_refused() -> None:
+def test_more_jobs_of_one_second_than_the_maximum_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replay_run, "SECOND_MAX", 3)
     jobs = read(
         BytesIO(
             b"".join(
@@ -160,20 +165,23 @@ def test_more_jobs_of_one_second_than_there_is_room_for_are_refused() -> None:
         )
     ).jobs
     with pytest.raises(InvalidInput) as told:
-        list(distinct(jobs, most=3))
+        list(distinct(jobs))
     assert told.value.message == "line 4: more than 3 jobs are submitted in one second"
 
 
-def test_more_jobs_at_one_time_than_there_is_room_for_are_refused() -> None:
+def test_more_open_jobs_than_the_maximum_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = b"".join(
         b"%d %d 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" % (number, number)
         for number in range(1, 5)
     )
-    assert len(list(moments(Header(), read(BytesIO(lines)).jobs, most=4))) == 8
+    monkeypatch.setattr(bank_replay, "OPEN_MAX", 4)
+    assert len(list(run_events(Header(), read(BytesIO(lines)).jobs))) == 8
     apart = lines.replace(b" 0 60 ", b" 0 0 ")
-    assert len(list(moments(Header(), read(BytesIO(apart)).jobs, most=2))) == 8
+    monkeypatch.setattr(bank_replay, "OPEN_MAX", 2)
+    assert len(list(run_events(Header(), read(BytesIO(apart)).jobs))) == 8
+    monkeypatch.setattr(bank_replay, "OPEN_MAX", 3)
     with pytest.raises(InvalidInput) as told:
-        list(moments(Header(), read(BytesIO(lines)).jobs, most=3))
+        list(run_events(Header(), read(BytesIO(lines)).jobs))
     assert told.value.message == "job 4: more than 3 jobs wait or run at one time"
 
 

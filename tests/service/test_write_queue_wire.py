@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.bank.policy import Overrun, Policy
-from fairbank.bank.refusals import Reason, Refusal, Resolution
+from fairbank.bank.refusals import Detail, Facts, Reason, Refusal, Resolution
 from fairbank.bank.requests import Request, SubmittedRequest, digest
 from fairbank.bank.requests.submitted import Request as EveryKind
 from fairbank.bank.rules import Done, Outcome
@@ -48,7 +48,8 @@ outcomes = st.lists(
         Refusal,
         reason=st.sampled_from(Reason),
         available=st.integers(-(2**53), 9),
-        about=st.none() | st.text(max_size=3),
+        detail=st.sampled_from(Detail),
+        facts=st.none() | st.builds(Facts, held=st.integers(0, 9), cause=st.text(max_size=3)),
     )
     | st.just(
         Refusal(

@@ -1,4 +1,4 @@
-"""How often a job starts within the range that it was told when it came: a sample of the jobs of a
+"""Share of jobs that start within the range forecast at their submission: a sample of the jobs of a
 trace that had to wait.
 """
 
@@ -55,7 +55,9 @@ def coverage(trace: Callable[[], FastTrace], name: str, *, every: int, runs: int
     def take(state: SimulationState) -> None:
         while due and due[0].submitted == state.at:
             job = due.popleft()
-            ranges[job.number] = start_range(partial(state.drawn, job), runs=runs, seed=job.number)
+            ranges[job.number] = start_range(
+                partial(state.sample_start, job), runs=runs, seed=job.number
+            )
         if due:
             recorder.record_at(due[0].submitted)
 

@@ -1,21 +1,22 @@
-"""Why a job of a trace waits: the range of its start, and where there is none, why."""
+"""Explanation of a waiting job of a trace: the range of its start, or the reason for none."""
 
 from __future__ import annotations
 
 from fairbank.scheduling.explain.answer import NoStartRange
-from fairbank.simulator.results.explanation import Drawing, why
+from fairbank.simulator.results.explanation import SampleSettings, explain_wait
 from tests.simulator.test_state import busy, starts_of, stopped
 
 ZERO = 1_000_000_000
 
 
-def test_where_rehearsals_may_not_be_long_enough_it_is_told_so() -> None:
+def test_where_rehearsals_may_not_be_long_enough_it_is_reported() -> None:
     jobs = busy()
     starts = starts_of(jobs, "easy")
     job = max(jobs, key=lambda each: starts[each.number] - each.submitted)
     there = stopped(jobs, "easy", job.submitted)
     enough, few = (
-        why(there, job.number, ZERO, Drawing(runs=10, **more)) for more in ({}, {"passes": 4})
+        explain_wait(there, job.number, ZERO, SampleSettings(runs=10, **more))
+        for more in ({}, {"passes": 4})
     )
     assert enough.likely is not None
     assert ZERO + job.submitted < enough.likely.earliest

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.units import AMOUNT_MAX
-from fairbank.simulator.traces.fast_reader import BLOCK, ROUNDED, Skimmed, needed, read_fast
+from fairbank.simulator.traces.fast_reader import BLOCK, ROUNDED, FastLine, fast_line, read_fast
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import SwfJob
 from fairbank.simulator.traces.swf import REMARK_LIMIT, read, write
@@ -46,19 +46,19 @@ def block(request: pytest.FixtureRequest) -> Iterator[int]:
         yield size
 
 
-def skimmed(text: str) -> list[Skimmed]:
+def skimmed(text: str) -> list[FastLine]:
     return list(read_fast(BytesIO(text.encode())).jobs)
 
 
 @given(jobs)
 def test_skimming_is_reading(found: list[SwfJob]) -> None:
     text = "".join(write(Header(max_procs=8), found))
-    assert skimmed(text) == [needed(job) for job in read(BytesIO(text.encode())).jobs]
+    assert skimmed(text) == [fast_line(job) for job in read(BytesIO(text.encode())).jobs]
 
 
-def gone_through(jobs: Iterator[Skimmed]) -> tuple[list[Skimmed], str | None]:
+def gone_through(jobs: Iterator[FastLine]) -> tuple[list[FastLine], str | None]:
     """The jobs up to the first that is refused, and how."""
-    found: list[Skimmed] = []
+    found: list[FastLine] = []
     try:
         found.extend(jobs)
     except InvalidInput as bad:
@@ -135,7 +135,7 @@ heads = st.sampled_from(
 @given(st.sampled_from(["", "\ufeff"]), heads, st.lists(drawn_lines, min_size=1, max_size=4))
 def test_dirt_is_judged_alike(mark: str, head: str, dirty: list[str]) -> None:
     text = (mark + head + "\n".join(dirty)).encode()
-    reading = gone_through(needed(job) for job in read(BytesIO(text)).jobs)
+    reading = gone_through(fast_line(job) for job in read(BytesIO(text)).jobs)
     assert gone_through(read_fast(BytesIO(text)).jobs) == reading
 
 
@@ -145,7 +145,7 @@ def test_dirt_is_judged_alike(mark: str, head: str, dirty: list[str]) -> None:
 )
 def test_remarks_before_the_jobs_and_among_them_count_together(before: int, among: int) -> None:
     text = b";\n" * (before // 2) + f"{PLAIN}\n".encode() + b"\n" * (among + 1)
-    reading = gone_through(needed(job) for job in read(BytesIO(text)).jobs)
+    reading = gone_through(fast_line(job) for job in read(BytesIO(text)).jobs)
     assert reading[1] is not None
     assert gone_through(read_fast(BytesIO(text)).jobs) == reading
 
@@ -159,7 +159,7 @@ def test_remarks_before_the_jobs_and_among_them_count_together(before: int, amon
     ],
 )
 def test_what_is_not_plain_is_read_as_ever(lines: str) -> None:
-    assert skimmed(lines) == [needed(job) for job in read(BytesIO(lines.encode())).jobs]
+    assert skimmed(lines) == [fast_line(job) for job in read(BytesIO(lines.encode())).jobs]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def lines_of(jobs: int) -> list[str]:
 def test_a_trace_of_many_blocks(block: int, mark: str, end: str) -> None:
     text = mark + "\n".join(lines_of(1_000)) + end
     assert len(text) > 2 * block
-    assert skimmed(text) == [needed(job) for job in read(BytesIO(text.encode())).jobs]
+    assert skimmed(text) == [fast_line(job) for job in read(BytesIO(text.encode())).jobs]
     assert [job[0] for job in skimmed(text)] == list(range(1_000))
 
 
@@ -204,10 +204,10 @@ def test_a_trace_of_many_blocks(block: int, mark: str, end: str) -> None:
         (PLAIN.replace("1 0 ", "700 700 ").replace("10", "ten"), "line 701"),
     ],
 )
-def test_what_is_refused_blocks_later_is_told_with_its_line(line: str, what: str) -> None:
+def test_what_is_refused_blocks_later_is_reported_with_its_line(line: str, what: str) -> None:
     text = "\n".join([*lines_of(1_000)[:700], line, *lines_of(1_000)[701:]]).encode()
     found, refused = gone_through(read_fast(BytesIO(text)).jobs)
-    assert (found, refused) == gone_through(needed(job) for job in read(BytesIO(text)).jobs)
+    assert (found, refused) == gone_through(fast_line(job) for job in read(BytesIO(text)).jobs)
     assert len(found) == 700
     assert refused is not None
     assert what in refused
@@ -226,7 +226,7 @@ def test_what_is_not_plain_blocks_later_is_read_as_ever() -> None:
     lines[700] = lines[700].replace(" 10 ", " 10.4 ")
     lines.insert(800, "; a remark")
     text = "\n".join(lines)
-    assert skimmed(text) == [needed(job) for job in read(BytesIO(text.encode())).jobs]
+    assert skimmed(text) == [fast_line(job) for job in read(BytesIO(text.encode())).jobs]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_what_is_not_plain_blocks_later_is_read_as_ever() -> None:
 def test_times_that_are_rounded_are_counted(line: str, told: int) -> None:
     found = read_fast(BytesIO(f"{line}\n{PLAIN}\n; a remark of 1.5\n".encode()))
     assert len(list(found.jobs)) == 2
-    assert found.notes.read == ({ROUNDED: told} if told else {})
+    assert found.notes.corrections == ({ROUNDED: told} if told else {})
 
 
 @pytest.mark.parametrize(
@@ -258,9 +258,11 @@ def test_times_that_are_rounded_are_counted(line: str, told: int) -> None:
         ("-3.7", "2", "submit time is -3.7"),
     ],
 )
-def test_what_is_refused_is_told_in_the_words_of_the_file(first: str, then: str, told: str) -> None:
+def test_what_is_refused_is_reported_in_the_words_of_the_file(
+    first: str, then: str, told: str
+) -> None:
     text = "".join(PLAIN.replace("1 0 ", f"1 {each} ") + "\n" for each in (first, then))
-    _, reading = gone_through(needed(job) for job in read(BytesIO(text.encode())).jobs)
+    _, reading = gone_through(fast_line(job) for job in read(BytesIO(text.encode())).jobs)
     assert reading is not None
     assert told in reading
     assert gone_through(read_fast(BytesIO(text.encode())).jobs)[1] == reading
@@ -271,7 +273,7 @@ def test_a_gzip_that_was_cut_is_refused_at_the_same_line(kept: float) -> None:
     packed = gzip.compress("\n".join(lines_of(20_000)).encode(), mtime=0)
     cut = packed[: int(len(packed) * kept)]
     with gzip.open(BytesIO(cut)) as stream:
-        jobs, refused = gone_through(needed(job) for job in read(stream).jobs)
+        jobs, refused = gone_through(fast_line(job) for job in read(stream).jobs)
     with gzip.open(BytesIO(cut)) as stream:
         found, told = gone_through(read_fast(stream).jobs)
     assert refused is not None

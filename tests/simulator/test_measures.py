@@ -1,4 +1,4 @@
-"""What a schedule was worth, on schedules that can be worked out on paper."""
+"""Measures of schedules that can be worked out on paper."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fairbank.simulator.engine.policies import policy_named
 from fairbank.simulator.results.delivered_shares import (
     WINDOW,
     DeliveryMeter,
-    numbered,
     read_holdings,
+    shares_by_number,
 )
 from fairbank.simulator.results.fairness import FairStarts
 from fairbank.simulator.results.measures import MeasureAccumulator, ScheduleMeasures, jain
@@ -63,7 +63,7 @@ def test_backfill_on_paper() -> None:
 
 
 def test_no_more_is_lost_than_was_wanted() -> None:
-    """Of eight idle processors one is wanted, by somebody whom first come, first served
+    """Of eight idle processors one is wanted, by a job that first come, first served
     makes wait.
     """
     found, _ = measured(10, "fcfs", job(0, 0, 10, 2), job(1, 1, 10, 10), job(2, 2, 10, 1))
@@ -89,18 +89,18 @@ def test_jains_index(values: list[float], index: float | None) -> None:
     assert jain(values) == index
 
 
-def test_a_fair_start_is_without_whoever_comes_later() -> None:
+def test_fair_start_ignores_later_jobs() -> None:
     """The second wants all four at 100, when the first must have ended. That one ends at 50
     already, but then a later one runs until 90.
     """
     jobs = (job(0, 0, 50, 3, limit=100), job(1, 10, 10, 4), job(2, 20, 70, 1))
     clock = SimulationClock(4, policy_named("easy").scheduler(4))
     fair = FairStarts(clock, 1)
-    for moment in clock.run(jobs, fair.arrived):
+    for moment in clock.run(jobs, fair.record_arrival):
         fair.take(moment)
-    misses = fair.misses()
+    misses = fair.late_starts()
     assert misses is not None
-    assert (misses.jobs, misses.part, misses.mean_miss) == (3, 1 / 3, 40)
+    assert (misses.jobs, misses.part, misses.mean_delay) == (3, 1 / 3, 40)
 
 
 # --- shares ---
@@ -113,9 +113,9 @@ def delivered(holdings: dict[int, int], *moments: JobStarts) -> DeliveryMeter:
     return sharing
 
 
-def test_whoever_gets_his_share_goes_not_astray() -> None:
+def test_account_that_gets_its_share_has_no_share_error() -> None:
     sharing = delivered({1: 3, 2: 1}, (0, [job(0, 0, 100, 3, user=1), job(1, 0, 100, 1, user=2)]))
-    assert (sharing.astray(), sharing.jain()) == (0, 1)
+    assert (sharing.share_error(), sharing.jain()) == (0, 1)
 
 
 def test_what_goes_beyond_a_share_is_astray() -> None:
@@ -125,14 +125,14 @@ def test_what_goes_beyond_a_share_is_astray() -> None:
     even = {1: 50, 2: 50}
     first = (0, [job(0, 0, 100, 3, user=1), job(1, 0, 100, 1, user=2)])
     sharing = delivered(even, first)
-    assert (sharing.astray(), sharing.jain()) == (
+    assert (sharing.share_error(), sharing.jain()) == (
         0.25,
         (0.75 + 0.25) ** 2 / (2 * (0.75**2 + 0.25**2)),
     )
     sharing = delivered(even, first, (WINDOW, [job(2, 0, 1_200, 1, user=2)]))
-    assert sharing.astray() == (400 * 0.25 + 1_200 * 0.5) / 1_600
+    assert sharing.share_error() == (400 * 0.25 + 1_200 * 0.5) / 1_600
     assert sharing.jain() == pytest.approx((400 * 0.8 + 1_200 * 0.5) / 1_600)
-    assert [(each.account, each.delivered, each.entitled) for each in sharing.delivered()] == [
+    assert [(each.account, each.delivered, each.due) for each in sharing.delivered()] == [
         (1, 300 / 1_600, 0.5),
         (2, 1_300 / 1_600, 0.5),
     ]
@@ -143,19 +143,19 @@ def test_a_run_over_the_end_of_a_week_is_delivered_in_both() -> None:
     assert [(week.begin, week.delivered) for week in sharing.weeks()] == [(0, 60), (WINDOW, 140)]
 
 
-def test_whoever_has_no_shares_is_entitled_to_nothing() -> None:
+def test_account_without_shares_is_entitled_to_nothing() -> None:
     sharing = delivered({1: 1, 2: 1}, (0, [job(0, 0, 10, 1, user=3)]))
-    assert (sharing.astray(), sharing.jain()) == (1.0, None)
+    assert (sharing.share_error(), sharing.jain()) == (1.0, None)
 
 
 def test_nothing_delivered_is_nothing_to_measure() -> None:
     sharing = delivered({1: 1})
-    assert (sharing.astray(), sharing.jain(), sharing.weeks()) == (None, None, [])
+    assert (sharing.share_error(), sharing.jain(), sharing.weeks()) == (None, None, [])
 
 
 def test_a_file_of_shares_has_names_or_numbers() -> None:
     assert read_holdings(["account,shares", "astro, 30", "", "007,5"]) == {"astro": 30, "7": 5}
-    assert numbered(read_holdings(["12,30", "7,5"]), None) == {12: 30, 7: 5}
+    assert shares_by_number(read_holdings(["12,30", "7,5"]), None) == {12: 30, 7: 5}
     assert read_holdings(["User, Shares", "shares,5"]) == {"shares": 5}
 
 
@@ -176,6 +176,6 @@ def test_a_file_of_shares_has_names_or_numbers() -> None:
         ([], "nobody has shares"),
     ],
 )
-def test_shares_that_cannot_be_are_told(lines: list[str], told: str) -> None:
+def test_shares_that_cannot_be_are_reported(lines: list[str], told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         read_holdings(lines)

@@ -1,4 +1,4 @@
-"""Which numbers came before."""
+"""Numbers that were seen before."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from fairbank.simulator.traces.user_numbers import SeenNumbers
 def test_a_number_that_came_before_is_known_in_whatever_order(numbers: list[int]) -> None:
     seen, came, due = SeenNumbers(), set[int](), 0
     for number in numbers:
-        assert seen.again(number, due) == (number in came)
+        assert seen.is_repeated(number, due) == (number in came)
         came.add(number)
         due = max(due, number + 1)

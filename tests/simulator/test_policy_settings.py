@@ -29,7 +29,7 @@ def test_a_base_alone_is_the_policy_of_that_name(base: str) -> None:
     assert type(found.scheduler(8)) is type(POLICIES[base].scheduler(8))
     if base == "slurm":
         made = slurm('base = "slurm"')
-        assert (made.parameters, made.ranking) == (SchedulerParameters(), PriorityRules())
+        assert (made.parameters, made.rules) == (SchedulerParameters(), PriorityRules())
 
 
 def test_all_that_the_file_says_counts() -> None:
@@ -49,7 +49,7 @@ def test_all_that_the_file_says_counts() -> None:
         age = 7
     """)
     assert asdict(made.parameters) == asdict(SchedulerParameters(bf_interval=60, bf_continue=True))
-    ranking = made.ranking
+    ranking = made.rules
     assert (ranking.algorithm, ranking.dampening, ranking.decay.half_life, ranking.calc_period) == (
         Algorithm.DEPTH_OBLIVIOUS,
         3,
@@ -65,7 +65,7 @@ def test_all_that_the_file_says_counts() -> None:
     ("text", "field", "told", "remedy"),
     [
         ("", "base", "base is missing", "add it"),
-        ("base = 1", "base", "expected a text", "lists all"),
+        ("base = 1", "base", "expected text", "one of: conservative, easy"),
         ('base = "ezzy"', "base", "'ezzy'", "easy, fcfs"),
         ("base =", "policy", "not TOML", "fix the line"),
         ('bass = "easy"', "bass", "bass is no setting", "there are: base, scheduler, priority"),
@@ -109,13 +109,13 @@ def test_all_that_the_file_says_counts() -> None:
             'base = "slurm"\n[scheduler]\nbf_min_prio_reserve = 1',
             "scheduler.bf_min_prio_reserve",
             "not simulated",
-            "leave it out: room",
+            "leave it out: each tested job",
         ),
         (
             'base = "slurm"\n[scheduler]\nbf_window_linear = 1',
             "scheduler.bf_window_linear",
             "not simulated",
-            "stretches that grow",
+            "a start is planned",
         ),
         (
             'base = "slurm"\n[priority]\nhalf_life = "a week"',
@@ -168,7 +168,11 @@ def test_what_cannot_be_is_refused_with_its_key(
 @pytest.mark.parametrize(
     ("scheduler", "remarks"),
     [
-        ("bf_interval = 30\nbf_continue = false\nsched_min_interval = 2\nbf_max_job_array_resv = 20\nbf_licenses = false", []),
+        (
+            "bf_interval = 30\nbf_continue = false\nsched_min_interval = 2\n"
+            "bf_max_job_array_resv = 20\nbf_licenses = false",
+            [],
+        ),
         ("bf_continue = true\nsched_min_interval = 999999",
         ["changes nothing here: bf_continue, sched_min_interval"]),
         ("sched_min_interval = 1000000", []),
@@ -183,5 +187,5 @@ def test_what_cannot_be_is_refused_with_its_key(
         ]),
     ],
 )  # fmt: skip
-def test_what_a_file_says_in_vain_is_told(scheduler: str, remarks: list[str]) -> None:
+def test_what_a_file_says_in_vain_is_reported(scheduler: str, remarks: list[str]) -> None:
     assert policy_of("own", f'base = "slurm"\n[scheduler]\n{scheduler}'.encode()).remarks == remarks

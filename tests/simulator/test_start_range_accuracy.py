@@ -1,7 +1,6 @@
-"""How often jobs start within the range that they are told: on a synthetic workload, and on real
-traces where this machine has them.
-
-The figures stand in docs/howto/explain-a-waiting-job.md. They are counts: the same on any machine.
+"""Share of jobs that start within their forecast range: on a synthetic workload, and on real traces
+where this machine has them. The figures stand in docs/howto/explain-a-waiting-job.md. They are
+counts: the same on any machine.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, needed, read_fast
+from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, fast_line, read_fast
 from fairbank.simulator.traces.synthetic import month
 from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
 from tests.simulator.start_range_accuracy import Coverage, coverage
@@ -27,7 +26,7 @@ RUNS = 40
 
 def drawn(centre: SyntheticSite, seed: int) -> FastTrace:
     header, jobs = month(centre, seed=seed)
-    return FastTrace(header, map(needed, jobs), ReaderNotes())
+    return FastTrace(header, map(fast_line, jobs), ReaderNotes())
 
 
 def synthetic() -> FastTrace:
@@ -44,7 +43,7 @@ def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> Non
     assert found.untold == 0
 
 
-def test_nobody_is_foretold_who_need_not_wait() -> None:
+def test_no_start_range_for_jobs_that_start_at_once() -> None:
     roomy = SyntheticSite(
         pools=(SitePartition("cpu", 64),), projects=2, users=2, jobs=5, days=20, node_failures=0
     )
@@ -77,7 +76,7 @@ STATED = {
 def test_the_stated_coverage(
     request: pytest.FixtureRequest, trace: str, policy: str, every: int
 ) -> None:
-    """Where it changes, the new figure is printed: it belongs here and into the page."""
+    """If it changes, the test prints the new figure for this table and the page."""
     if trace == "synthetic":
         found = coverage(synthetic, policy, every=every, runs=RUNS)
     else:

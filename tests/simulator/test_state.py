@@ -12,7 +12,7 @@ from fairbank.scheduling.explain.forward_simulation import simulate_forward
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.policies import POLICIES, policy_named
 from fairbank.simulator.engine.state import WEEK, SimulationState, StateRecorder
-from fairbank.simulator.traces.fast_reader import needed
+from fairbank.simulator.traces.fast_reader import fast_line
 from fairbank.simulator.traces.synthetic import month
 from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
 from fairbank.simulator.traces.workload import TraceJob, Workload
@@ -26,7 +26,7 @@ def busy() -> list[TraceJob]:
     centre = SyntheticSite(
         pools=(SitePartition("cpu", SIZE),), projects=3, users=6, jobs=150, days=4, node_failures=0
     )
-    return list(Workload(map(needed, month(centre, seed=5).jobs), SIZE))
+    return list(Workload(map(fast_line, month(centre, seed=5).jobs), SIZE))
 
 
 def starts_of(jobs: list[TraceJob], name: str) -> dict[int, int]:
@@ -55,20 +55,20 @@ def test_what_was_stopped_goes_on_as_if_nothing_had_been(name: str) -> None:
         for at in (job.submitted, (job.submitted + starts[job.number]) // 2):
             there = stopped(jobs, name, at)
             later = (each for each in jobs if each.submitted > at)
-            snapshot, scheduler = there.begin()
+            snapshot, scheduler = there.resume()
             came = simulate_forward(
                 snapshot,
                 scheduler,
                 at,
                 job.number,
-                lasts=lambda each, limit, elapsed: each.run,
-                coming=later,
+                run_time=lambda each, limit, elapsed: each.run,
+                arrivals=later,
             )
             assert came.at == starts[job.number]
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_standstill_holds_who_waits_and_who_runs(name: str) -> None:
+def test_state_holds_waiting_and_running_jobs(name: str) -> None:
     jobs = busy()
     starts = starts_of(jobs, name)
     at = jobs[110].submitted
@@ -80,7 +80,7 @@ def test_a_standstill_holds_who_waits_and_who_runs(name: str) -> None:
         job.number for job in jobs if starts[job.number] <= at < starts[job.number] + job.run
     }
     assert all(each.started == starts[each.number] for each in there.running)
-    assert there.came[-1].submitted <= at
+    assert there.recent_arrivals[-1].submitted <= at
 
 
 def one(
@@ -91,13 +91,13 @@ def one(
 
 def test_history_is_of_jobs_that_have_ended() -> None:
     jobs = [one(0, 0, run=20), one(1, 0, run=90), one(2, 10, run=70)]
-    assert stopped(jobs, "fcfs", 50).history.of(1) == [0.2]
-    assert stopped(jobs, "fcfs", 90).history.of(1) == [0.2, 0.7, 0.9]
+    assert stopped(jobs, "fcfs", 50).history.ratios(1) == [0.2]
+    assert stopped(jobs, "fcfs", 90).history.ratios(1) == [0.2, 0.7, 0.9]
 
 
 def again(came: list[TraceJob], at: int) -> set[tuple[int, ...]]:
-    """When the next three come, in hours from then, in many draws."""
-    there = stopped([], "fcfs", at)._replace(came=came)
+    """Return the next three arrivals, in hours from then, of many draws."""
+    there = stopped([], "fcfs", at)._replace(recent_arrivals=came)
     draws = (islice(there.arrivals(Random(seed)), 3) for seed in range(40))
     return {tuple((job.submitted - at) // HOUR for job in draw) for draw in draws}
 

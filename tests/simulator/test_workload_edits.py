@@ -1,4 +1,4 @@
-"""What is changed in a workload, and that nothing else is."""
+"""Workload edits: they change the named part and nothing else."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.traces.fast_reader import Skimmed
+from fairbank.simulator.traces.fast_reader import FastLine
 from fairbank.simulator.traces.workload_edits import (
-    ARRIVALS,
-    RUNS,
+    MAX_SHIFT,
+    MAX_STRETCH,
     EditCounts,
     Resized,
     WorkloadEdits,
@@ -30,13 +30,13 @@ def job(
     limit: int = 200,
     user: int = 7,
     group: int = 3,
-) -> Skimmed:
+) -> FastLine:
     return (number, submit, run, asked, asked, limit, 1, user, group, 1)
 
 
 def through(
-    jobs: list[Skimmed], changes: WorkloadEdits, met: EditCounts | None = None
-) -> list[Skimmed]:
+    jobs: list[FastLine], changes: WorkloadEdits, met: EditCounts | None = None
+) -> list[FastLine]:
     return list(
         edit_workload(
             jobs, changes, lambda number: USERS.get(number, str(number)), str, met or EditCounts()
@@ -81,7 +81,7 @@ def test_it_is_counted_what_changes_were_about() -> None:
         (Resized(1, 7_200), job(2, asked=1, limit=7_200)),
     ],
 )
-def test_a_job_of_another_size_or_limit(wanted: Resized, became: Skimmed) -> None:
+def test_a_job_of_another_size_or_limit(wanted: Resized, became: FastLine) -> None:
     """On other processors it runs as long; at a limit that is shorter than its run it ends."""
     found = through([job(1), job(2), job(3)], WorkloadEdits(jobs={2: wanted}))
     assert found[0] == job(1)
@@ -124,18 +124,18 @@ def test_shaken_jobs_are_the_same_jobs_a_little_otherwise(
     found = list(perturb_workload(jobs, seed))
     assert found == list(perturb_workload(jobs, seed))
     assert [each[1] for each in found] == sorted(each[1] for each in found)
-    after: Mapping[int, Skimmed] = {each[0]: each for each in found}
+    after: Mapping[int, FastLine] = {each[0]: each for each in found}
     assert len(found) == len(after) == len(jobs)
     for before in jobs:
         now = after[before[0]]
         assert now[3:] == before[3:]
-        assert abs(now[1] - before[1]) <= ARRIVALS
-        assert abs(now[2] - before[2]) <= RUNS * before[2] + 0.5
+        assert abs(now[1] - before[1]) <= MAX_SHIFT
+        assert abs(now[2] - before[2]) <= MAX_STRETCH * before[2] + 0.5
         if 0 < before[2] <= before[5]:
             assert 0 < now[2] <= before[5]
 
 
-def test_other_seeds_shake_otherwise_and_nobody_comes_before_the_trace() -> None:
+def test_other_seeds_perturb_differently_and_never_before_the_trace() -> None:
     jobs = [job(number, number, run=10_000, limit=20_000) for number in range(200)]
     one, other = list(perturb_workload(jobs, "1/1")), list(perturb_workload(jobs, "1/2"))
     assert one != other

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from fairbank.agent.protocol import decode_plugin_message, encode, split_frames
+from fairbank.agent.protocol.codec import decode_plugin_message, encode, split_frames
 from fairbank.agent.protocol.messages import (
     Ack,
     EpilogEvent,
@@ -53,7 +53,7 @@ class Agent:
         self.path = path
         self.policy = policy
         self.waits: Callable[[PrologRequest], bool] = lambda asked: False
-        """Whose answers wait until `answer` is set."""
+        """Kinds of requests whose answers wait until `answer` is set."""
         self.answer = threading.Event()
         self.notes = True
         self.raw: bytes | None = None

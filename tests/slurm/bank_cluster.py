@@ -89,7 +89,7 @@ class Office:
         return found
 
     def runs(self, job: int) -> list[dict[str, Any]]:
-        """What the books have of a job, by its restarts."""
+        """Return the runs of a job in the ledger, by restart count."""
         rows = self._client.get("/job", {"limit": PAGE})["data"]
         return sorted(
             (each for each in rows if each["job_id"] == job), key=lambda each: int(each["restart"])

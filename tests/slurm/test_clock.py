@@ -64,8 +64,8 @@ def test_what_is_charged_is_what_accounting_counts(stage: Stage, tell: Tell) -> 
 
 
 def seen_through(stage: Stage, before: int, after: int, tell: Tell) -> dict[str, Any]:
-    """What the books have of a job that starts by a clock so many seconds off, and ends by the
-    other.
+    """Return the ledger's run of a job that starts with the clock off by so many seconds, and ends
+    with it off by others.
     """
     office, slurm = stage.office, stage.office.slurm
     stage.clock.set(before)

@@ -67,7 +67,7 @@ class Ward:
         )
 
     def wrong(self) -> list[str]:
-        """What the doctor finds; each with what to do."""
+        """Return the failed checks of the doctor, each with its remedy."""
         done = self.fairbank("doctor", "--slurm", "--json")
         assert done.returncode in (0, 8), done.stderr
         checks = json.loads(done.stdout)["data"]

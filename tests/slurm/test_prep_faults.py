@@ -19,7 +19,7 @@ from tests.support.conditions import wait_until
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 
-def test_a_slow_answer_delays_nobody_else(desk: Desk, tell: Tell) -> None:
+def test_slow_answer_delays_no_other_job(desk: Desk, tell: Tell) -> None:
     slow = desk.slurm.submit("alice", "--hold")
     desk.agent.waits = lambda asked: asked.run.job_id == slow
     desk.slurm.root("scontrol", "release", str(slow))
@@ -128,7 +128,7 @@ def test_a_controller_that_comes_back_tells_what_runs_and_what_has_ended(desk: D
     assert desk.agent.ends(running)[0].begun
 
 
-def test_an_end_that_nobody_heard_is_told_after_a_restart(desk: Desk) -> None:
+def test_unreported_end_is_sent_after_a_restart(desk: Desk) -> None:
     job = desk.slurm.submit("alice", script=UNTIL_TOLD)
     desk.slurm.wait_for(job, "RUNNING")
     desk.agent.stop()
@@ -149,13 +149,13 @@ GARBAGE = {
     "not ended": b"\x00\x00\x00\x05hello",
     "NUL": b"\x00\x00\x00\x06hel\x00o\n",
     "another version": b"\x00\x00\x00\x10hello\nversion=2\n",
-    "a huge number": b"\x00\x00\x00\x34noted\nnumber=9999999999999999999999999999999999999\n",
+    "a huge number": b"\x00\x00\x00\x31ack\nnumber=9999999999999999999999999999999999999\n",
     "a web server": b"HTTP/1.1 400 Bad Request\r\n\r\n",
 }
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
-def test_garbage_does_not_harm_the_controller(desk: Desk, garbage: bytes) -> None:
+def test_garbage_does_not_harm_slurmctld(desk: Desk, garbage: bytes) -> None:
     pid = desk.slurm.pid(SLURMCTLD)
     desk.agent.stop()
     desk.agent.raw = garbage
@@ -179,8 +179,8 @@ def test_answers_to_nothing_are_passed_over(desk: Desk) -> None:
     desk.slurm.wait_for(job, "COMPLETED")
 
 
-def test_a_silent_agent_and_an_open_door(desk: Desk) -> None:
-    with asking(desk.slurm, silence="open", patience="1"):
+def test_open_outage_policy_lets_jobs_run(desk: Desk) -> None:
+    with asking(desk.slurm, outage_policy="open", patience="1"):
         desk.agent.policy = say_nothing
         job = desk.slurm.submit("alice", script=UNTIL_TOLD)
         desk.slurm.wait_for(job, "RUNNING")
@@ -195,10 +195,10 @@ def test_a_silent_agent_and_an_open_door(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"colour": "red"}, {"patience": "soon"}, {"silence": "ajar"}, {"socket": "prep.sock"}],
+    [{"colour": "red"}, {"patience": "soon"}, {"outage_policy": "ajar"}, {"socket": "prep.sock"}],
     ids=str,
 )
-def test_a_parameter_that_is_not_understood_stops_the_controller_at_its_start(
+def test_unknown_parameter_stops_slurmctld_at_its_start(
     desk: Desk, changes: dict[str, str]
 ) -> None:
     (name, value), *_ = changes.items()

@@ -181,8 +181,8 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
 def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
     slurm: Cluster, tell: Tell
 ) -> None:
-    """slurmctld's own words for each kind of dependency are read, and each is told with what the
-    job does.
+    """slurmctld's own words for each kind of dependency are read, and each is reported with what
+    the job does.
     """
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")
@@ -194,10 +194,8 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
         assert data["code"] == data["slurm_reason"]
         tell(f"{name}: {data['headline']}")
         found = {check["what"]: check["evidence"] for check in data["checks"]}
-        assert (
-            found["its turn"] == "it has no place in the queue as long as something holds it back"
-        )
-        assert "nodes of cpu that would do" in found
+        assert found["no job ahead"] == "it is not in the queue while it is held"
+        assert "suitable nodes in cpu" in found
         return found
 
     try:
@@ -216,28 +214,28 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
         wait_until(lambda: "NeverSatisfied" in slurm.root(*lost), "slurmctld to look", seconds=60)
 
         said = checks("all")["dependencies"]
-        assert said.startswith(f"job {first} has ended well: not yet, it runs until ")
+        assert said.startswith(f"job {first} has completed: not yet, it runs until ")
         assert said.endswith(
             f"every task of array {array} has ended: not yet, job {array}_1 and 2 more wait"
             " (JobHeldUser)"
         )
         said = checks("any")["dependencies"]
         assert said.startswith(
-            f"one of these is enough: job {first} has ended, and not well: not yet, it runs until "
+            f"one of these is enough: job {first} has failed: not yet, it runs until "
         )
         assert said.endswith(
-            f"job {array}_2 has begun, or was cancelled: not yet, it waits (JobHeldUser)"
+            f"job {array}_2 has started or was cancelled: not yet, it waits (JobHeldUser)"
         )
         assert checks("soon")["dependencies"].startswith(
             f"60 minutes have passed since job {first} began: not yet, that is at "
         )
         assert f"job {first} runs until " in checks("first")["dependencies"]
         assert checks("never")["dependencies"].startswith(
-            f"job {fails} has ended well: can never be any more, it ended as FAILED; so "
+            f"job {fails} has completed: can never be satisfied, it ended as FAILED; so "
         )
         assert (
             checks("tasks")["dependencies"]
-            == f"job {array}_2 has ended well: not yet, it waits (JobHeldUser)"
+            == f"job {array}_2 has completed: not yet, it waits (JobHeldUser)"
         )
     finally:
         arranged(slurm)

@@ -46,7 +46,7 @@ assert PATIENCE < PLUGIN_PATIENCE
 
 @dataclass
 class Stage:
-    """The whole way, with somebody between agent and bank."""
+    """The whole way, with a proxy between agent and bank."""
 
     office: Office
     hole: RequestMischief
@@ -75,7 +75,7 @@ def stage(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Stage]:
             hole.stop()
 
 
-def test_nobody_in_slurm_waits_for_a_bank_that_answers_nothing(stage: Stage, tell: Tell) -> None:
+def test_slurm_does_not_wait_for_a_silent_bank(stage: Stage, tell: Tell) -> None:
     office, slurm, hole = stage.office, stage.office.slurm, stage.hole
     since = float(int(time.time()))
     hole.mood = Mood.MUTE
@@ -131,8 +131,8 @@ def _is_over(slurm: Cluster, job: int, haste: Haste) -> bool:
 
 
 def _open(office: Office) -> int:
-    """How many jobs wait for an answer of the agent's."""
-    return int(office.agent.status()["questions"])
+    """Return the number of jobs that wait for an answer of the agent."""
+    return int(office.agent.status()["prologs_waiting"])
 
 
 def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
@@ -141,7 +141,7 @@ def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
     be none.
     """
     looks: list[Look] = []
-    answers = office.agent.status()["answers"]
+    answers = office.agent.status()["verdicts"]
     while True:
         begun = time.monotonic()
         answered = (
@@ -149,6 +149,6 @@ def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
         )
         look = Look(begun, time.monotonic(), answered)
         status = office.agent.status()
-        if status["answers"] != answers or not status["questions"]:
+        if status["verdicts"] != answers or not status["prologs_waiting"]:
             return looks
         looks.append(look)

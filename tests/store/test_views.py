@@ -167,8 +167,8 @@ def test_failures_are_refused_jobs(filled: Place) -> None:
         " activity_id"
     )
     assert found == [
-        (1, 5_000, "not enough credit", 7, ALICE),
-        (None, 1, "the project has no allocation of this resource at this time", 8, ALICE),
+        (1, 5_000, "INSUFFICIENT_CREDIT", 7, ALICE),
+        (None, 1, "NO_ALLOCATION", 8, ALICE),
         (1, 7_000, "please", 9, ALICE),
     ]
 
@@ -184,7 +184,7 @@ def test_activity_is_all_of_them_each_once(filled: Place) -> None:
     assert len({number for number, *_ in found}) == len(found) == 11
 
 
-def test_balances_are_what_the_books_say_and_what_the_activity_sums_up_to(filled: Place) -> None:
+def test_balances_equal_ledger_and_sum_of_activity(filled: Place) -> None:
     balances = filled.run("SELECT * FROM balances ORDER BY allocation_id")
     assert balances == [(1, 900, 60, 65, 775), (2, 550, 0, 0, 550), (3, 0, 0, 0, 0)]
     assert balances == [

@@ -17,7 +17,7 @@ NEXT_USERS: Mapping[str, str] = {
     "priority.fairshare.usage_ticks": "the workload manager",
     "priority.fairshare.usage": "the workload manager",
     "priority.limits.submission": "the workload manager",
-    "priority.limits.running": "the workload manager",
+    "priority.limits.end": "the workload manager",
 }
 
 

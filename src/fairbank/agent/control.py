@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from fairbank.agent.settings import read_agent_settings, settings_file
@@ -14,8 +15,7 @@ from fairbank.rest.client import Client, parse_address
 HEADER_MAX = 8_192
 SECONDS = 5.0
 
-Page = Callable[[], tuple[str, bytes]]
-"""Function that returns a content type and a body."""
+Page = Callable[[], tuple[str, bytes]]  # returns a content type and a body
 
 
 def agent_status(config: str | None) -> dict[str, Any]:
@@ -38,24 +38,16 @@ def as_json(value: object) -> tuple[str, bytes]:
     return "application/json", json.dumps(value).encode()
 
 
-def page_server(
-    pages: Mapping[str, Page],
-) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], asyncio.Task[None]]:
-    """Return a server callback: one request per connection. Slow peers and bad HTTP get nothing."""
-    tasks: set[asyncio.Task[None]] = set()  # the event loop itself keeps no reference
-
-    def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(_serve(reader, writer, pages))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        return task
-
-    return serve
-
-
-async def _serve(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pages: Mapping[str, Page]
+async def serve_page(
+    pages: Mapping[str, Page], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
+    """Answer the one request of a connection. Slow peers and bad HTTP get no answer.
+
+    Args:
+        pages: pages by their paths.
+        reader: stream of the request.
+        writer: stream of the answer.
+    """
     try:
         async with asyncio.timeout(SECONDS):
             header = await reader.readuntil(b"\r\n\r\n")
@@ -71,22 +63,16 @@ def _response(header: bytes, pages: Mapping[str, Page]) -> bytes:
     method, _, rest = header.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0].decode("ascii", "replace")
     if method not in (b"GET", b"HEAD"):
-        status, (content_type, body) = (
-            "405 Method Not Allowed",
-            as_json({"title": "invalid input", "detail": "only GET is allowed here"}),
-        )
+        status = HTTPStatus.METHOD_NOT_ALLOWED
+        page = as_json({"title": "invalid input", "detail": "only GET is allowed here"})
     elif path not in pages:
-        status, (content_type, body) = (
-            "404 Not Found",
-            as_json({"title": "not found", "detail": f"the pages are {', '.join(pages)}"}),
-        )
+        status = HTTPStatus.NOT_FOUND
+        page = as_json({"title": "not found", "detail": f"the pages are {', '.join(pages)}"})
     else:
-        status, (content_type, body) = "200 OK", pages[path]()
-    lines = (
-        f"HTTP/1.1 {status}",
-        f"Content-Type: {content_type}",
-        f"Content-Length: {len(body)}",
-        "Connection: close",
+        status, page = HTTPStatus.OK, pages[path]()
+    content_type, body = page
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {content_type}\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
-    head = "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
-    return head + (b"" if method == b"HEAD" else body)
+    return head.encode() + (b"" if method == b"HEAD" else body)

@@ -10,17 +10,18 @@ import signal
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairbank.agent.control import HEADER_MAX, as_json, page_server
+from fairbank.agent.control import HEADER_MAX, as_json, serve_page
 from fairbank.agent.engine import Engine
 from fairbank.agent.incidents import Incident
 from fairbank.agent.metrics import AgentMetrics, status
 from fairbank.agent.outbox import Outbox
 from fairbank.agent.outbox_writer import OutboxWriter
 from fairbank.agent.plugin_connection import PluginConnection
-from fairbank.agent.protocol import UnreadableFrame
+from fairbank.agent.protocol.codec import UnreadableFrame
 from fairbank.agent.protocol.messages import FromAgent, Greeting, PluginMessage
 from fairbank.agent.quarantine import Quarantine
 from fairbank.agent.reports.bank_probe import BankProbe
@@ -80,17 +81,15 @@ class Agent:
         )
         path = Path(settings.outbox.path)
         outbox = Outbox(path, clock_offset=self._clock_offset)
-        content = outbox.content()
-        self.engine.restore(*content)
-        if content.seqs:
-            _log.info("%d reports of an earlier agent wait for the bank", len(content.seqs))
+        runs, seqs, credit = outbox.content()
+        self.engine.restore(runs, seqs, credit)
+        if seqs:
+            _log.info("%d reports of an earlier agent wait for the bank", len(seqs))
         self._connections: set[PluginConnection] = set()
-        self._probe = BankProbe(
-            self.engine.flow, self.engine.counts, self._client, self._connected_clusters
-        )
+        self._probe = BankProbe(self, self._client)
         self.metrics = AgentMetrics(self.engine, self._probe.results)
-        self._writer = OutboxWriter(outbox, self.engine, self._start_task, self.pump_soon)
-        self._quarantine = Quarantine(path, self.engine, self._start_task, self.pump_soon)
+        self._writer = OutboxWriter(self, outbox)
+        self._quarantine = Quarantine(self, path)
         self._senders = ThreadPoolExecutor(settings.senders.maximum, "sender")
         self._job_threads = ThreadPoolExecutor(max(1, len(self._jobs)), "job")
         self._pump_scheduled = self._wake_scheduled = self._paused = False
@@ -107,18 +106,14 @@ class Agent:
                 loop.add_signal_handler(number, self._stopping.set)
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self._close)
-            for server, path in await self._listen():
-                stack.callback(self._close_server, server, path)
+            await self._listen(stack)
             ready([settings.plugin.socket, settings.control.socket])
-            _log.info(
-                "ready: slurmctld connects to %s, the bank is at %s",
-                settings.plugin.socket,
-                self._client.address,
-            )
-            self._start_task(self._tick())
-            self._start_task(self._probe.run())
+            text = "ready: slurmctld connects to %s, the bank is at %s"
+            _log.info(text, settings.plugin.socket, self._client.address)
+            self.start_task(self._tick())
+            self.start_task(self._probe.run())
             for job in self._jobs.values():
-                self._start_task(self._repeat(job))
+                self.start_task(self._repeat(job))
             await self._stopping.wait()
 
     async def _repeat(self, job: PeriodicJob) -> None:
@@ -129,48 +124,39 @@ class Agent:
             await loop.run_in_executor(self._job_threads, job.work)
             await asyncio.sleep(job.seconds)
 
-    async def _listen(self) -> list[tuple[asyncio.Server, str | None]]:
-        """Return the servers, with the paths of their sockets."""
+    async def _listen(self, stack: contextlib.AsyncExitStack) -> None:
+        """Open the sockets; the stack closes them."""
         loop, settings = asyncio.get_running_loop(), self._settings
         uids = settings.plugin.uids()
-        pages = page_server(
-            {
-                "/status": lambda: as_json(self.status()),
-                "/metrics": lambda: (
-                    "text/plain; version=0.0.4; charset=utf-8",
-                    self.metrics.page(time.monotonic()),
-                ),
-                "/health": lambda: as_json({"status": "ok"}),
-            }
-        )
-        control = bind_unix(Path(settings.control.socket))
-        plugin = bind_unix(Path(settings.plugin.socket))
+        prometheus = "text/plain; version=0.0.4; charset=utf-8"
+        pages = {
+            "/status": lambda: as_json(self.status()),
+            "/metrics": lambda: (prometheus, self.metrics.page(time.monotonic())),
+            "/health": lambda: as_json({"status": "ok"}),
+        }
+        serve = partial(serve_page, pages)
 
         def connect() -> PluginConnection:
             return PluginConnection(self, lambda peer: peer.uid in uids, self._connections)
 
-        control_server = await asyncio.start_unix_server(pages, sock=control, limit=HEADER_MAX)
-        plugin_server = await loop.create_unix_server(connect, sock=plugin)
-        servers: list[tuple[asyncio.Server, str | None]] = [
-            (control_server, settings.control.socket),
-            (plugin_server, settings.plugin.socket),
+        control_path, plugin_path = Path(settings.control.socket), Path(settings.plugin.socket)
+        control_socket, plugin_socket = bind_unix(control_path), bind_unix(plugin_path)
+        servers = [
+            await asyncio.start_unix_server(serve, sock=control_socket, limit=HEADER_MAX),
+            await loop.create_unix_server(connect, sock=plugin_socket),
         ]
+        stack.callback(control_path.unlink, missing_ok=True)
+        stack.callback(plugin_path.unlink, missing_ok=True)
         if (port := settings.control.port) is not None:
             try:
-                tcp = await asyncio.start_server(pages, "127.0.0.1", port, limit=HEADER_MAX)
+                tcp = await asyncio.start_server(serve, "127.0.0.1", port, limit=HEADER_MAX)
             except OSError as error:
-                raise FairbankError(
-                    f"cannot listen on port {port}: {error.strerror}",
-                    field="control.port",
-                    remedy="choose another port",
-                ) from error
-            servers.append((tcp, None))
-        return servers
-
-    def _close_server(self, server: asyncio.Server, path: str | None) -> None:
-        if path is not None:
-            Path(path).unlink(missing_ok=True)
-        server.close()
+                text = f"cannot listen on port {port}: {error.strerror}"
+                remedy = "choose another port"
+                raise FairbankError(text, field="control.port", remedy=remedy) from error
+            servers.append(tcp)
+        for server in servers:
+            stack.callback(server.close)
 
     def _close(self) -> None:
         """Write the last changes. The next agent repeats requests that are under way."""
@@ -185,13 +171,9 @@ class Agent:
     # ------------------------------------------------------------------ plug-in handler
 
     def on_greeting(self, connection: PluginConnection, greeting: Greeting) -> None:
-        self.metrics.plugins = len(self._connections)
-        _log.info(
-            "slurmctld %s of cluster %s is connected: %s",
-            greeting.slurm,
-            greeting.cluster,
-            connection.peer,
-        )
+        self.metrics.plugin_connections = len(self._connections)
+        text = "slurmctld %s of cluster %s is connected: %s"
+        _log.info(text, greeting.slurm, greeting.cluster, connection.peer)
         connection.pause(paused=self._paused)
 
     def on_messages(self, connection: PluginConnection, messages: Sequence[PluginMessage]) -> None:
@@ -207,7 +189,7 @@ class Agent:
         self.pump_soon()
 
     def on_close(self, connection: PluginConnection) -> None:
-        self.metrics.plugins = len(self._connections)
+        self.metrics.plugin_connections = len(self._connections)
         if connection.greeting is not None:
             _log.info("slurmctld is not connected any more: %s", connection.peer)
 
@@ -217,7 +199,7 @@ class Agent:
     def _greetings(self) -> list[Greeting]:
         return [each.greeting for each in self._connections if each.greeting]
 
-    def _connected_clusters(self) -> frozenset[str]:
+    def connected_clusters(self) -> frozenset[str]:
         return frozenset(greeting.cluster for greeting in self._greetings())
 
     # ------------------------------------------------------------------ work
@@ -233,7 +215,7 @@ class Agent:
         self._pump_scheduled = False
         now = time.monotonic()
         while batch := self.engine.flow.next_request(now):
-            self._start_task(self._send(batch))
+            self.start_task(self._send(batch))
         self._wake_when_due(now)
         self._send_replies()
         self._writer.start_work(now)
@@ -261,7 +243,7 @@ class Agent:
         for connection, replies in by_connection.items():
             connection.send(replies)
         waits, self.engine.waits = self.engine.waits, []
-        self.metrics.waited(waits)
+        self.metrics.record_waits(waits)
 
     def _pause_when_behind(self) -> None:
         behind = self._writer.is_behind
@@ -292,7 +274,7 @@ class Agent:
             self.engine.handle_results(batch, results, now)
         self.pump_soon()
 
-    def _start_task(self, work: Coroutine[None, None, None]) -> None:
+    def start_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._end_task)

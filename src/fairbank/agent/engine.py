@@ -11,9 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-import msgspec
-
-from fairbank.agent import refusal_messages
+from fairbank.agent import refusal_messages, run_events
 from fairbank.agent.incidents import Incident, Incidents
 from fairbank.agent.outage_policy import (
     KnownCredit,
@@ -21,14 +19,16 @@ from fairbank.agent.outage_policy import (
     answer_deadline,
     decide_without_bank,
 )
-from fairbank.agent.protocol.messages import EpilogEvent, LimitEvent, PluginMessage, PrologRequest
-from fairbank.agent.refusal_messages import PrologRefusal, verdict
-from fairbank.agent.reports.bank_status import (
-    STABLE_SECONDS,
-    AfterFailure,
-    SenderSettings,
-    after_failure,
+from fairbank.agent.protocol.codec import WORDS
+from fairbank.agent.protocol.messages import (
+    EpilogEvent,
+    LimitEvent,
+    PluginMessage,
+    PrologRequest,
+    Verdict,
 )
+from fairbank.agent.refusal_messages import RUN, deferred
+from fairbank.agent.reports.bank_status import STABLE_SECONDS, SenderSettings, after_failure
 from fairbank.agent.reports.flow import ReportFlow
 from fairbank.agent.reports.report import (
     PendingReport,
@@ -36,19 +36,11 @@ from fairbank.agent.reports.report import (
     ReportKind,
     clock_warning,
     fields_of,
-    report_body,
+    message_fields,
 )
-from fairbank.agent.reports.results import ReportResult, ResultKind
-from fairbank.agent.run_events import (
-    Occurrence,
-    adjust_event,
-    end_event,
-    hold_event,
-    limit_event,
-    prolog_event,
-    warning,
-)
-from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions
+from fairbank.agent.reports.results import UNBILLABLE_REASON, ReportResult, ResultKind
+from fairbank.agent.run_events import Occurrence
+from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions, replies_to
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
 from fairbank.core.errors import FairbankError, Forbidden
 
@@ -56,6 +48,14 @@ _log = logging.getLogger(__name__)
 S = AgentRunState
 E = AgentEvent
 F = AgentEffect
+
+_REPORTS = {
+    F.SEND_HOLD: ReportKind.HOLD,
+    F.SEND_ADJUST: ReportKind.ADJUST,
+    F.SEND_END: ReportKind.COMPLETE,
+    F.RESEND_AS_HOLD: ReportKind.HOLD,
+    F.RESEND_AS_ADJUST: ReportKind.ADJUST,
+}
 
 
 class Engine:
@@ -77,7 +77,7 @@ class Engine:
         self.flow = ReportFlow(senders, life=life, now=now)
         self.credit, self.questions = KnownCredit(), PrologQuestions()
         self.waits: list[float] = []  # seconds that questions have waited, for the histogram
-        self.counts: Counter[tuple[str, str]] = Counter()
+        self.counts: Counter[tuple[str, ...]] = Counter()  # (metric, values of its labels)
         self.incidents = Incidents(self.counts)
         self.deferred_at: float | None = None
 
@@ -99,14 +99,14 @@ class Engine:
             connection: where the answer goes.
             now: monotonic seconds.
         """
-        self.counts["messages", type(message).__name__] += 1
+        self.counts["messages", WORDS[type(message)]] += 1
         run = str(message.run)
         known = self.flow.memory.get(run)
         cause = Occurrence(run, now, message=message, receipt=Receipt(connection, message.number))
         match message:
             case PrologRequest():
                 terms = self.terms_of(message.partition)
-                event = prolog_event(message, terms, bank_up=self.flow.bank.up)
+                event = run_events.prolog_event(message, terms, bank_up=self.flow.bank.up)
                 is_first = known is None or known.state is S.DEFERRED
                 if event is E.PROLOG_UNLIMITED_RUN and is_first:
                     cause.label = "unbillable: run"
@@ -115,12 +115,13 @@ class Engine:
                     cause.refusal = refusal_messages.no_time_limit(terms.refusal)
             case LimitEvent():
                 self._close_question(run)
-                event = limit_event(known, message.limit_seconds)
+                event = run_events.limit_event(known, message.limit_seconds)
             case EpilogEvent():
                 self._close_question(run)
                 event = E.EPILOG if message.begun else E.EPILOG_NEVER_STARTED
                 earlier = known.refusal if known is not None else None
-                cause.refusal = earlier or refusal_messages.bank_down(batch=message.batch)
+                text = refusal_messages.BANK_DOWN_TEXT
+                cause.refusal = earlier or deferred(text, batch=message.batch)
             case _:
                 raise TypeError(f"{type(message).__name__} is not a message about a run")
         self._apply(event, cause)
@@ -144,48 +145,42 @@ class Engine:
             if result.kind is not ResultKind.FORBIDDEN:
                 self._handle_result(report, result, now)
         if forbidden:
-            trouble = Forbidden(forbidden[0][1].text, field="cluster")
-            self._retry([report for report, _ in forbidden], trouble, now)
+            error = Forbidden(forbidden[0][1].text, field="cluster")
+            self._retry([report for report, _ in forbidden], error, now)
 
-    def handle_failure(
-        self, batch: list[PendingReport], trouble: FairbankError, now: float
-    ) -> None:
+    def handle_failure(self, batch: list[PendingReport], error: FairbankError, now: float) -> None:
         """Handle a request that failed as a whole.
 
         Args:
             batch: reports of the request.
-            trouble: its error.
+            error: its error.
             now: monotonic seconds.
         """
         self.flow.busy -= 1
         first = batch[0]
-        match after_failure(trouble, len(batch), first.attempts):
-            case AfterFailure.RETRY:
-                self._retry(batch, trouble, now)
-            case AfterFailure.SPLIT:
+        match after_failure(error, len(batch), first.attempts):
+            case "retry":
+                self._retry(batch, error, now)
+            case "split":
                 self.flow.queue.split(batch)
-            case AfterFailure.DROP:
-                _log.error(
-                    "dropped a report that the bank cannot take (%s): %s",
-                    trouble.message,
-                    first.body.decode(),
-                )
-                text = f"{first.kind.value} of {first.run}: {trouble.message}"
+            case "drop":
+                text = "dropped a report that the bank cannot accept (%s): %s"
+                _log.error(text, error.message, first.body.decode())
+                text = f"{first.kind.value} of {first.run}: {error.message}"
                 self.incidents.record(Incident.DROPPED_REPORT, text, now)
-                reason = "Fairbank_cannot_bill_this"
-                result = ReportResult(ResultKind.UNBILLABLE, reason, trouble.message)
+                result = ReportResult(ResultKind.UNBILLABLE, UNBILLABLE_REASON, error.message)
                 self._handle_result(first, result, now)
 
-    def _retry(self, reports: list[PendingReport], trouble: FairbankError, now: float) -> None:
-        if self.flow.bank.record_failure(trouble, now):
-            _log.warning("%s; %s", trouble.message, trouble.remedy or "the agent retries by itself")
-        self.counts["failures", trouble.title] += 1
-        waiting = [report.run for report in reports if report.run in self.questions]
+    def _retry(self, reports: list[PendingReport], error: FairbankError, now: float) -> None:
+        if self.flow.bank.record_failure(error, now):
+            _log.warning("%s; %s", error.message, error.remedy or "the agent retries by itself")
+        self.counts["request_errors", error.title] += 1
+        waiting = [report.run for report in reports if report.run in self.questions.open]
         self.flow.queue.put_back(reports, urgent=waiting)
 
     def _handle_result(self, report: PendingReport, result: ReportResult, now: float) -> None:
         self.flow.queue.done(report)
-        self.counts[f"sent {report.kind.value}", result.kind.value] += 1
+        self.counts["reports_answered", report.kind.value, result.kind.value] += 1
         fields = fields_of(report)
         self.credit.learn(fields, result, now)
         cause = Occurrence(report.run, now, report=report, result=result)
@@ -193,12 +188,12 @@ class Engine:
         match report.kind:
             case ReportKind.HOLD:
                 terms = self.terms_of(fields["partition"])
-                event = hold_event(result, report, terms)
+                event = run_events.hold_event(result, report, terms)
                 self._prepare_verdict(event, cause, terms, fields["account"])
             case ReportKind.ADJUST:
-                event = adjust_event(result, report)
+                event = run_events.adjust_event(result, report)
             case ReportKind.COMPLETE:
-                event = end_event(result)
+                event = run_events.end_event(result)
         if event is not E.END_TOO_EARLY:  # the only result after which the report is still needed
             self.flow.finish(report)
         if event is not None:
@@ -212,10 +207,10 @@ class Engine:
         if result is None or event is E.HOLD_UNPRICED_RUN:
             cause.label = "unbillable: run"
         elif event is E.RUN_NEVER_STARTED:
-            question = self.questions.get(cause.run)
+            question = self.questions.open.get(cause.run)
             batch = question is None or question.request.batch
             cause.label = result.kind.value
-            cause.refusal = refusal_messages.never_started(batch=batch)
+            cause.refusal = deferred(refusal_messages.NEVER_STARTED_TEXT, batch=batch)
         elif event in (E.HOLD_REFUSED, E.HOLD_UNPRICED_REFUSE):
             cause.label = result.kind.value
             cause.refusal = refusal_messages.refused(terms.refusal, result, account)
@@ -224,19 +219,15 @@ class Engine:
 
     def tick(self, now: float) -> None:
         """Decide without the bank what has waited long enough, and do what else time brings."""
-        for run in self.questions.overdue(now):
-            self._decide(run, now)
+        for run, question in self.questions.overdue(now):
+            self._decide(run, question, now)
         self.flow.tick(now)
 
-    def _decide(self, run: str, now: float) -> None:
+    def _decide(self, run: str, question: PrologQuestion, now: float) -> None:
         """Decide an open question by the outage policy of its partition."""
-        question = self.questions.get(run)
-        if question is None:
-            return
         request, report = question.request, question.report
         terms = self.terms_of(request.partition)
-        body = report.body if report else report_body(request, ReportKind.HOLD, "")
-        fields = msgspec.json.decode(body)
+        fields = fields_of(report) if report else message_fields(request, ReportKind.HOLD)
         refusal = decide_without_bank(terms, fields, self.credit, batch=request.batch)
         event, action = (E.TIMEOUT_RUN, "run") if refusal is None else (E.TIMEOUT_DEFER, "deferred")
         label = f"{terms.outage_policy.value}: {action}"
@@ -257,121 +248,99 @@ class Engine:
             if message is not None:
                 limit = message.limit_seconds
             refusal = cause.refusal if new in (S.REFUSED, S.DEFERRED) else None
-            memory.put(cause.run, new, None if new is S.ENDED else limit, refusal)
+            limit = None if new is S.ENDED else limit
+            memory.put(cause.run, KnownRun(new, limit, refusal))
         for effect in effects:
             self._carry_out(effect, event, cause, known)
 
     def _carry_out(self, effect: F, event: E, cause: Occurrence, known: KnownRun | None) -> None:
-        message, receipt, report = cause.message, cause.receipt, cause.report
+        """Carry out an effect: most need a message, some a report, which their events have."""
+        flow, message, report = self.flow, cause.message, cause.report
+        receipt = cause.receipt
         match effect:
             case F.WARN:
-                _log.warning("%s", warning(event, cause))
+                _log.warning("%s", run_events.warning(event, cause))
             case F.INCIDENT:
                 text = f"{cause.run}: {cause.text or 'it has no time limit'}"
                 self.incidents.record(Incident.WITHOUT_HOLD, text, cause.now)
             case F.RUN:
-                receipts = self._settle_question(cause)
-                self.flow.replies += [(each, verdict(each.number, None)) for each in receipts]
+                flow.reply(self._settle_question(cause), RUN)
             case F.REFUSE:
                 self._refuse(cause)
-        if message is not None and receipt is not None:
-            self._carry_out_for_message(effect, message, receipt, cause, known)
-        if report is not None:
-            self._carry_out_for_report(effect, report, cause)
-
-    def _carry_out_for_message(
-        self,
-        effect: F,
-        message: PluginMessage,
-        receipt: Receipt,
-        cause: Occurrence,
-        known: KnownRun | None,
-    ) -> None:
-        now = cause.now
-        match effect:
-            case F.ASK_BANK | F.JOIN_QUESTION if isinstance(message, PrologRequest):
-                self._ask(message, receipt, now, send=effect is F.ASK_BANK)
-            case F.SEND_HOLD:
-                self.flow.send(ReportKind.HOLD, message, receipt, now)
-            case F.SEND_ADJUST:
-                self.flow.send(ReportKind.ADJUST, message, receipt, now)
-            case F.SEND_END:
-                self.flow.send(ReportKind.COMPLETE, message, receipt, now)
+            case F.ASK_BANK | F.JOIN_QUESTION if isinstance(message, PrologRequest) and receipt:
+                self._ask(message, receipt, cause.now, send=effect is F.ASK_BANK)
             case F.CHECK_CLOCK if isinstance(message, EpilogEvent):
-                if (text := clock_warning(message)) is not None:
-                    _log.warning("%s %s", cause.run, text)
-            case F.REPEAT_REFUSAL:
-                refusal = known.refusal if known is not None else None
-                self._note_deferral(refusal, now)
-                self.flow.replies.append((receipt, verdict(receipt.number, refusal)))
-            case F.ACK:
-                self.flow.acknowledge(receipt)
-            case F.ACK_WHEN_SAFE:
-                self.flow.acknowledge_when_safe(cause.run, receipt)
-
-    def _carry_out_for_report(self, effect: F, report: PendingReport, cause: Occurrence) -> None:
-        match effect:
-            case F.DEPRIORITISE:
-                self.flow.deprioritise(report)
-            case F.WITHDRAW:
-                self.flow.withdraw(report)
-            case F.RESEND_AS_ADJUST:
-                self.flow.resend(report, ReportKind.ADJUST)
-            case F.RESEND_AS_HOLD:
-                self.flow.resend(report, ReportKind.HOLD)
-            case F.RETRY_LATER:
-                self.flow.retry_later.put(report, cause.now)
+                if (problem := clock_warning(message)) is not None:
+                    _log.warning("%s %s", cause.run, problem)
+            case F.SEND_HOLD | F.SEND_ADJUST | F.SEND_END if message and receipt:
+                flow.send(_REPORTS[effect], message, receipt, cause.now)
+            case F.REPEAT_REFUSAL if receipt:
+                refusal = (known.refusal if known is not None else None) or RUN
+                self._note_deferral(refusal, cause.now)
+                flow.reply([receipt], refusal)
+            case F.ACK if receipt:
+                flow.acknowledge(receipt)
+            case F.ACK_WHEN_SAFE if receipt:
+                flow.acknowledge_when_safe(cause.run, receipt)
+            case F.DEPRIORITISE if report:
+                flow.deprioritise(report)
+            case F.WITHDRAW if report:
+                flow.withdraw(report)
+            case F.RESEND_AS_ADJUST | F.RESEND_AS_HOLD if report:
+                flow.resend(report, _REPORTS[effect])
+            case F.RETRY_LATER if report:
+                flow.retry_later.put(report, cause.now)
 
     def _ask(self, request: PrologRequest, receipt: Receipt, now: float, *, send: bool) -> None:
         """Open the question of a run, or join the open one; perhaps decide it at once."""
         run = str(request.run)
-        if (question := self.questions.get(run)) is not None:
+        if (question := self.questions.open.get(run)) is not None:
             question.join(receipt)
             return
         report = self.flow.ask(request, now) if send else None
         terms = self.terms_of(request.partition)
         deadline = answer_deadline(now, terms, self.flow.bank.down_since)
-        self.questions.keep(run, PrologQuestion(request, now, deadline, (receipt,), report))
+        question = PrologQuestion(request, now, deadline, (receipt,), report)
+        self.questions.add(run, question)
         if deadline <= now:
-            self._decide(run, now)
+            self._decide(run, question, now)
         elif report is not None and terms.optimistic_start and self.flow.bank.up:
             fields = fields_of(report)
-            fresh = self.credit.is_fresh(fields, now)
-            if fresh and self.credit.spend(fields, terms.optimistic_start):
+            is_fresh = self.credit.is_fresh(fields, now)
+            if is_fresh and self.credit.spend(fields, terms.optimistic_start):
                 cause = Occurrence(run, now, report=report, label="optimistic start")
                 self._apply(E.OPTIMISTIC_START, cause)
 
     def _close_question(self, run: str) -> None:
         """Close a question that slurmctld does not wait for any more: it has gone on."""
-        if (question := self.questions.take(run)) is not None:
-            self.flow.replies += [(each, verdict(each.number, None)) for each in question.receipts]
+        if (question := self.questions.open.pop(run, None)) is not None:
+            self.flow.reply(question.receipts, RUN)
             if question.report is not None:
                 self.flow.deprioritise(question.report)
 
     def _settle_question(self, cause: Occurrence) -> tuple[Receipt, ...]:
         """Close and count the question of a run; return the receipts that want the verdict."""
-        question = self.questions.take(cause.run)
+        question = self.questions.open.pop(cause.run, None)
         receipts = () if question is None else question.receipts
         if cause.receipt is not None:
             receipts = (*receipts, cause.receipt)
         if question is not None:
             self.waits.append(cause.now - question.received)
         if cause.label and receipts:
-            self.counts["answers", cause.label] += 1
+            self.counts["verdicts", cause.label] += 1
         return receipts
 
     def _refuse(self, cause: Occurrence) -> None:
-        refusal = cause.refusal
+        refusal = cause.refusal or RUN
         self._note_deferral(refusal, cause.now)
-        if refusal is not None and cause.result is not None:
+        if cause.result is not None:
             _log.info("%s is refused: %s", cause.run, refusal.text)
         # With the changes and not with the replies: a refusal is stored before it is sent.
-        self.flow.memory.changes.replies += [
-            (each, verdict(each.number, refusal)) for each in self._settle_question(cause)
-        ]
+        receipts = self._settle_question(cause)
+        self.flow.memory.changes.replies += replies_to(receipts, refusal)
 
-    def _note_deferral(self, refusal: PrologRefusal | None, now: float) -> None:
-        if refusal is not None and refusal.reason == refusal_messages.BANK_DOWN:
+    def _note_deferral(self, refusal: Verdict, now: float) -> None:
+        if refusal.reason == refusal_messages.BANK_DOWN:
             self.deferred_at = now
 
     def take_reconnect(self, now: float) -> bool:
@@ -379,15 +348,18 @@ class Engine:
 
         The plug-in releases deferred jobs when it connects. That must not happen before slurmctld
         has deferred the last one, which takes a moment, nor before the bank is back. A bank that
-        takes requests and answers none counts as up until the first request has failed, so wait
-        for a result if a request is under way.
+        accepts requests and answers none counts as up until the first request has failed, so wait
+        for a result if a request is in flight.
         """
         deferred_at, flow = self.deferred_at, self.flow
-        if deferred_at is None or now - deferred_at < STABLE_SECONDS:
+        if (
+            deferred_at is None
+            or now - deferred_at < STABLE_SECONDS
+            or not flow.bank.is_stable(now)
+        ):
             return False
-        if not flow.bank.is_stable(now):
-            return False
-        if flow.busy and not flow.bank.was_contacted_since(deferred_at):
+        contacted_at = flow.bank.contacted_at
+        if flow.busy and (contacted_at is None or contacted_at < deferred_at):
             return False
         self.deferred_at = None
         return True

@@ -7,49 +7,46 @@ They are of this life of the agent only. The log has each of them; here they are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
 import msgspec
 
-from fairbank.agent.protocol import one_line
+from fairbank.agent.protocol.codec import one_line
 
 
 class Incident(Enum):
-    """Kind of an incident."""
+    """Kind of an incident: its name, description and remedy."""
 
-    REJECTED_USER = "rejected user"
-    BAD_CONNECTION = "bad connection"
-    WITHOUT_HOLD = "without hold"
-    DROPPED_REPORT = "dropped report"
-
-
-_TEXTS: Mapping[Incident, tuple[str, str]] = {  # description, remedy
-    Incident.REJECTED_USER: (
+    REJECTED_USER = (
+        "rejected user",
         "connections rejected because only SlurmUser and root may connect",
         "see which process it is; if it is slurmctld, set plugin.slurm_user to slurm.conf's "
         "SlurmUser",
-    ),
-    Incident.BAD_CONNECTION: (
+    )
+    BAD_CONNECTION = (
+        "bad connection",
         "connections closed that did not speak the protocol of slurmctld's plug-in",
         "see which process connects; if it is slurmctld, install the plug-in and the agent of one "
         "release",
-    ),
-    Incident.WITHOUT_HOLD: (
+    )
+    WITHOUT_HOLD = (
+        "without hold",
         "jobs started for which the bank could not hold credit",
         "enter the account or the partition in the bank, or give the partition a finite MaxTime; "
         "fairbank jobs --refused lists what was not charged, "
         "fairbank reconcile --fix --again charges it then",
-    ),
-    Incident.DROPPED_REPORT: (
-        "reports dropped that the bank cannot take",
+    )
+    DROPPED_REPORT = (
+        "dropped report",
+        "reports dropped that the bank cannot accept",
         "the agent's log has them; fairbank reconcile --fix charges or releases their runs",
-    ),
-}
+    )
 
 
-class _Occurrences(msgspec.Struct):
+class IncidentRecord(msgspec.Struct):
+    """Occurrences of one kind of incident; times are monotonic seconds."""
+
     count: int
     since: float
     last: float
@@ -57,11 +54,11 @@ class _Occurrences(msgspec.Struct):
 
 
 class Incidents:
-    """Incidents so far; each is counted in `counts` too. Times are monotonic seconds."""
+    """Incidents so far; each is counted in `counts` too."""
 
-    def __init__(self, counts: Counter[tuple[str, str]]) -> None:
+    def __init__(self, counts: Counter[tuple[str, ...]]) -> None:
         self._counts = counts
-        self._occurrences: dict[Incident, _Occurrences] = {}
+        self._records: dict[Incident, IncidentRecord] = {}
 
     def record(self, kind: Incident, text: str, now: float) -> None:
         """Record an incident.
@@ -71,21 +68,21 @@ class Incidents:
             text: description of this one.
             now: its time.
         """
-        self._counts["incidents", kind.value] += 1
-        known = self._occurrences.setdefault(kind, _Occurrences(0, now, now, ""))
-        known.count, known.last, known.text = known.count + 1, now, one_line(text)
+        self._counts["incidents", kind.value[0]] += 1
+        record = self._records.setdefault(kind, IncidentRecord(0, now, now, ""))
+        record.count, record.last, record.text = record.count + 1, now, one_line(text)
 
     def status(self, clock_offset: float) -> list[dict[str, Any]]:
         """Return the incidents as JSON; `clock_offset` turns monotonic into Unix seconds."""
         return [
             {
-                "kind": kind.value,
-                "about": _TEXTS[kind][0],
-                "count": known.count,
-                "since": int(known.since + clock_offset),
-                "last": int(known.last + clock_offset),
-                "text": known.text,
-                "remedy": _TEXTS[kind][1],
+                "kind": kind.value[0],
+                "about": kind.value[1],
+                "count": record.count,
+                "since": int(record.since + clock_offset),
+                "last": int(record.last + clock_offset),
+                "text": record.text,
+                "remedy": kind.value[2],
             }
-            for kind, known in sorted(self._occurrences.items(), key=lambda item: item[0].value)
+            for kind, record in sorted(self._records.items(), key=lambda item: item[0].value)
         ]

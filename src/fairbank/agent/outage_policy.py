@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from fairbank.agent.refusal_messages import PrologRefusal, bank_down, beyond_known_credit
-from fairbank.agent.reports.report import billing_of
+from fairbank.agent.protocol.messages import Verdict
+from fairbank.agent.refusal_messages import BANK_DOWN_TEXT, deferred
 from fairbank.agent.reports.results import ReportResult, ResultKind
 from fairbank.core.units import round_up
 
@@ -105,7 +105,9 @@ class KnownCredit:
     def price(self, report: Mapping[str, Any]) -> int:
         """Return the price of a run for its whole limit, in SU-minutes."""
         factor = Fraction(str(self._factors.get(report.get("qos", ""), 1)))
-        return round_up(billing_of(report) * int(report.get("time_limit", 0)) / 60 * factor)
+        return round_up(
+            Fraction(report["billing"]) * int(report.get("time_limit", 0)) / 60 * factor
+        )
 
     def spend(self, report: Mapping[str, Any], times: int = 1) -> bool:
         """Subtract the price of a run if so many times its price is available; return whether."""
@@ -137,7 +139,7 @@ def _place(report: Mapping[str, Any]) -> str:
 
 def decide_without_bank(
     terms: PartitionTerms, report: Mapping[str, Any], credit: KnownCredit, *, batch: bool
-) -> PrologRefusal | None:
+) -> Verdict | None:
     """Decide a prolog request that the bank did not answer in time.
 
     Args:
@@ -153,8 +155,9 @@ def decide_without_bank(
         case OutagePolicy.OPEN:
             return None
         case OutagePolicy.CLOSED:
-            return bank_down(batch=batch)
+            return deferred(BANK_DOWN_TEXT, batch=batch)
         case OutagePolicy.CREDIT:
             if credit.spend(report):
                 return None
-            return beyond_known_credit(report["account"], batch=batch)
+            text = f"{BANK_DOWN_TEXT}, and {report['account']} had too little credit left"
+            return deferred(text, batch=batch)

@@ -16,9 +16,9 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from fairbank.agent.refusal_messages import PrologRefusal
+from fairbank.agent.protocol.messages import Verdict
 from fairbank.agent.reports.report import PendingReport, ReportKind
 from fairbank.agent.run_memory import KnownRun, OutboxChanges
 from fairbank.agent.run_states import AgentRunState
@@ -89,15 +89,11 @@ class DiskReserve:
         """Allocate the file, or half of it, and so on."""
         size = RESERVE_BYTES
         flags = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-        with contextlib.suppress(OSError):
-            file = os.open(self._path, flags, 0o600)
-            try:
-                while size >= RESERVE_MIN_BYTES and not _allocate(file, size):
-                    os.ftruncate(file, 0)
-                    size //= 2
-                self._size = os.fstat(file).st_size
-            finally:
-                os.close(file)
+        with contextlib.suppress(OSError), os.fdopen(os.open(self._path, flags, 0o600)) as file:
+            while size >= RESERVE_MIN_BYTES and not _allocate(file.fileno(), size):
+                os.ftruncate(file.fileno(), 0)
+                size //= 2
+            self._size = os.fstat(file.fileno()).st_size
 
     def free(self) -> None:
         self._size = 0
@@ -111,14 +107,6 @@ def _allocate(file: int, size: int) -> bool:
     except OSError:
         return False
     return True
-
-
-class OutboxContent(NamedTuple):
-    """Content that an agent before this one has left."""
-
-    runs: Iterator[tuple[str, KnownRun]]
-    seqs: list[int]
-    credit: bytes | None
 
 
 class Outbox:
@@ -166,16 +154,16 @@ class Outbox:
             self._db.execute(f"PRAGMA user_version = {VERSION}")
         self._db.execute("COMMIT")
 
-    def content(self) -> OutboxContent:
-        """Return the runs, the numbers of the reports, and the known credit."""
+    def content(self) -> tuple[Iterator[tuple[str, KnownRun]], list[int], bytes | None]:
+        """Return what an agent before has left: runs, numbers of reports, and known credit."""
         credit = self._db.execute("SELECT known FROM credit").fetchone()
         seqs = [seq for (seq,) in self._db.execute("SELECT seq FROM reports ORDER BY seq")]
-        return OutboxContent(self._runs(), seqs, credit[0] if credit else None)
+        return self._runs(), seqs, credit[0] if credit else None
 
     def _runs(self) -> Iterator[tuple[str, KnownRun]]:
         rows = self._db.execute("SELECT * FROM runs ORDER BY rowid")
         for run, state, limit, action, reason, text in rows:
-            refusal = PrologRefusal(action, reason, text) if action else None
+            refusal = Verdict(action=action, reason=reason, text=text) if action else None
             yield run, KnownRun(AgentRunState(state), limit, refusal)
 
     def read(self, seqs: Sequence[int]) -> list[PendingReport]:
@@ -188,16 +176,10 @@ class Outbox:
     def _report(
         self, seq: int, run: str, kind: str, created: float, converted: int, body: bytes
     ) -> PendingReport:
-        return PendingReport(
-            seq,
-            run,
-            ReportKind(kind),
-            body,
-            created - self._clock_offset,
-            stored=True,
-            attempts=1,  # the agent that wrote it may have sent it
-            converted=bool(converted),
-        )
+        report = PendingReport(seq, run, ReportKind(kind), body, created - self._clock_offset)
+        report.stored, report.converted = True, bool(converted)
+        report.attempts = 1  # the agent that wrote it may have sent it
+        return report
 
     def close(self) -> None:
         self._db.close()
@@ -316,21 +298,14 @@ def _run_row(known: KnownRun) -> tuple[object, ...]:
 
 
 def _cannot_open(path: Path, error: Exception) -> FairbankError:
-    text = str(error)
-    if isinstance(error, sqlite3.OperationalError) and "locked" in text:
-        return Conflict(
-            f"another agent uses the outbox {path}",
-            field="outbox.path",
-            remedy="stop it first, or name another file",
-        )
-    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-        return Corrupt(
-            f"{path} is not an outbox of this release: {text}",
-            field="outbox.path",
-            remedy="move it away and start again; fairbank reconcile finds what was in it",
-        )
-    return Forbidden(
-        f"cannot use the outbox {path}: {text}",
-        field="outbox.path",
-        remedy="name a file in a directory of the agent's user, with free space",
-    )
+    is_operational = isinstance(error, sqlite3.OperationalError)
+    kind: type[FairbankError] = Forbidden
+    text = f"cannot use the outbox {path}: {error}"
+    remedy = "name a file in a directory of the agent's user, with free space"
+    if is_operational and "locked" in str(error):
+        kind, text = Conflict, f"another agent uses the outbox {path}"
+        remedy = "stop it first, or name another file"
+    elif isinstance(error, sqlite3.DatabaseError) and not is_operational:
+        kind, text = Corrupt, f"{path} is not an outbox of this release: {error}"
+        remedy = "move it away and start again; fairbank reconcile finds what was in it"
+    return kind(text, field="outbox.path", remedy=remedy)

@@ -7,39 +7,33 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
-from fairbank.agent.engine import Engine
 from fairbank.agent.outbox import Outbox
 from fairbank.agent.run_memory import OutboxChanges
+
+if TYPE_CHECKING:
+    from fairbank.agent.daemon import Agent
 
 _log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.025
 RETRY_SECONDS = 1.0
 CREDIT_SECONDS = 10.0
-UNSAFE_MAX = 20_000
-"""With more reports not on disk the agent stops reading from the plug-in, which keeps its own."""
+UNSAFE_MAX = 20_000  # reports not on disk; beyond, the agent does not read from the plug-in
 
 
 class OutboxWriter:
     """Writer and reader of the outbox.
 
     Invariant: at most one transaction and one read are under way (`_writing`, `_reading`), and all
-    changes that come meanwhile go into the next transaction. `start_task` runs a coroutine,
-    `on_change` is called when a transaction or read has ended.
+    changes that come meanwhile go into the next transaction.
     """
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        engine: Engine,
-        start_task: Callable[[Coroutine[None, None, None]], None],
-        on_change: Callable[[], None],
-    ) -> None:
-        self._outbox, self._flow, self._credit = outbox, engine.flow, engine.credit
-        self._start_task, self._on_change = start_task, on_change
+    def __init__(self, agent: Agent, outbox: Outbox) -> None:
+        self._agent, self._outbox = agent, outbox
+        self._flow, self._credit = agent.engine.flow, agent.engine.credit
         self._thread = ThreadPoolExecutor(1, "outbox")
         self._writing = self._write_scheduled = self._reading = False
         self._pause_until = self._credit_due = 0.0
@@ -54,7 +48,7 @@ class OutboxWriter:
         self._start_write(now)
         if not self._reading and (seqs := self._flow.queue.take_wanted()):
             self._reading = True
-            self._start_task(self._read(seqs))
+            self._agent.start_task(self._read(seqs))
 
     def close(self) -> None:
         """Write the last changes, if that is possible."""
@@ -71,7 +65,7 @@ class OutboxWriter:
         # A pause between transactions, because reports that the bank answers at once need not be
         # written at all. But a refusal is sent only after it is written, so it does not wait.
         pause = self._pause_until - now
-        has_refusals = bool(changes.replies) and self._flow.disk_trouble is None
+        has_refusals = bool(changes.replies) and self._flow.disk_error is None
         if pause > 0 and not has_refusals:
             if not self._write_scheduled:
                 self._write_scheduled = True
@@ -79,7 +73,7 @@ class OutboxWriter:
             return
         self._writing = True
         self._pause_until = now + PAUSE_SECONDS
-        self._start_task(self._write(self._take_changes(now)))
+        self._agent.start_task(self._write(self._take_changes(now)))
 
     def _write_now(self) -> None:
         self._write_scheduled = False
@@ -101,7 +95,7 @@ class OutboxWriter:
         else:
             self._flow.stored(changes)
         self._writing = False
-        self._on_change()
+        self._agent.pump_soon()
 
     async def _read(self, seqs: list[int]) -> None:
         loop = asyncio.get_running_loop()
@@ -114,4 +108,4 @@ class OutboxWriter:
         else:
             self._flow.queue.loaded(reports)
         self._reading = False
-        self._on_change()
+        self._agent.pump_soon()

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from fairbank.agent.incidents import Incident
-from fairbank.agent.protocol import (
+from fairbank.agent.protocol.codec import (
     UnreadableFrame,
     decode_plugin_message,
     encode,
@@ -20,37 +20,18 @@ from fairbank.agent.protocol.messages import VERSION, FromAgent, Greeting, Plugi
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.auth.peers import Peer, peer_at
 
+if TYPE_CHECKING:
+    from fairbank.agent.daemon import Agent
+
 _log = logging.getLogger(__name__)
 
 HELLO_SECONDS = 10.0
 FRAME_SECONDS = 30.0
 CONNECTIONS_MAX = 8
 REJECTION_LOG_SECONDS = 10.0
-UNREAD_MAX = 4 * 1024 * 1024
-"""Bytes of answers that a peer may leave unread before the agent stops reading from it."""
+UNREAD_MAX = 4 * 1024 * 1024  # bytes of answers unread by a peer; beyond, the agent does not read
 
 _rejections_logged: dict[int, float] = {}  # uid -> time of the last log line
-
-
-class PluginHandler(Protocol):
-    """Callbacks for events of a plug-in connection."""
-
-    def on_greeting(self, connection: PluginConnection, greeting: Greeting) -> None:
-        """Handle the first frame."""
-
-    def on_messages(self, connection: PluginConnection, messages: Sequence[PluginMessage]) -> None:
-        """Handle messages about runs."""
-
-    def on_unreadable(
-        self, connection: PluginConnection, frames: Sequence[UnreadableFrame]
-    ) -> None:
-        """Handle frames that cannot be decoded, but must be answered."""
-
-    def on_close(self, connection: PluginConnection) -> None:
-        """Handle the end of the connection."""
-
-    def on_incident(self, kind: Incident, text: str) -> None:
-        """Handle an incident of a connection."""
 
 
 class PluginConnection(asyncio.Protocol):
@@ -66,12 +47,9 @@ class PluginConnection(asyncio.Protocol):
     """
 
     def __init__(
-        self,
-        handler: PluginHandler,
-        is_allowed: Callable[[Peer], bool],
-        connections: set[PluginConnection],
+        self, agent: Agent, is_allowed: Callable[[Peer], bool], connections: set[PluginConnection]
     ) -> None:
-        self._handler, self._is_allowed, self._connections = handler, is_allowed, connections
+        self._agent, self._is_allowed, self._connections = agent, is_allowed, connections
         self._rest = b""
         self._unread = self._paused = False
         self._timer: asyncio.TimerHandle | None = None
@@ -89,10 +67,8 @@ class PluginConnection(asyncio.Protocol):
             return
         self.peer = f"process {peer.pid} of uid {peer.uid}"
         if len(self._connections) >= CONNECTIONS_MAX:
-            self._close(
-                f"{CONNECTIONS_MAX} plug-ins are connected already",
-                "one slurmctld has one; see which processes hold the others",
-            )
+            why = f"{CONNECTIONS_MAX} plug-ins are connected already"
+            self._close(why, "one slurmctld has one; see which processes hold the others")
             return
         self._connections.add(self)
         self._transport.set_write_buffer_limits(UNREAD_MAX)
@@ -110,19 +86,15 @@ class PluginConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         if self._rest and not self.closed:
-            _log.warning(
-                "%s closed the connection within a frame: %d bytes of it are dropped; "
-                "a plug-in sends it again",
-                self.peer,
-                len(self._rest),
-            )
+            text = "%s closed the connection within a frame: %d bytes of it are dropped"
+            _log.warning(text, self.peer, len(self._rest))
             if self.greeting is None:
-                text = f"{self.peer}: closed the connection within a frame"
-                self._handler.on_incident(Incident.BAD_CONNECTION, text)
+                why = f"{self.peer}: closed the connection within a frame"
+                self._agent.on_incident(Incident.BAD_CONNECTION, why)
         self.closed = True
         if self in self._connections:
             self._connections.discard(self)
-            self._handler.on_close(self)
+            self._agent.on_close(self)
 
     def hang_up(self) -> None:
         """Close the connection; the plug-in connects again."""
@@ -134,7 +106,7 @@ class PluginConnection(asyncio.Protocol):
         self._abort(Incident.BAD_CONNECTION, f"{self.peer}: {why}")
 
     def _abort(self, kind: Incident, text: str) -> None:
-        self._handler.on_incident(kind, text)
+        self._agent.on_incident(kind, text)
         self.closed = True
         self._transport.abort()
 
@@ -155,9 +127,9 @@ class PluginConnection(asyncio.Protocol):
         if self._rest or self.greeting is None:
             self._start_timer(FRAME_SECONDS if self.greeting else HELLO_SECONDS)
         if messages := [frame for frame in frames if isinstance(frame, PluginMessage)]:
-            self._handler.on_messages(self, messages)
+            self._agent.on_messages(self, messages)
         if unreadable := [frame for frame in frames if isinstance(frame, UnreadableFrame)]:
-            self._handler.on_unreadable(self, unreadable)
+            self._agent.on_unreadable(self, unreadable)
 
     def _decode(self, body: bytes) -> PluginMessage | UnreadableFrame | None:
         try:
@@ -171,14 +143,11 @@ class PluginConnection(asyncio.Protocol):
                 raise InvalidInput("no hello", field="kind", remedy="a hello first")
             return message
         if self.greeting is not None or message.version != VERSION:
-            raise InvalidInput(
-                f"a hello of version {message.version}",
-                field="version",
-                remedy=f"one hello, of version {VERSION}",
-            )
+            text, remedy = f"a hello of version {message.version}", f"one, of version {VERSION}"
+            raise InvalidInput(text, field="version", remedy=remedy)
         self.greeting = message
         self.send([Welcome()])
-        self._handler.on_greeting(self, message)
+        self._agent.on_greeting(self, message)
         return None
 
     def send(self, messages: Sequence[FromAgent]) -> None:

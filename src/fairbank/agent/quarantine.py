@@ -10,26 +10,26 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fairbank.agent.engine import Engine
 from fairbank.agent.outage_policy import OutagePolicy
-from fairbank.agent.protocol import UnreadableFrame
-from fairbank.agent.protocol.messages import Ack
-from fairbank.agent.refusal_messages import not_understood, verdict
+from fairbank.agent.protocol.codec import UnreadableFrame
+from fairbank.agent.refusal_messages import RUN, UNREADABLE_TEXT, deferred
 from fairbank.agent.reports.report import Receipt
 from fairbank.core.time import iso
 
+if TYPE_CHECKING:
+    from fairbank.agent.daemon import Agent
+
 _log = logging.getLogger(__name__)
 
-FRAMES_MAX, BYTES_MAX = 1_000, 4 * 1024 * 1024
-"""Limits of the file. Further frames are answered and counted, but not kept."""
+FRAMES_MAX, BYTES_MAX = 1_000, 4 * 1024 * 1024  # further frames are only answered and counted
 
 RETRY_SECONDS = 1.0
 
@@ -70,45 +70,36 @@ class QuarantineFile:
         try:
             size = os.fstat(file).st_size
             count = self._frames if size else 0
-            lines = [_line(frame, at) for frame in frames[: max(0, FRAMES_MAX - count)]]
-            text = b"".join(lines)
+            rows = [
+                {"at": iso(at), "number": frame.number, "why": frame.error, "body": frame.body}
+                for frame in frames[: max(0, FRAMES_MAX - count)]
+            ]
+            text = msgspec.json.Encoder().encode_lines(rows)
             if size + len(text) > BYTES_MAX:
-                lines, text = [], b""
+                rows, text = [], b""
             if os.write(file, text) != len(text):
                 os.ftruncate(file, size)
                 raise OSError("no space left on its disk")
             os.fsync(file)
         finally:
             os.close(file)
-        self._frames, self.last = count + len(lines), frames[-1].error
-
-
-def _line(frame: UnreadableFrame, at: int) -> bytes:
-    row = {"at": iso(at), "number": frame.number, "why": frame.error, "body": frame.body}
-    return msgspec.json.encode(row) + b"\n"
+        self._frames, self.last = count + len(rows), frames[-1].error
 
 
 class Quarantine:
     """Answers to frames that cannot be decoded, and the thread that writes their file.
 
     Invariant: a frame other than a prolog request is acknowledged only when it is in the file or
-    the file is full; at most FRAMES_MAX frames wait for the disk in `_waiting`. `start_task` runs a
-    coroutine, `on_change` is called when replies are ready.
+    the file is full; at most FRAMES_MAX frames wait for the disk in `_waiting`.
     """
 
-    def __init__(
-        self,
-        outbox: Path,
-        engine: Engine,
-        start_task: Callable[[Coroutine[None, None, None]], None],
-        on_change: Callable[[], None],
-    ) -> None:
+    def __init__(self, agent: Agent, outbox: Path) -> None:
         self.path = outbox.with_suffix(".quarantine")
-        self._engine, self._start_task, self._on_change = engine, start_task, on_change
+        self._agent, self._engine = agent, agent.engine
         self._file = QuarantineFile(self.path)
         self._thread = ThreadPoolExecutor(1, "quarantine")
         self._waiting: list[tuple[Receipt, UnreadableFrame]] = []
-        self._writing, self._trouble = False, ""
+        self._writing, self._error = False, ""
         self._logged: set[tuple[str, str | None]] = set()
 
     def take(self, connection: object, peer: str, frames: Sequence[UnreadableFrame]) -> None:
@@ -121,65 +112,49 @@ class Quarantine:
         """
         for frame in frames:
             receipt = Receipt(connection, frame.number)
-            self._engine.counts["quarantined", frame.kind] += 1
-            self._log_once(peer, frame)
-            if frame.is_prolog:
+            self._engine.counts["unreadable_frames", frame.kind] += 1
+            kind = (frame.kind, frame.why.field)
+            if kind not in self._logged:  # once for each kind of error
+                self._logged.add(kind)
+                text = "%s: a frame is not understood: %s; it is kept in %s; %s"
+                _log.error(text, peer, frame.error, self.path, self.remedy)
+            if frame.kind == "prolog":
                 self._answer(receipt, frame)
             # Beyond that it is not answered, so the plug-in sends it again on its next connection.
             if len(self._waiting) < FRAMES_MAX:
                 self._waiting.append((receipt, frame))
         if self._waiting and not self._writing:
             self._writing = True
-            self._start_task(self._write())
+            self._agent.start_task(self._write())
 
     def _answer(self, receipt: Receipt, frame: UnreadableFrame) -> None:
         is_open = self._engine.terms_of(frame.partition).outage_policy is OutagePolicy.OPEN
-        label = "not understood: run" if is_open else "not understood: deferred"
-        self._engine.counts["answers", label] += 1
-        refusal = None if is_open else not_understood(batch=frame.batch)
-        self._engine.flow.replies.append((receipt, verdict(frame.number, refusal)))
-
-    def _log_once(self, peer: str, frame: UnreadableFrame) -> None:
-        """Log the first frame of each kind and error in the life of this agent."""
-        what = (frame.kind, frame.why.field)
-        if what not in self._logged:
-            self._logged.add(what)
-            _log.error(
-                "%s: a frame is not understood: %s; it is kept in %s; %s",
-                peer,
-                frame.error,
-                self.path,
-                self.remedy,
-            )
+        self._engine.counts["verdicts", f"unreadable: {'run' if is_open else 'deferred'}"] += 1
+        verdict = RUN if is_open else deferred(UNREADABLE_TEXT, batch=frame.batch)
+        self._engine.flow.reply([receipt], verdict)
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
-            taken = self._waiting[:]
-            frames = [frame for _, frame in taken]
+            batch = self._waiting[:]
+            frames, now = [frame for _, frame in batch], int(time.time())
             try:
-                await loop.run_in_executor(
-                    self._thread, self._file.append, frames, int(time.time())
-                )
+                await loop.run_in_executor(self._thread, self._file.append, frames, now)
             except OSError as error:
-                if not self._trouble:
-                    _log.error(
-                        "%s cannot be written: %s; free space on its disk. Until then frames that "
-                        "are not understood wait",
-                        self.path,
-                        error,
+                if not self._error:
+                    text = (
+                        "%s cannot be written: %s; free space on its disk. Until then frames wait"
                     )
-                self._trouble = str(error)
+                    _log.error(text, self.path, error)
+                self._error = str(error)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            self._trouble = ""
-            del self._waiting[: len(taken)]
-            self._engine.flow.replies += [
-                (receipt, Ack(number=frame.number))
-                for receipt, frame in taken
-                if not frame.is_prolog
-            ]
-            self._on_change()
+            self._error = ""
+            del self._waiting[: len(batch)]
+            for receipt, frame in batch:
+                if frame.kind != "prolog":
+                    self._engine.flow.acknowledge(receipt)
+            self._agent.pump_soon()
         self._writing = False
 
     @property
@@ -196,7 +171,7 @@ class Quarantine:
             "path": str(self.path),
             "frames": frames,
             "last": self._file.last if frames else None,
-            "trouble": self._trouble or None,
+            "error": self._error or None,
             "remedy": self.remedy,
         }
 

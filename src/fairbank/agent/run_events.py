@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.agent.outage_policy import PartitionTerms
-from fairbank.agent.protocol.messages import PluginMessage, PrologRequest
-from fairbank.agent.refusal_messages import PrologRefusal
+from fairbank.agent.protocol.messages import PluginMessage, PrologRequest, Verdict
 from fairbank.agent.reports.report import PendingReport, Receipt
 from fairbank.agent.reports.results import ReportResult, ResultKind
 from fairbank.agent.run_memory import KnownRun
@@ -31,7 +30,7 @@ class Occurrence(msgspec.Struct):
     receipt: Receipt | None = None
     report: PendingReport | None = None
     result: ReportResult | None = None
-    refusal: PrologRefusal | None = None
+    refusal: Verdict | None = None
     label: str = ""
 
     @property

@@ -5,13 +5,11 @@ from __future__ import annotations
 import heapq
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from itertools import islice
 
 import msgspec
 
-from fairbank.agent.protocol.messages import FromAgent, PrologRequest
-from fairbank.agent.refusal_messages import PrologRefusal
+from fairbank.agent.protocol.messages import FromAgent, PrologRequest, Verdict
 from fairbank.agent.reports.report import PendingReport, Receipt
 from fairbank.agent.run_states import AgentRunState
 
@@ -20,18 +18,22 @@ LIVE_KEPT = 200_000
 """Beyond these the oldest runs are forgotten. The bank's figures stay right: the agent only sends
 reports that it would else know to be unnecessary."""
 
-UNWRITTEN_MAX = 50_000
-"""Largest number of runs whose state waits for a disk that cannot be written."""
+UNWRITTEN_MAX = 50_000  # runs whose state waits for a disk that cannot be written
 
 Reply = tuple[Receipt, FromAgent]
 
 
-class KnownRun(msgspec.Struct, frozen=True):
+def replies_to(receipts: Iterable[Receipt], verdict: Verdict) -> list[Reply]:
+    """Return the verdict as the reply to each of these requests."""
+    return [(each, msgspec.structs.replace(verdict, number=each.number)) for each in receipts]
+
+
+class KnownRun(msgspec.Struct, frozen=True, gc=False):
     """State of a run, its last time limit in seconds, and the refusal if it was refused."""
 
     state: AgentRunState
     limit: int | None = None
-    refusal: PrologRefusal | None = None
+    refusal: Verdict | None = None
 
 
 class OutboxChanges(msgspec.Struct, eq=False):
@@ -49,10 +51,7 @@ class OutboxChanges(msgspec.Struct, eq=False):
         return bool(self.reports or self.runs or self.credit or self.replies)
 
 
-@lru_cache(maxsize=4_096)
-def _shared(state: AgentRunState, limit: int | None) -> KnownRun:
-    """Return the same object for equal values: of 200,000 runs most are alike."""
-    return KnownRun(state, limit)
+_ENDED = KnownRun(AgentRunState.ENDED)
 
 
 class RunMemory:
@@ -73,32 +72,18 @@ class RunMemory:
             if known.state is AgentRunState.ENDED:
                 self._ended[run] = None
             else:
-                self._live[run] = known if known.refusal else _shared(known.state, known.limit)
+                self._live[run] = known
 
     def __len__(self) -> int:
         return len(self._live)
 
     def get(self, run: str) -> KnownRun | None:
-        return _shared(AgentRunState.ENDED, None) if run in self._ended else self._live.get(run)
+        return _ENDED if run in self._ended else self._live.get(run)
 
-    def put(
-        self,
-        run: str,
-        state: AgentRunState,
-        limit: int | None,
-        refusal: PrologRefusal | None = None,
-    ) -> None:
-        """Set the state of a run.
-
-        Args:
-            run: its name.
-            state: its new state.
-            limit: its time limit in seconds; None for none.
-            refusal: the refusal, for a run that is refused or deferred.
-        """
-        known = KnownRun(state, limit, refusal) if refusal else _shared(state, limit)
+    def put(self, run: str, known: KnownRun) -> None:
+        """Set the state of a run; forget the oldest runs beyond the limits."""
         self.changes.runs[run] = known
-        if state is AgentRunState.ENDED:
+        if known.state is AgentRunState.ENDED:
             self._live.pop(run, None)
             self._ended[run] = None
             if len(self._ended) > self._ended_kept:
@@ -167,37 +152,24 @@ class PrologQuestion(msgspec.Struct, eq=False):
 
 
 class PrologQuestions:
-    """Open prolog questions, at most one per run, and their deadlines."""
+    """Questions by their runs (`open`), and their deadlines."""
 
     def __init__(self) -> None:
-        self._open: dict[str, PrologQuestion] = {}
-        # Also of questions that were taken since; they are skipped when their time comes.
+        self.open: dict[str, PrologQuestion] = {}
+        # Also of questions that were decided since; they are skipped when their time comes.
         self._deadlines: list[tuple[float, str]] = []
 
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def __contains__(self, run: str) -> bool:
-        return run in self._open
-
-    def keep(self, run: str, question: PrologQuestion) -> None:
-        self._open[run] = question
+    def add(self, run: str, question: PrologQuestion) -> None:
+        self.open[run] = question
         heapq.heappush(self._deadlines, (question.deadline, run))
 
-    def get(self, run: str) -> PrologQuestion | None:
-        return self._open.get(run)
-
-    def take(self, run: str) -> PrologQuestion | None:
-        """Remove and return the question of a run."""
-        return self._open.pop(run, None)
-
-    def overdue(self, now: float) -> Iterator[str]:
-        """Yield the runs whose question has waited long enough."""
+    def overdue(self, now: float) -> Iterator[tuple[str, PrologQuestion]]:
+        """Yield the questions that have waited long enough, with their runs."""
         while self._deadlines and self._deadlines[0][0] <= now:
             deadline, run = heapq.heappop(self._deadlines)
-            question = self._open.get(run)
+            question = self.open.get(run)
             if question is not None and question.deadline == deadline:
-                yield run
+                yield run, question
 
     def next_deadline(self) -> float | None:
         return self._deadlines[0][0] if self._deadlines else None

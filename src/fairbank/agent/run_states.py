@@ -18,69 +18,49 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 
 
 class AgentRunState(Enum):
     """State of a run, as far as the agent knows; the values are stored in the outbox."""
 
-    NEW = "new"
-    """unknown to the agent; never stored"""
-    WAITING = "waiting"
-    """slurmctld waits for the bank's answer"""
-    HELD = "held"
-    """the run started, and the bank holds its price"""
-    STARTED = "started"
-    """the run started, and the bank has not answered yet"""
-    WITHOUT_HOLD = "without hold"
-    """the run started, and the bank holds nothing for it"""
-    REFUSED = "refused"
-    """refused, or ended before it started"""
-    DEFERRED = "deferred"
-    """refused until the bank is back; the bank may hold its price"""
-    ENDED = "ended"
-    """the end was reported by slurmctld"""
+    NEW = "new"  # unknown to the agent; never stored
+    WAITING = "waiting"  # slurmctld waits for the bank's answer
+    HELD = "held"  # the run started, and the bank holds its price
+    STARTED = "started"  # the run started, and the bank has not answered yet
+    WITHOUT_HOLD = "without hold"  # the run started, and the bank holds nothing for it
+    REFUSED = "refused"  # refused, or ended before it started
+    DEFERRED = "deferred"  # refused until the bank is back; the bank may hold its price
+    ENDED = "ended"  # the end was reported by slurmctld
 
 
 class AgentEvent(Enum):
     """Event of a run: a message of slurmctld, a decision of the agent, or a result of the bank."""
 
     PROLOG = auto()
-    PROLOG_IN_OUTAGE = auto()
-    """the bank is down"""
-    PROLOG_UNLIMITED_RUN = auto()
-    """no time limit, and the partition's policy is `unbillable = "run"`"""
-    PROLOG_UNLIMITED_REFUSE = auto()
-    """no time limit, and the policy is "refuse" """
+    PROLOG_IN_OUTAGE = auto()  # the bank is down
+    PROLOG_UNLIMITED_RUN = auto()  # no time limit, and the partition has unbillable = "run"
+    PROLOG_UNLIMITED_REFUSE = auto()  # no time limit, and unbillable = "refuse"
     LIMIT_SAME = auto()
     LIMIT_CHANGED = auto()
-    LIMIT_NONE = auto()
-    """the run has no time limit any more"""
+    LIMIT_NONE = auto()  # the run has no time limit any more
     EPILOG = auto()
     EPILOG_NEVER_STARTED = auto()
-    TIMEOUT_RUN = auto()
-    """the bank did not answer in time, and the outage policy lets the run start"""
-    TIMEOUT_DEFER = auto()
-    OPTIMISTIC_START = auto()
-    """the credit that was last known pays for the run many times"""
+    TIMEOUT_RUN = auto()  # no answer in time, and the outage policy lets the run start
+    TIMEOUT_DEFER = auto()  # no answer in time, and the outage policy defers the run
+    OPTIMISTIC_START = auto()  # the credit that was last known pays for the run many times
     HOLD_GRANTED = auto()
-    HOLD_EXISTS = auto()
-    """the bank has a hold with other content: adjust it"""
-    HOLD_LAPSED = auto()
-    """the run's hold has expired: the run was known to the bank before"""
+    HOLD_EXISTS = auto()  # the bank has a hold with other content: adjust it
+    HOLD_LAPSED = auto()  # the run's hold has expired: the run was known to the bank before
     HOLD_REFUSED = auto()
-    HOLD_UNPRICED_RUN = auto()
-    """the bank cannot price the run, and the policy is `unbillable = "run"`"""
+    HOLD_UNPRICED_RUN = auto()  # the bank cannot price the run; unbillable = "run"
     HOLD_UNPRICED_REFUSE = auto()
-    RUN_NEVER_STARTED = auto()
-    """the bank has released the run because it never started; an agent's lost outbox knew it"""
-    RUN_CLOSED = auto()
-    """the bank has charged or released the run"""
+    RUN_NEVER_STARTED = auto()  # released because it never started; known to a lost outbox
+    RUN_CLOSED = auto()  # the bank has charged or released the run
     ADJUST_NO_HOLD = auto()
     ADJUST_REFUSED = auto()
-    END_TOO_EARLY = auto()
-    """the end is in the future by the bank's clock"""
+    END_TOO_EARLY = auto()  # the end is in the future by the bank's clock
     END_REFUSED = auto()
 
 
@@ -88,16 +68,11 @@ class AgentEffect(Enum):
     """Effect for the engine to carry out."""
 
     WARN = auto()
-    INCIDENT = auto()
-    """count the run as one without a hold, for `fairbank agent status`"""
-    ASK_BANK = auto()
-    """send a hold report before all others, and let slurmctld wait for its result"""
-    JOIN_QUESTION = auto()
-    """let slurmctld wait for the hold report that is on its way"""
-    DEPRIORITISE = auto()
-    """the hold report has nobody waiting for it any more"""
-    WITHDRAW = auto()
-    """take the hold report back if it was not sent"""
+    INCIDENT = auto()  # count the run as one without a hold, for `fairbank agent status`
+    ASK_BANK = auto()  # send a hold report before all others, and let slurmctld wait for its result
+    JOIN_QUESTION = auto()  # let slurmctld wait for the hold report that is on its way
+    DEPRIORITISE = auto()  # the hold report has nobody waiting for it any more
+    WITHDRAW = auto()  # take the hold report back if it was not sent
     SEND_HOLD = auto()
     SEND_ADJUST = auto()
     SEND_END = auto()
@@ -109,8 +84,7 @@ class AgentEffect(Enum):
     REFUSE = auto()
     REPEAT_REFUSAL = auto()
     ACK = auto()
-    ACK_WHEN_SAFE = auto()
-    """acknowledge once the end report is stored or received"""
+    ACK_WHEN_SAFE = auto()  # acknowledge once the end report is stored or received
 
 
 S = AgentRunState
@@ -120,7 +94,6 @@ ALL = frozenset(S)
 STARTED_STATES = frozenset({S.HELD, S.STARTED, S.WITHOUT_HOLD})
 _PROLOGS = (E.PROLOG, E.PROLOG_IN_OUTAGE, E.PROLOG_UNLIMITED_RUN, E.PROLOG_UNLIMITED_REFUSE)
 _LIMITS = (E.LIMIT_SAME, E.LIMIT_CHANGED, E.LIMIT_NONE)
-_GRANTS = (E.HOLD_GRANTED, E.HOLD_EXISTS, E.HOLD_LAPSED)
 _REFUSALS = (E.HOLD_REFUSED, E.HOLD_UNPRICED_REFUSE, E.RUN_NEVER_STARTED)
 
 Row = tuple[frozenset[S] | set[S], Sequence[E], S | None, tuple[F, ...]]
@@ -195,14 +168,12 @@ ROWS: Sequence[Row] = (
 )
 
 
-def _table() -> Iterator[tuple[tuple[S, E], tuple[S, tuple[F, ...]]]]:
-    for states, events, target, effects in ROWS:
-        for state in states:
-            for event in events:
-                yield (state, event), (target or state, effects)
-
-
-TABLE: Mapping[tuple[S, E], tuple[S, tuple[F, ...]]] = dict(_table())
+TABLE: Mapping[tuple[S, E], tuple[S, tuple[F, ...]]] = {
+    (state, event): (target or state, effects)
+    for states, events, target, effects in ROWS
+    for state in states
+    for event in events
+}
 
 
 def step(state: S, event: E) -> tuple[S, tuple[F, ...]]:

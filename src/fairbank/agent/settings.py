@@ -40,11 +40,8 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return frozenset({0, pwd.getpwnam(self.slurm_user).pw_uid})
         except KeyError:
-            raise NotFound(
-                f"there is no user {self.slurm_user!r}",
-                field="plugin.slurm_user",
-                remedy="name slurm.conf's SlurmUser, or its number",
-            ) from None
+            text, remedy = f"there is no user {self.slurm_user!r}", "name slurm.conf's SlurmUser"
+            raise NotFound(text, field="plugin.slurm_user", remedy=remedy) from None
 
 
 class BankConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,12 +59,16 @@ class BankConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=
     munge_socket: Absolute | None = None
     libmunge: str | None = None
 
-    def signer(self) -> Signer:
-        """Return the signer. Raises NotFound, Forbidden, InvalidInput if the token cannot be read."""
-        if parse_address(self.server, field="bank.server").scheme == "unix":
+    def signer(self, token_file: str | None = None) -> Signer:
+        """Return the signer, with another token if a file is given.
+
+        Raises NotFound, Forbidden, InvalidInput if the token cannot be read.
+        """
+        is_local = parse_address(self.server, field="bank.server").scheme == "unix"
+        if path := token_file or (None if is_local else self.token_file):
+            return TokenSigner(read_token(path))
+        if is_local:
             return Signer()
-        if self.token_file:
-            return TokenSigner(read_token(self.token_file))
         return MungeSigner(self.name, socket=self.munge_socket, library=self.libmunge)
 
 
@@ -109,10 +110,6 @@ class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     expiry: Bend = Bend()
     token_file: Absolute | None = None
 
-    def signer(self, bank: BankConnectionSettings) -> Signer:
-        """Return the signer. Raises NotFound, Forbidden, InvalidInput if the token cannot be read."""
-        return TokenSigner(read_token(self.token_file)) if self.token_file else bank.signer()
-
 
 class ReleaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Release of jobs that were held for lack of credit, once the bank would pay for them.
@@ -127,10 +124,6 @@ class ReleaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     every: Seconds = 60.0
     again: Annotated[float, msgspec.Meta(ge=60, le=86_400)] = 600.0
     token_file: Absolute | None = None
-
-    def signer(self, bank: BankConnectionSettings) -> Signer:
-        """Return the signer. Raises NotFound, Forbidden, InvalidInput if the token cannot be read."""
-        return TokenSigner(read_token(self.token_file)) if self.token_file else bank.signer()
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -172,54 +165,42 @@ def read_agent_settings(path: Path) -> AgentSettings:
         InvalidInput: a key is wrong; the error names it.
     """
     try:
-        text = path.read_bytes()
+        content = path.read_bytes()
     except PermissionError as error:
-        raise Forbidden(
-            f"you may not read the settings {path}",
-            field="config",
-            remedy="run the command as the agent's user",
-        ) from error
+        remedy = "run the command as the agent's user"
+        text = f"you may not read the settings {path}"
+        raise Forbidden(text, field="config", remedy=remedy) from error
     except OSError as error:
-        raise NotFound(
-            f"cannot read the settings {path}: {error.strerror}",
-            field="config",
-            remedy="name the file with --config; an empty one is enough if the defaults fit",
-        ) from error
+        remedy = "name the file with --config; an empty one is enough if the defaults fit"
+        text = f"cannot read the settings {path}: {error.strerror}"
+        raise NotFound(text, field="config", remedy=remedy) from error
     try:
-        return agent_settings(text)
+        return agent_settings(content)
     except FairbankError as bad:
         raise type(bad)(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
 
 
-def agent_settings(text: bytes) -> AgentSettings:
+def agent_settings(content: bytes) -> AgentSettings:
     """Return the settings in a TOML text. Raises InvalidInput with the key."""
-    table = parse_toml(text, "this", field="config")
+    table = parse_toml(content, "this", field="config")
     try:
         settings = msgspec.convert(_with_default_terms(table), AgentSettings)
     except msgspec.ValidationError as bad:
         raise describe_invalid_setting(bad, AgentSettings, "docs/reference/agent.md") from bad
     parse_address(settings.bank.server, field="bank.server")
-    if settings.senders.minimum > settings.senders.maximum:
-        raise InvalidInput(
-            "senders.minimum is more than senders.maximum",
-            field="senders.minimum",
-            remedy="at most senders.maximum",
-        )
-    if settings.site_factor.stale <= settings.site_factor.refresh:
-        raise InvalidInput(
-            "site_factor.stale is not longer than site_factor.refresh",
-            field="site_factor.stale",
-            remedy="more than site_factor.refresh",
-        )
-    for fraction, bend in (
-        ("credit", settings.site_factor.credit),
-        ("expiry", settings.site_factor.expiry),
-    ):
-        for name, rule in idle_keys(settings.site_factor.rule, bend):
+    senders, factor = settings.senders, settings.site_factor
+    if senders.minimum > senders.maximum:
+        text, remedy = "senders.minimum is more than senders.maximum", "at most senders.maximum"
+        raise InvalidInput(text, field="senders.minimum", remedy=remedy)
+    if factor.stale <= factor.refresh:
+        text = "site_factor.stale is not longer than site_factor.refresh"
+        remedy = "more than site_factor.refresh"
+        raise InvalidInput(text, field="site_factor.stale", remedy=remedy)
+    for fraction, bend in (("credit", factor.credit), ("expiry", factor.expiry)):
+        for name, rule in idle_keys(factor.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
-            raise InvalidInput(
-                f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out"
-            )
+            text, remedy = f"{field} is only for {line}", f"write {line}, or leave it out"
+            raise InvalidInput(text, field=field, remedy=remedy)
     return settings
 
 

@@ -1,1 +1,3 @@
-"""Who is next: shares, usage and priorities as Slurm computes them, on whole columns of numbers at once. No clock, no I/O."""
+"""Shares, usage, limits and priorities as Slurm computes them, on columns of numbers. No clock, no
+I/O.
+"""

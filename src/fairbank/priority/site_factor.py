@@ -1,4 +1,4 @@
-"""Which rule makes a site factor of credit and expiry, as the settings say it."""
+"""Site factor from remaining credit and time to its end, by the rule of the settings (HADM)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ RuleName = Literal["linear", "power", "sigmoid"]
 
 
 class Bend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How one of the two fractions, from 0 to 1, is bent before they are multiplied. `exponent`: for the rule "power". `steepness` and
-    `midpoint`: for the rule "sigmoid", where the step is and how steep; 0 is a straight line."""
+    """Curve of one of the two fractions before they are multiplied. `exponent`: for the rule
+    "power". `steepness` and `midpoint`: for the rule "sigmoid"; steepness 0 is a straight line.
+    """
 
     exponent: Annotated[float, msgspec.Meta(gt=0, le=1_000)] = 1.0
     steepness: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] = 1.0
@@ -33,7 +34,9 @@ _COUNTS: dict[RuleName, tuple[str, ...]] = {
 
 
 def idle_keys(rule: RuleName, bend: Bend) -> Iterator[tuple[str, RuleName]]:
-    """Keys that were changed and do not count by this rule, with the one by which they would."""
+    """Yield keys that were changed and have no effect under this rule, with the rule that uses
+    them.
+    """
     usual = Bend()
     for other, names in _COUNTS.items():
         yield from (
@@ -52,7 +55,7 @@ _SLACK = 1 + 2.0**-44  # more than the roundings that lead to a value can take a
 
 
 class Power(msgspec.Struct, frozen=True):
-    """x to the power N. 1 is a straight line; more favours high fractions, less lifts the low ones."""
+    """x to the power N. 1 is a straight line; more favours high fractions, less lifts low ones."""
 
     exponent: float = 1.0
 
@@ -65,12 +68,12 @@ class Power(msgspec.Struct, frozen=True):
             )
 
     def of(self, fraction: ArrayLike) -> Floats:
-        """The curve at fractions from 0 to 1."""
+        """Return the curve at fractions from 0 to 1."""
         return power(fraction, self.exponent)
 
 
 class Sigmoid(msgspec.Struct, frozen=True):
-    """A step from 0 to 1: `steepness` is the seed's l, `midpoint` its x0, where a steep one changes over."""
+    """Step from 0 to 1: `steepness` is HADM's l, `midpoint` its x0, the place of a steep step."""
 
     steepness: float
     midpoint: float = 0.5
@@ -83,18 +86,18 @@ class Sigmoid(msgspec.Struct, frozen=True):
                 )
 
     def of(self, fraction: ArrayLike) -> Floats:
-        """The curve at fractions from 0 to 1."""
+        """Return the curve at fractions from 0 to 1."""
         return sigmoid(fraction, self.steepness, self.midpoint)
 
 
 class CurveRule(msgspec.Struct, frozen=True):
-    """How either fraction is bent."""
+    """Curves of both fractions."""
 
     credit: Power | Sigmoid = Power()
     expiry: Power | Sigmoid = Power()
 
     def of(self, credit: ArrayLike, expiry: ArrayLike) -> Floats:
-        """The site factors of such fractions, from 0 to 1: the product of both curves."""
+        """Return the site factors, from 0 to 1: the product of both curves."""
         return np.asarray(self.credit.of(credit) * self.expiry.of(expiry))
 
 
@@ -102,7 +105,7 @@ LINEAR = CurveRule()
 
 
 def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> CurveRule:
-    """The rule of that name."""
+    """Return the rule with a name."""
     match name:
         case "linear":
             return LINEAR
@@ -119,17 +122,22 @@ def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> CurveRule:
 
 
 def credit_factor(deposited: ArrayLike, used: ArrayLike) -> Floats:
-    """1 - used / deposited, from 0 to 1: how much of its credit each allocation has left. 0 where nothing was deposited.
+    """Return 1 - used / deposited, from 0 to 1: the part of its credit that each allocation has
+    left. 0 if nothing was deposited.
 
-    What is held counts as used. Source: f_credit.
+    Held credit counts as used. Source: f_credit (HADM).
     """
     whole = np.asarray(deposited, np.float64)
     return _share(whole - np.asarray(used, np.float64), whole)
 
 
 def expiry_factor(left: ArrayLike, longest: ArrayLike) -> Floats:
-    """1 - left / longest, from 0 to 1: how close each end is. `longest` is how far the furthest end of all active allocations is from
-    now; both in seconds. 0 where no time is left to any. Source: f_temporal.
+    """Return 1 - left / longest, from 0 to 1: the closeness of each end. 0 if no allocation has
+    time left. Source: f_temporal (HADM).
+
+    Args:
+        left: seconds to the end of each allocation.
+        longest: seconds to the latest end of all active allocations.
     """
     whole = np.asarray(longest, np.float64)
     return _share(whole - np.asarray(left, np.float64), whole)
@@ -146,7 +154,9 @@ def _share(part: Floats, whole: Floats) -> Floats:
 
 
 def power(fraction: ArrayLike, exponent: float) -> Floats:
-    """The power rule for fractions from 0 to 1. An exponent for both factors is the same one for each: (c t)^N = c^N t^N."""
+    """Return the power rule for fractions from 0 to 1. One exponent for both factors is the same
+    for each: (c t)^N = c^N t^N.
+    """
     x = np.asarray(fraction, np.float64)
     if exponent == 1:
         return x
@@ -155,15 +165,16 @@ def power(fraction: ArrayLike, exponent: float) -> Floats:
 
 
 def sigmoid(fraction: ArrayLike, steepness: float, midpoint: float) -> Floats:
-    """The logistic curve through (0, 0) and (1, 1), for fractions from 0 to 1:
+    """Return the logistic curve through (0, 0) and (1, 1), for fractions from 0 to 1:
 
         S(x) = (e^(l x) - 1) (e^l + e^(l x0)) / ((e^l - 1) (e^(l x) + e^(l x0)))
 
-    Written so that no power of e is larger than 1: a step of any steepness overflows nowhere, and S(0) = 0 and S(1) = 1 exactly. As l
-    goes to 0 the curve goes to x, which is therefore what l = 0 gives (the seed's line without slope would not lead from 0 to 1; its
-    formula is 0 / 0 there). -l gives the same curve as l.
+    It is written so that no power of e is larger than 1: no steepness overflows, and S(0) = 0 and
+    S(1) = 1 exactly. For l to 0 the curve goes to x, which is the result for l = 0. (HADM's line
+    without slope would not lead from 0 to 1; its formula is 0 / 0 there.) -l gives the same curve
+    as l.
     """
-    x, l, x0 = np.asarray(fraction, np.float64), abs(steepness), midpoint  # noqa: E741 - the seed's letters
+    x, l, x0 = (np.asarray(fraction, np.float64), abs(steepness), midpoint)  # noqa: E741 - the seed's letters
     if l < _FLAT:
         return x
     with np.errstate(under="ignore", over="ignore"):  # what is beyond counting goes to 0 below
@@ -177,8 +188,10 @@ def sigmoid(fraction: ArrayLike, steepness: float, midpoint: float) -> Floats:
 
 
 def scaled(factor: ArrayLike, weight: int) -> Integers:
-    """Site factors from 0 to 1 as whole numbers from 0 to `weight`, rounded down. What the arithmetic of doubles left short of a whole
-    number, by less than a part in 2^44, is that number. Raises InvalidInput for a weight that Slurm does not take.
+    """Return site factors from 0 to 1 as integers from 0 to `weight`, rounded down.
+
+    A value less than a part in 2^44 below an integer becomes that integer, because double
+    arithmetic may have lost it. Raises InvalidInput for a weight that Slurm does not accept.
     """
     if not 0 <= weight <= NICE_MAX:
         raise InvalidInput(

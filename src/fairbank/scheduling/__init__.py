@@ -1,1 +1,1 @@
-"""Who starts, where and when: a pass is a function from a snapshot and the time to a plan. No I/O, no clock, no randomness."""
+"""Scheduling passes: pure functions from a snapshot of a machine and its queue to a plan."""

@@ -1,4 +1,4 @@
-"""Whether a partition takes a job at all, whoever else is there."""
+"""Rules that exclude a job from a partition, whatever else runs there."""
 
 from __future__ import annotations
 
@@ -11,11 +11,19 @@ from fairbank.scheduling.plan import BAD_CONSTRAINTS
 
 
 def exclusion_reason(
-    job: PendingJob, cluster: NodeTable, name: str, *, shortest: bool = False
+    job: PendingJob, cluster: NodeTable, name: str, *, by_least_time: bool = False
 ) -> str | None:
-    """Why the job has no place in a partition, in Slurm's word; None where it has one.
+    """Return Slurm's reason why the job cannot run in a partition, or None if it can.
 
-    The machine may have changed since the job was taken, and it waits with a reason then: one job is not to end the pass for all.
+    The cluster may have changed since the job was accepted. The job then waits with a reason, so
+    that one job does not end the pass for all.
+
+    Args:
+        job: the pending job.
+        cluster: nodes and partitions.
+        name: name of the partition.
+        by_least_time: compare the least time of the job (--time-min) with the partition's limit, as
+            backfill does.
     """
     if name not in cluster.rules:
         return "PartitionConfig"
@@ -24,7 +32,7 @@ def exclusion_reason(
     rules, nodes = cluster.partition(name)
     if not rules.up:
         return "PartitionDown"
-    asked = job.time_min if shortest and job.time_min is not None else job.limit
+    asked = job.time_min if by_least_time and job.time_min is not None else job.limit
     if rules.max_seconds is not None and asked is not None and asked > rules.max_seconds:
         return "PartitionTimeLimit"
     if (
@@ -36,7 +44,7 @@ def exclusion_reason(
 
 
 def is_request_valid(wanted: ResourceRequest, cluster: NodeTable) -> bool:
-    """Whether its constraints are some, and the nodes that it names are there."""
+    """Return True if the constraints can be parsed and the nodes that the request names exist."""
     try:
         for text in (wanted.constraint, wanted.prefer):
             constraint.parse(text)

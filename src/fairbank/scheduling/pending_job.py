@@ -1,4 +1,4 @@
-"""A job that waits for nodes, and one that has some, as the passes over nodes see them."""
+"""Pending and running jobs as the passes over nodes see them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ from fairbank.scheduling.machines.machine import RunningJob
 from fairbank.scheduling.placement.free_resources import Placement
 
 YEAR = 365 * 86_400
-"""Seconds: how long a job may run where neither it nor its partition says so: a year, as Slurm plans for it."""
+"""Seconds that a job may run if neither it nor its partition has a limit: a year, as Slurm plans
+for it.
+"""
 
 
 class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that waits. Times are seconds.
+    """Job that waits for nodes. Times are in seconds.
 
-    number         what no other job has; a task of an array has one of its own, beside the number of the `array` and of the `task`
-    partitions     where it may run: an entry of the queue for each, with the priority at its place in `priorities`, or else `priority`
-    limit          None: the partition's
-    time_min       it would rather start now with a limit down to this than later with `limit`
-    eligible       from when on it may start (`--begin`)
-    held           why nobody may start it yet, in Slurm's word: JobHeldUser, Dependency, ...; None where it may
-    expedited      it was requeued to go before everybody
+        number         unique number; a task of an array has its own, besides `array` and `task`
+        partitions     partitions where it may run; the queue has an entry for each, with the
+                       priority at the same place in `priorities`, or else `priority`
+        limit          time limit; None: the limit of the partition
+        time_min       shortest limit that the job accepts to start now rather than later with
+                       `limit`
+        eligible       time from which it may start (`--begin`)
+        held           Slurm's reason why it may not start yet: JobHeldUser, Dependency, ...; None
+                       if it may
+        expedited      requeued to go before all other jobs
 
     Raises InvalidInput, naming the field.
     """
@@ -73,31 +78,31 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """As squeue has it: a task of an array by the array's number and its own."""
+        """Return the job id as squeue shows it: a task of an array as array_task."""
         return (
             str(self.number) if self.array is None or self.task < 0 else f"{self.array}_{self.task}"
         )
 
     def seconds(self, rules: PartitionRules) -> int:
-        """How long it may run there."""
+        """Return how many seconds the job may run in a partition."""
         return min(filter(None, (self.limit, rules.max_seconds)), default=YEAR)
 
     def within(self, partition: str) -> PendingJob:
-        """The same, as a job of one of its partitions alone."""
+        """Return the job as a job of one of its partitions only."""
         at = self.partitions.index(partition)
         priorities = self.priorities[at : at + 1]
         return msgspec.structs.replace(self, partitions=(partition,), priorities=priorities)
 
     def least_seconds(self, rules: PartitionRules) -> int:
-        """How long it must be able to run at least."""
+        """Return how many seconds the job must be able to run at least."""
         seconds = self.seconds(rules)
         return min(self.time_min or seconds, seconds)
 
 
 Active = RunningJob[PendingJob, Placement]
-"""A job that runs on nodes."""
+"""Job that runs on nodes."""
 
 
 def to_running(job: PendingJob, placement: Placement, now: int, seconds: int) -> Active:
-    """The job from now on, for so many seconds at most."""
+    """Return the job as one that starts now and runs for at most `seconds`."""
     return RunningJob(now + seconds, job.number, placement, job, now)

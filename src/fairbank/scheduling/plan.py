@@ -1,4 +1,4 @@
-"""What a pass decides: which jobs start and where, for whom room is kept and when, and why each other one waits."""
+"""Plan of a scheduling pass: jobs to start now, reservations, and reasons of the jobs that wait."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from fairbank.core.types import new_tuple
 from fairbank.scheduling.machines.machine import RemainingHoles
 
 J = TypeVar("J")
-"""A job of the queue, as the scheduler sees it."""
+"""Job of the queue, as the scheduler sees it."""
 P = TypeVar("P")
-"""What is given to a job: a number of identical processors, or nodes."""
+"""Placement of a job: a number of identical processors, or nodes."""
 
 RESOURCES, PRIORITY = "Resources", "Priority"
-"""Slurm's words for the two reasons that every policy has: too little is free; somebody is ahead."""
+"""Slurm's words for the two reasons that every policy has: too little is free; somebody is
+ahead."""
 BAD_CONSTRAINTS, NEVER_TESTED = "BadConstraints", "None"
 """And for a job that could never fit, and for one that no pass has come to."""
 LICENCES = "Licenses"
@@ -22,14 +23,18 @@ LICENCES = "Licenses"
 
 
 class PlannedStart(NamedTuple, Generic[J, P]):
-    """A job starts now, on its placement."""
+    """Job that starts now, with its placement."""
 
     job: J
     placement: P
 
 
-class Reservation(NamedTuple, Generic[J, P]):
-    """Room is kept for a job from `at` on, if everybody who runs uses the whole time limit. No promise: each pass plans afresh."""
+class JobReservation(NamedTuple, Generic[J, P]):
+    """Reservation of a placement for a job, from `at` on.
+
+    It holds if all running jobs use their whole time limit. It is no promise: each pass plans
+    again.
+    """
 
     job: J
     at: int
@@ -37,30 +42,35 @@ class Reservation(NamedTuple, Generic[J, P]):
 
 
 class SchedulePlan(NamedTuple, Generic[J, P]):
-    """The outcome of a pass: starts in the order in which they were decided, and planned jobs in the order of the queue.
+    """Result of a pass: starts in the order of the decisions, and reservations in the order of the
+    queue.
 
-    `left` is what that leaves of the machine, where the next pass may go on from it (`Snapshot.left`).
+    `remaining_holes` is what the plan leaves of the machine, if the next pass may continue from it
+    (`Snapshot.remaining_holes`).
 
-    `reasons` has the reason, in Slurm's word, of each job (by its number) that a pass can say more of than `otherwise`, which is
-    why all the others wait: a queue may be thousands deep, and a pass that looks at few of them is not to write of all.
+    `reasons` has Slurm's reason of each job, by its number, of which the pass knows more than
+    `default_reason`, the reason of all others. A queue may have thousands of jobs, and a pass that
+    tests few of them does not list all.
     """
 
     starts: Sequence[PlannedStart[J, P]] = ()
-    planned: Sequence[Reservation[J, P]] = ()
+    reservations: Sequence[JobReservation[J, P]] = ()
     reasons: Mapping[int, str] = {}
-    otherwise: str = PRIORITY
-    left: RemainingHoles | None = None
+    default_reason: str = PRIORITY
+    remaining_holes: RemainingHoles | None = None
 
-    def why(self, number: int) -> str:
-        """Why a job waits that does not start."""
-        return self.reasons.get(number, self.otherwise)
+    def reason(self, number: int) -> str:
+        """Return Slurm's reason why a job that does not start waits."""
+        return self.reasons.get(number, self.default_reason)
 
 
 def make_plan(
     starts: Sequence[PlannedStart[J, P]],
-    planned: Sequence[Reservation[J, P]],
+    reservations: Sequence[JobReservation[J, P]],
     reasons: Mapping[int, str],
-    left: RemainingHoles | None = None,
+    remaining_holes: RemainingHoles | None = None,
 ) -> SchedulePlan[J, P]:
-    """A plan with these, in half of the time: a simulation makes one at nearly each event."""
-    return new_tuple(SchedulePlan, (starts, planned, reasons, PRIORITY, left))
+    """Return a plan in half of the time that `SchedulePlan(...)` takes. A simulation makes one at
+    nearly each event.
+    """
+    return new_tuple(SchedulePlan, (starts, reservations, reasons, PRIORITY, remaining_holes))

@@ -1,7 +1,7 @@
-"""What a pass may look at: a machine, who waits, and who runs there until when.
+"""Input of a scheduling pass: machine, queue and running jobs.
 
-A pass reads the snapshot and changes nothing: its plan is a function of what the snapshot holds and of the time. Whoever carries
-the plan out tells the snapshot, from event to event, so that nothing is gathered anew for each pass.
+A pass reads the snapshot and changes nothing: its plan depends only on the snapshot and the time.
+Whoever applies the plan updates the snapshot, event by event, so that no pass collects it again.
 """
 
 from __future__ import annotations
@@ -18,78 +18,87 @@ from fairbank.scheduling.machines.machine import (
     P,
     RemainingHoles,
     RunningJob,
-    StartsNow,
+    SlotsNow,
 )
 
 J_co = TypeVar("J_co", bound=NumberedJob, covariant=True)
 
 
 class QueueOrder(Protocol[J_co]):
-    """Those of the waiting jobs that may start, in the order of the queue, each with its turn: who goes first has the lesser one."""
+    """Pending jobs that may start, in the order of the queue, each with its position. Lower
+    positions go first.
+    """
 
     @property
     def reasons(self) -> Mapping[int, str]:
-        """Why each other one may not, in Slurm's word, by the job's number."""
+        """Return Slurm's reason of each job that may not start, by its number."""
         ...
 
     def __iter__(self) -> Iterator[tuple[int, J_co]]: ...
 
-    def lines(self) -> Iterable[Iterator[tuple[int, J_co]]]:
-        """The same, for each partition its own. A job that may run in several is in the line of each, as one that wants that partition."""
+    def by_partition(self) -> Iterable[Iterator[tuple[int, J_co]]]:
+        """Return the order of each partition. A job that may run in several is in the order of
+        each, as a job of that partition only.
+        """
         ...
 
-    def first(self, after: int, ahead: StartsNow[J_co, Any]) -> tuple[int, J_co] | None:
-        """The first behind turn `after` that could start now beside all for whom something is kept."""
+    def first_that_fits(self, after: int, profile: SlotsNow[J_co, Any]) -> tuple[int, J_co] | None:
+        """Return the first job behind position `after` that could start now without delaying a
+        reservation.
+        """
         ...
 
 
 class PendingQueue(Protocol[J]):
-    """The waiting jobs, kept in a manner that suits the policy."""
+    """Pending jobs in a data structure that suits the policy."""
 
     def add(self, job: J) -> None:
-        """Somebody comes."""
+        """Add a job that arrives."""
         ...
 
     def remove(self, job: J) -> None:
-        """It starts, or was taken back."""
+        """Remove a job that starts or was cancelled."""
         ...
 
     def __len__(self) -> int: ...
 
     def jobs(self) -> Iterator[J]:
-        """Everybody, whether they may start or not."""
+        """Return all jobs, also those that may not start."""
         ...
 
-    def line(self, now: int) -> QueueOrder[J]: ...
+    def order(self, now: int) -> QueueOrder[J]:
+        """Return the jobs that may start now, in order."""
 
 
 M = TypeVar("M", bound=Machine[Any, Any])
 
 
 class Snapshot(Generic[J, P, M]):
-    """`machine` is what is free, `queue` who waits, `running` who runs, in the order of their ends.
+    """State of a machine: free resources, pending jobs, and running jobs in the order of their
+    latest ends.
 
-    `settled`: nobody up to this turn can start, since a pass left them waiting and nobody ended since. -1 where turns change from pass
-    to pass, as those of priorities do. `left`: what that pass left of the machine, with room for all for whom the policy keeps any, so
-    that only newcomers are to be looked at. None: a pass plans afresh.
+    `unchanged_up_to`: no job up to this position can start, because a pass left them waiting and no
+    job ended since. -1 if positions change from pass to pass, as with priorities.
+    `remaining_holes`: what that pass left of the machine beside its reservations, so that the next
+    pass looks at new jobs only. None: the next pass plans from the start.
     """
 
-    __slots__ = ("left", "machine", "queue", "running", "settled")
+    __slots__ = ("machine", "queue", "remaining_holes", "running", "unchanged_up_to")
 
     def __init__(self, machine: M, queue: PendingQueue[J]) -> None:
         self.machine = machine
         self.queue = queue
         self.running: list[RunningJob[J, P]] = []
-        self.settled = -1
-        self.left: RemainingHoles | None = None
+        self.unchanged_up_to = -1
+        self.remaining_holes: RemainingHoles | None = None
 
     def start(self, job: J, placement: P, now: int) -> RunningJob[J, P]:
-        """Somebody who waited runs. Returns what `end` is to be told."""
+        """Start a job of the queue. Return what `end` needs."""
         self.queue.remove(job)
         return self.begin(job, placement, now)
 
     def begin(self, job: J, placement: P, now: int) -> RunningJob[J, P]:
-        """Somebody runs who never waited."""
+        """Start a job that never was in the queue."""
         running = new_tuple(
             RunningJob,
             (now + self.machine.seconds(job, placement), job.number, placement, job, now),
@@ -99,7 +108,7 @@ class Snapshot(Generic[J, P, M]):
         return running
 
     def end(self, running: RunningJob[J, P]) -> None:
-        """It ended, whenever it was expected to."""
+        """End a running job, before or at its expected end."""
         del self.running[bisect_left(self.running, running)]
         self.machine.give(running.placement)
-        self.settled, self.left = -1, None
+        self.unchanged_up_to, self.remaining_holes = -1, None

@@ -1,7 +1,8 @@
-"""QueueExplanation why a job waits at Slurm, from the queue of this host or a folder of earlier output.
+"""Explanation why a job waits at Slurm, from the queue of this host or a directory of earlier
+output.
 
-The scheduler's model explains the job. Accounting tells how long the users' jobs really ran, and the
-bank what the job would hold; if either does not answer, a note says so and the rest is explained.
+The scheduler's model explains the job. Accounting gives the real run times of the users' jobs, and
+the bank the price of the job. If either does not answer, a note says so and the rest is explained.
 """
 
 from __future__ import annotations
@@ -14,23 +15,29 @@ from fairbank.core.errors import Conflict, FairbankError, NotFound
 from fairbank.core.time import iso
 from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import Explanation
+from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import OpenDependencies
 from fairbank.scheduling.explain.explanation import explain_on_nodes
-from fairbank.scheduling.explain.funds import CreditCheckInput
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.offline import Said
-from fairbank.slurm.parsers.ended_jobs import read_ended
-from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.queue_snapshot.dependencies import awaiting
-from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
-from fairbank.slurm.queue_snapshot.run_times import DAYS, FILE, QUESTION, history_of, read_past
-from fairbank.slurm.queue_snapshot.snapshot import Live, live, requests
+from fairbank.slurm.offline import RecordedOutput
+from fairbank.slurm.parsers.scheduler.dependencies import read_ended_jobs
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
+from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
+from fairbank.slurm.queue_snapshot.queries import COMMANDS, read_answers
+from fairbank.slurm.queue_snapshot.run_times import (
+    COMMAND,
+    DAYS,
+    FILE_NAME,
+    read_history,
+    run_time_history,
+)
+from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue, quote_requests
 
 FILES_REMEDY = (
-    f"the folder has {', '.join(f'{name}.txt' for name in QUESTIONS)}; "
+    f"the folder has {', '.join(f'{name}.txt' for name in COMMANDS)}; "
     "docs/howto/explain-a-waiting-job.md says what to ask"
 )
 ACCOUNTING_TIMEOUT_SECONDS = 10.0
@@ -41,7 +48,7 @@ Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
 
 
 class QueueExplanation(NamedTuple):
-    """QueueExplanation of one job, lines that could not be read, and remarks."""
+    """Explanation of one job, lines that could not be read, and notes."""
 
     cluster: str | None
     row: JobExplanation
@@ -75,16 +82,18 @@ def explain(
     """
     answers = _answers(folder)
     snapshot, unreadable = read_answers(answers)
-    queue = live(snapshot)
+    queue = build_queue(snapshot)
     job = _find_pending(job_id, queue)
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     if any(start.job.number == job.number for start in plan.starts):
         raise Conflict(
             f"job {job_id} can start: nothing that is known here keeps it waiting",
             field="JOBID",
-            remedy="slurmctld starts it with its next pass; ask again if it still waits in a minute",
+            remedy=(
+                "slurmctld starts it with its next pass; ask again if it still waits in a minute"
+            ),
         )
-    notes, told = list(queue.notes), queue.told[job.number]
+    notes, told = list(queue.notes), queue.slurm_jobs[job.number]
     cluster = snapshot.config.get("ClusterName") or None
     why = explain_on_nodes(
         queue.snapshot,
@@ -103,13 +112,13 @@ def explain(
 
 def _answers(folder: str | None) -> dict[str, str]:
     if folder:
-        files = Said(folder, FILES_REMEDY)
-        return {name: files.answer(name) for name in QUESTIONS}
+        files = RecordedOutput(folder, FILES_REMEDY)
+        return {name: files.text(name) for name in COMMANDS}
     slurm = SlurmCommands()
-    return {name: slurm.answer(command) for name, command in QUESTIONS.items()}
+    return {name: slurm.run(command) for name, command in COMMANDS.items()}
 
 
-def _find_pending(job_id: str, queue: Live) -> PendingJob:
+def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
     """Return the pending job of this name; of an array the task that is next."""
     named = [
         job
@@ -118,10 +127,10 @@ def _find_pending(job_id: str, queue: Live) -> PendingJob:
     ]
     if named:
         return min(named, key=lambda job: (job.name != job_id, job.task))
-    for told in queue.told.values():
-        if not told.waits and job_id in (told.squeue_name, str(told.job_id)):
+    for told in queue.slurm_jobs.values():
+        if not told.is_pending and job_id in (told.squeue_name, str(told.job_id)):
             since = "" if told.started is None else f" since {iso(told.started)}"
-            nodes = ", ".join(name for given in told.given for name in given.nodes)
+            nodes = ", ".join(name for given in told.allocated for name in given.nodes)
             where = f" on {nodes}" if nodes else ""
             raise Conflict(
                 f"job {job_id} does not wait: it is {told.state.lower()}{since}{where}",
@@ -131,8 +140,10 @@ def _find_pending(job_id: str, queue: Live) -> PendingJob:
     raise NotFound(
         f"slurmctld has no job {job_id} that waits",
         field="JOBID",
-        remedy="give a job that waits, as squeue --states=PENDING has it; "
-        "sacct knows those that are over",
+        remedy=(
+            "give a job that waits, as squeue --states=PENDING has it; "
+            "sacct knows those that are over"
+        ),
     )
 
 
@@ -148,14 +159,14 @@ def _run_times(
         return RunTimeHistory()
     try:
         text = (
-            Said(folder).answer(FILE)
+            RecordedOutput(folder).text(FILE_NAME)
             if folder
-            else SlurmCommands(patience_seconds=ACCOUNTING_TIMEOUT_SECONDS).answer(QUESTION)
+            else SlurmCommands(timeout_seconds=ACCOUNTING_TIMEOUT_SECONDS).run(COMMAND)
         )
     except FairbankError as error:
         notes.append(f"no likely start: {error.message}")
         return None
-    past = read_past(text, now)
+    past = read_history(text, now)
     if past.unreadable:
         count = len(past.unreadable)
         notes.append(
@@ -168,17 +179,17 @@ def _run_times(
             f"in the last {DAYS} days"
         )
         return None
-    return history_of(past.rows)
+    return run_time_history(past.rows)
 
 
-def _awaited_jobs(job: PendingJob, queue: Live, answer: str) -> OpenDependencies:
+def _awaited_jobs(job: PendingJob, queue: LiveQueue, answer: str) -> OpenDependencies:
     """Return the jobs that it depends on; `answer` also lists those that ended lately."""
     numbers = {
         dependency.job
-        for dependency in queue.told[job.number].depends.items
+        for dependency in queue.slurm_jobs[job.number].dependencies.items
         if dependency.job is not None
     }
-    return awaiting(job, queue.told, read_ended(answer, numbers))
+    return open_dependencies(job, queue.slurm_jobs, read_ended_jobs(answer, numbers))
 
 
 def _funds(
@@ -190,7 +201,9 @@ def _funds(
     """
     try:
         cards = [
-            card for request in requests(job, told, cluster) if (card := quote(request)) is not None
+            card
+            for request in quote_requests(job, told, cluster)
+            if (card := quote(request)) is not None
         ]
     except FairbankError as error:
         notes.append(f"nothing is known of its funds: {error.message}")
@@ -208,7 +221,7 @@ def _funds(
     return min(funds, key=lambda each: each.available - each.wanted, default=None)
 
 
-def _row(job: PendingJob, told: SlurmJob, why: Explanation, queue: Live) -> JobExplanation:
+def _row(job: PendingJob, told: SlurmJob, why: Explanation, queue: LiveQueue) -> JobExplanation:
     names = {other.number: other.name for other in queue.snapshot.queue.jobs()}
     facts = {
         "name": told.name,

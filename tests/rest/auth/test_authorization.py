@@ -1,4 +1,6 @@
-"""The Authorization header: one for a request, read by its scheme; tokens are random and known when seen."""
+"""The Authorization header: one per request, read by its scheme. Tokens are random and
+recognisable.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from fairbank.service.access.tokens import new_secret
 # The header.
 
 
-def test_a_request_has_one_authorization() -> None:
+def test_request_may_have_one_authorization_header() -> None:
     assert authorization([(b"host", b"bank")]) is None
     assert (
         authorization([(b"host", b"bank"), (b"Authorization", b"Munge MUNGE:x:")])
@@ -45,7 +47,7 @@ def test_each_scheme_has_its_reader() -> None:
 
 
 @given(st.text(max_size=60))
-def test_no_header_breaks_the_readers(header: str) -> None:
+def test_any_header_is_read_or_refused(header: str) -> None:
     for read in (scheme_of, read_munge, read_token):
         try:
             read(header)
@@ -56,7 +58,7 @@ def test_no_header_breaks_the_readers(header: str) -> None:
 # Tokens.
 
 
-def test_tokens_are_random_and_known_when_seen() -> None:
+def test_tokens_are_random_and_recognised() -> None:
     tokens = {new_secret() for _ in range(500)}
     assert len(tokens) == 500
     for token in tokens:
@@ -64,7 +66,7 @@ def test_tokens_are_random_and_known_when_seen() -> None:
         assert read_token(f"Bearer {token}") == token
 
 
-def test_a_damaged_token_is_refused_and_not_repeated() -> None:
+def test_damaged_token_is_refused_and_not_repeated() -> None:
     token = new_secret()
     for wrong in (
         token[:-1],

@@ -1,4 +1,4 @@
-"""A credential is good for one request, once, and as long as it lives."""
+"""MUNGE credentials: valid for one request, once, and for a limited time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairbank.rest.auth.credentials import (
     statement,
 )
 from fairbank.rest.auth.munge import Decoded
-from tests.rest.branches import ASKED, BANK, NONCE, SqliteNonces, SystemClock, speak
+from tests.rest.auth.munge_server import ASKED, BANK, NONCE, SqliteNonces, SystemClock, speak
 from tests.support.munge import Munged
 from tests.support.nonces import MemoryNonces
 
@@ -39,7 +39,7 @@ def sealed(asked: BoundRequest = ASKED, *, at: int = NOW, payload: bytes | None 
     )
 
 
-def test_the_right_request_gives_its_nonce() -> None:
+def test_matching_request_returns_the_nonce() -> None:
     assert check(sealed(), ASKED, NOW) == NONCE
 
 
@@ -56,7 +56,7 @@ def test_the_right_request_gives_its_nonce() -> None:
         ("idempotency key", ASKED._replace(key="another")),
     ],
 )
-def test_another_request_is_refused_and_told_what_differs(
+def test_credential_for_another_request_is_refused_by_the_difference(
     differs: str, asked: BoundRequest
 ) -> None:
     with pytest.raises(Unauthenticated, match=f"the {differs} differs"):
@@ -72,7 +72,7 @@ def test_another_request_is_refused_and_told_what_differs(
         statement(ASKED, NONCE) + b"\n",
     ],
 )
-def test_a_credential_for_another_service_is_refused(payload: bytes) -> None:
+def test_credential_for_another_service_is_refused(payload: bytes) -> None:
     with pytest.raises(Unauthenticated, match="not made for Fairbank"):
         check(sealed(payload=payload), ASKED, NOW)
 
@@ -82,7 +82,7 @@ def test_a_credential_for_another_service_is_refused(payload: bytes) -> None:
     | st.binary().map(lambda more: statement(ASKED, NONCE) + more)
     | st.binary(max_size=40).map(lambda b: b + b"\n" + NONCE.encode())
 )
-def test_no_other_payload_passes(payload: bytes) -> None:
+def test_any_other_payload_is_refused(payload: bytes) -> None:
     if payload == statement(ASKED, NONCE):
         return
     with pytest.raises(Unauthenticated):
@@ -99,7 +99,7 @@ def test_no_other_payload_passes(payload: bytes) -> None:
         (-(10**9), "clock skew"),
     ],
 )
-def test_the_edges_of_its_life(age: int, told: str | None) -> None:
+def test_credential_is_valid_from_skew_to_ttl(age: int, told: str | None) -> None:
     made_then = sealed(at=NOW - age)
     if told is None:
         assert check(made_then, ASKED, NOW) == NONCE
@@ -108,7 +108,7 @@ def test_the_edges_of_its_life(age: int, told: str | None) -> None:
             check(made_then, ASKED, NOW)
 
 
-def test_nonces_do_not_repeat() -> None:
+def test_nonces_are_unique() -> None:
     assert len({new_nonce() for _ in range(1_000)}) == 1_000
 
 
@@ -116,14 +116,14 @@ def test_nonces_do_not_repeat() -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_nonce_is_spent_once_whoever_hurries(kind: str, tmp_path: Path) -> None:
+def test_nonce_is_spent_once_by_concurrent_requests(kind: str, tmp_path: Path) -> None:
     nonces = MemoryNonces() if kind == "memory" else SqliteNonces(str(tmp_path / "nonces"))
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(lambda _: nonces.spend(NONCE, 1000, NOW), range(40))) == 1
     assert nonces.spend(NONCE, 1001, NOW), "another user's nonces are his own"
 
 
-def test_what_expired_is_forgotten() -> None:
+def test_expired_nonces_are_deleted() -> None:
     nonces = MemoryNonces()
     nonces.spend("early", 1000, Instant(10))
     nonces.spend("late", 1000, Instant(20))
@@ -139,7 +139,7 @@ def door(munged: Munged, clock: Clock | None = None) -> MungeVerifier:
     return MungeVerifier(speak(munged), MemoryNonces(), clock or SystemClock())
 
 
-def test_altered_or_cut_credentials_are_refused_and_spend_nothing(munged: Munged) -> None:
+def test_damaged_credential_is_refused_and_spends_no_nonce(munged: Munged) -> None:
     bank, credential = door(munged), read_munge(sign(speak(munged), ASKED))
     for place in range(0, len(credential), 10):
         altered = bytearray(credential)
@@ -150,7 +150,7 @@ def test_altered_or_cut_credentials_are_refused_and_spend_nothing(munged: Munged
     assert bank.verify(credential, ASKED).uid == os.geteuid()
 
 
-def test_the_server_s_clock_decides(munged: Munged) -> None:
+def test_age_is_measured_by_the_server_clock(munged: Munged) -> None:
     for clock, told in (
         (ManualClock(int(time.time()) + 400), "expired"),
         (ManualClock(int(time.time()) - 400), "clock skew"),
@@ -160,7 +160,7 @@ def test_the_server_s_clock_decides(munged: Munged) -> None:
             door(munged, clock).verify(credential, ASKED)
 
 
-def test_a_nonce_is_remembered_longer_than_the_credential_is_good(munged: Munged) -> None:
+def test_nonce_is_kept_longer_than_the_credential_is_valid(munged: Munged) -> None:
     class Watched(MemoryNonces):
         kept_for = 0
 

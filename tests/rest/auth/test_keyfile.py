@@ -1,4 +1,4 @@
-"""The key that signs: made once, private, and never used when damaged or open to others."""
+"""The key file: created once, private, and refused when it is damaged or others can access it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairbank.rest.auth.keyfile import read_secret
 from tests.support.account import Account
 
 
-def test_a_key_is_made_once_and_is_private(tmp_path: Path) -> None:
+def test_key_is_created_once_and_is_private(tmp_path: Path) -> None:
     path = tmp_path / "key"
     with pytest.raises(NotFound, match="no key"):
         read_secret(path)
@@ -24,7 +24,7 @@ def test_a_key_is_made_once_and_is_private(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path], "nothing is left beside it"
 
 
-def test_makers_at_the_same_moment_get_the_same_key(tmp_path: Path) -> None:
+def test_concurrent_creation_gives_the_same_key(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
         assert (
             len(set(threads.map(lambda _: read_secret(tmp_path / "key", create=True), range(16))))
@@ -34,7 +34,7 @@ def test_makers_at_the_same_moment_get_the_same_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o644, 0o666])
-def test_a_key_that_others_may_touch_is_refused(tmp_path: Path, mode: int) -> None:
+def test_key_that_others_can_access_is_refused(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "key"
     read_secret(path, create=True)
     path.chmod(mode)
@@ -44,7 +44,7 @@ def test_a_key_that_others_may_touch_is_refused(tmp_path: Path, mode: int) -> No
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_key_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_key_of_another_user_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "key"
     read_secret(path, create=True)
     Account.number(54_321).give(path)
@@ -52,7 +52,7 @@ def test_a_key_of_somebody_else_is_refused(tmp_path: Path) -> None:
         read_secret(path)
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_key_that_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     read_secret(tmp_path / "key", create=True)
     (tmp_path / "link").symlink_to(tmp_path / "key")
     (tmp_path / "folder").mkdir(mode=0o700)
@@ -67,7 +67,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "secret\n", "0" * 63, "0" * 65, "0" * 64 + "\n\n", "G" * 64, "é" * 32]
 )
-def test_a_damaged_key_is_never_used(tmp_path: Path, text: str) -> None:
+def test_damaged_key_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "key"
     path.touch(mode=0o600)
     path.write_text(text)

@@ -1,4 +1,4 @@
-"""What MUNGE vouches for through libmunge, and what each of its refusals sounds like. The daemon is a real one."""
+"""MUNGE through libmunge, with a real daemon: credentials, and the message of each error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def munge(munged: Munged) -> Munge:
 
 @pytest.fixture
 def second(munge_tools: MungeTools, munged: Munged) -> Iterator[Munged]:
-    """Another host of the same realm."""
+    """Provide a second daemon of the same realm."""
     daemon = Munged(munge_tools, key=munged.key)
     try:
         daemon.start()
@@ -50,7 +50,7 @@ def second(munge_tools: MungeTools, munged: Munged) -> Iterator[Munged]:
 @pytest.mark.parametrize(
     "payload", [b"", b"debit my account", b"with \0 inside \xff", b"x" * PAYLOAD_MAX]
 )
-def test_a_credential_says_who_made_it_when_and_what_it_holds(munge: Munge, payload: bytes) -> None:
+def test_credential_has_user_time_and_payload(munge: Munge, payload: bytes) -> None:
     credential = munge.encode(payload)
     assert len(credential) <= CREDENTIAL_MAX
     decoded = munge.decode(credential)
@@ -64,16 +64,16 @@ def test_a_credential_says_who_made_it_when_and_what_it_holds(munge: Munge, payl
 
 
 @needs_root
-def test_another_user_is_seen_as_another_user(munged: Munged, munge: Munge) -> None:
+def test_credential_of_another_user_has_that_uid(munged: Munged, munge: Munge) -> None:
     decoded = munge.decode(munged.encode(b"hello", account=SOMEBODY).encode())
     assert (decoded.uid, decoded.gid, decoded.payload) == (SOMEBODY.uid, SOMEBODY.gid, b"hello")
 
 
-def test_another_host_with_the_same_key_reads_it(munge: Munge, second: Munged) -> None:
+def test_daemon_with_the_same_key_decodes_it(munge: Munge, second: Munged) -> None:
     assert speak(second).decode(munge.encode(b"over the wire")).payload == b"over the wire"
 
 
-def test_another_key_does_not(munge: Munge, munge_tools: MungeTools) -> None:
+def test_daemon_with_another_key_refuses_it(munge: Munge, munge_tools: MungeTools) -> None:
     stranger = Munged(munge_tools)
     try:
         stranger.start()
@@ -85,14 +85,14 @@ def test_another_key_does_not(munge: Munge, munge_tools: MungeTools) -> None:
     assert "same munge.key" in refused.value.remedy
 
 
-def test_it_is_good_once(munge: Munge) -> None:
+def test_credential_is_decoded_once(munge: Munge) -> None:
     credential = munge.encode(b"once")
     munge.decode(credential)
     with pytest.raises(Unauthenticated, match="used before"):
         munge.decode(credential)
 
 
-def test_it_expires(munged: Munged, munge: Munge) -> None:
+def test_expired_credential_is_refused(munged: Munged, munge: Munge) -> None:
     credential = speak(munged, ttl_seconds=1).encode(b"soon over")
     made = time.time()
     wait_until(lambda: time.time() > made + 2, "the credential to be too old")
@@ -102,7 +102,7 @@ def test_it_expires(munged: Munged, munge: Munge) -> None:
         munge.decode(credential)
 
 
-def test_a_clock_ahead_is_called_clock_skew() -> None:
+def test_credential_from_the_future_is_refused_as_clock_skew() -> None:
     """EMUNGE_CRED_REWOUND, which needs two hosts of different time: only the words are tried."""
     told = _cannot_decode(16, "Rewound credential", encoded_at=1_000, now=400, ttl=300)
     assert isinstance(told, Unauthenticated)
@@ -111,13 +111,13 @@ def test_a_clock_ahead_is_called_clock_skew() -> None:
     assert "clocks" in (told.remedy or "")
 
 
-def test_restricted_to_a_reader_it_is_for_nobody_else(munged: Munged, munge: Munge) -> None:
+def test_restricted_credential_is_refused_for_other_users(munged: Munged, munge: Munge) -> None:
     assert munge.decode(speak(munged, only_uid=os.geteuid()).encode(b"for us")).payload == b"for us"
     with pytest.raises(Unauthenticated, match="for another user"):
         munge.decode(speak(munged, only_uid=os.geteuid() + 1).encode(b"for a neighbour"))
 
 
-def test_altered_anywhere_it_is_refused(munge: Munge) -> None:
+def test_changed_credential_is_refused(munge: Munge) -> None:
     credential = munge.encode(b"POST /deposit " * 10)
     for place in range(0, len(credential), 10):
         altered = bytearray(credential)
@@ -127,7 +127,7 @@ def test_altered_anywhere_it_is_refused(munge: Munge) -> None:
     assert munge.decode(credential).payload.startswith(b"POST"), "none of them was it"
 
 
-def test_cut_short_or_lengthened_it_is_refused(munge: Munge) -> None:
+def test_shortened_or_extended_credential_is_refused(munge: Munge) -> None:
     credential = munge.encode(b"POST /deposit " * 10)
     wrong = [credential[:length] for length in range(0, len(credential), 10)]
     wrong += [
@@ -143,7 +143,7 @@ def test_cut_short_or_lengthened_it_is_refused(munge: Munge) -> None:
             munge.decode(each)
 
 
-def test_another_spelling_of_the_same_bytes_is_refused(munged: Munged, munge: Munge) -> None:
+def test_other_base64_of_the_same_bytes_is_refused(munged: Munged, munge: Munge) -> None:
     """munged itself ignores the spare bits at the end of base64."""
     respelt = next(filter(None, (_respell(munge.encode(b"x" * length)) for length in range(3))))
     with pytest.raises(Unauthenticated, match="not a MUNGE credential"):
@@ -152,7 +152,7 @@ def test_another_spelling_of_the_same_bytes_is_refused(munged: Munged, munge: Mu
 
 
 def _respell(credential: bytes) -> bytes | None:
-    """The same sealed bytes with the last spare bit set; None when there is no padding and so no spare bit."""
+    """Return the same bytes with the last unused bit set; None if the text has no unused bit."""
     sealed = credential[len(b"MUNGE:") : -1].rstrip(b"=")
     padding = credential[6 + len(sealed) :]
     if padding == b":":
@@ -163,7 +163,7 @@ def _respell(credential: bytes) -> bytes | None:
     return respelt
 
 
-def test_length_is_looked_at_before_anything_else() -> None:
+def test_too_long_credential_is_refused_first() -> None:
     nowhere = Munge(library="libnothing.so.0")
     with pytest.raises(Unauthenticated, match="16385 bytes"):
         nowhere.decode(b"A" * (CREDENTIAL_MAX + 1))
@@ -172,7 +172,7 @@ def test_length_is_looked_at_before_anything_else() -> None:
 
 
 @pytest.mark.slow
-def test_a_silent_daemon_is_unreachable_and_comes_back(munged: Munged, munge: Munge) -> None:
+def test_stopped_daemon_is_unreachable_until_restarted(munged: Munged, munge: Munge) -> None:
     credential = munge.encode(b"before")
     for end in (munged.stop, munged.kill):  # the second leaves a socket where nobody listens
         munged.start()
@@ -186,13 +186,13 @@ def test_a_silent_daemon_is_unreachable_and_comes_back(munged: Munged, munge: Mu
 
 
 @pytest.mark.parametrize("library", ["libnothing.so.0", "libc.so.6"])
-def test_without_libmunge_there_is_another_way_in(library: str) -> None:
+def test_missing_libmunge_is_reported_with_the_unix_socket(library: str) -> None:
     with pytest.raises(Unavailable, match="cannot be used here") as missing:
         Munge(library=library).encode(b"")
     assert "libmunge2" in (missing.value.remedy or "")
 
 
-def test_many_threads_get_each_their_own(munge: Munge) -> None:
+def test_decoding_is_thread_safe(munge: Munge) -> None:
     payloads = [f"request {number}".encode() for number in range(400)]
     with ThreadPoolExecutor(8) as threads:
         assert [
@@ -201,7 +201,7 @@ def test_many_threads_get_each_their_own(munge: Munge) -> None:
         ] == payloads
 
 
-def test_importing_is_cheap_and_loads_nothing() -> None:
+def test_import_loads_no_library() -> None:
     """The everyday command comes through here."""
     heavy = (
         "{'asyncio', 'dataclasses', 'inspect', 'litestar', 'logging', 'msgspec', 'pathlib', 'ssl',"

@@ -1,4 +1,4 @@
-"""The kernel says who asks over the Unix socket, and nothing that a client sends can."""
+"""Identity of local peers: the kernel names it, and no data of a client changes it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import closing
 import pytest
 
 from fairbank.rest.auth.peers import Peer, groups_of, peer_of
-from tests.rest.mirror import Asked, answer, as_user, ask, needs_root, request
+from tests.rest.server.echo_server import Asked, answer, as_user, ask, needs_root, request
 from tests.support.account import Account
 
 # Who asks.
 
 
-def test_we_are_seen_as_ourselves(server: Asked) -> None:
+def test_peer_is_the_connecting_process(server: Asked) -> None:
     with server.unix() as connection:
         for _ in range(3):  # kept alive
             said = ask(connection, request())
@@ -27,7 +27,7 @@ def test_we_are_seen_as_ourselves(server: Asked) -> None:
 @pytest.mark.parametrize(
     "account", [Account.nobody(), Account(54_321, 54_322), Account(4_000_000_000, 4_000_000_001)]
 )
-def test_other_users_are_seen_as_they_are(server: Asked, account: Account) -> None:
+def test_peer_of_another_user_has_that_uid(server: Asked, account: Account) -> None:
     def asking() -> object:
         with server.unix() as connection:
             return [os.getpid(), ask(connection, request())["peer"]]
@@ -36,7 +36,7 @@ def test_other_users_are_seen_as_they_are(server: Asked, account: Account) -> No
     assert Peer(*peer) == Peer(pid, account.uid, account.gid)
 
 
-def test_pipelined_requests_all_have_the_peer(server: Asked) -> None:
+def test_pipelined_requests_have_the_peer(server: Asked) -> None:
     with server.unix() as connection:
         connection.sendall(
             request("/a") + request("/b", body=b"x" * 10, method="POST") + request("/c")
@@ -55,7 +55,7 @@ FORGED = (
 )
 
 
-def test_over_a_network_nobody_is_a_peer_whatever_he_sends(server: Asked) -> None:
+def test_tcp_connection_has_no_peer(server: Asked) -> None:
     with closing(server.tcp()) as connection:
         said = ask(connection, request("/?fairbank.peer=0", *FORGED))
     assert (said["peer"], said["extensions"]) == (None, [])
@@ -67,7 +67,7 @@ def test_headers_do_not_change_the_peer(server: Asked) -> None:
     assert said["peer"][1] == os.geteuid()
 
 
-def test_an_upgrade_is_not_a_way_around(server: Asked) -> None:
+def test_upgrade_does_not_change_the_peer(server: Asked) -> None:
     with closing(server.tcp()) as connection:
         assert ask(connection, request("/", "Connection: Upgrade", "Upgrade: h2c"))["peer"] is None
     with closing(server.tcp()) as connection:
@@ -75,7 +75,7 @@ def test_an_upgrade_is_not_a_way_around(server: Asked) -> None:
         assert answer(connection)[0] == 400
 
 
-def test_a_look_alike_in_the_scope_is_no_peer() -> None:
+def test_only_a_peer_object_in_the_scope_counts() -> None:
     for extensions in (None, {}, {"fairbank.peer": (1, 0, 0)}, {"fairbank.peer": {"uid": 0}}):
         assert peer_of({"extensions": extensions}) is None
     assert peer_of({}) is None
@@ -85,12 +85,12 @@ def test_a_look_alike_in_the_scope_is_no_peer() -> None:
 # Groups.
 
 
-def test_groups_are_the_system_s() -> None:
+def test_groups_are_those_of_the_system() -> None:
     user = pwd.getpwuid(os.geteuid())
     assert groups_of(user.pw_uid) == set(os.getgrouplist(user.pw_name, user.pw_gid))
     assert user.pw_gid in groups_of(user.pw_uid)
 
 
 @pytest.mark.parametrize("uid", [54_321, 2**32 - 1, 2**32, 2**70, -1, -2])
-def test_a_uid_without_a_name_has_no_groups(uid: int) -> None:
+def test_uid_without_a_login_has_no_groups(uid: int) -> None:
     assert groups_of(uid) == frozenset()

@@ -1,4 +1,4 @@
-"""A credential that is used again is refused, on whichever server and for ever."""
+"""Replayed credentials: refused on every server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.auth.credentials import new_nonce, sign, statement
-from tests.rest.branches import ASKED, Branch, speak
+from tests.rest.auth.munge_server import ASKED, Branch, speak
 from tests.support.account import Account
 from tests.support.munge import Munged, MungeTools
 
@@ -20,7 +20,7 @@ SOMEBODY = Account.number(54_321)
 
 @pytest.fixture
 def munged_pair(munge_tools: MungeTools, munged: Munged) -> Iterator[tuple[Munged, Munged]]:
-    """Two hosts of one realm."""
+    """Provide two daemons of one realm."""
     second = Munged(munge_tools, key=munged.key)
     try:
         second.start()
@@ -45,7 +45,7 @@ def branches(munged_pair: tuple[Munged, Munged], checkout: Path) -> Iterator[lis
 
 
 @pytest.mark.slow
-def test_signing_in_at_either_server(munged: Munged, branches: list[Branch]) -> None:
+def test_credential_is_accepted_by_either_server(munged: Munged, branches: list[Branch]) -> None:
     for branch in branches:
         assert branch.ask(sign(speak(munged), ASKED)) == (200, str(os.geteuid()))
         somebody = munged.encode(statement(ASKED, new_nonce()), account=SOMEBODY)
@@ -59,7 +59,7 @@ def test_signing_in_at_either_server(munged: Munged, branches: list[Branch]) -> 
 
 
 @pytest.mark.slow
-def test_a_credential_opens_no_other_request(munged: Munged, branches: list[Branch]) -> None:
+def test_credential_is_refused_for_another_request(munged: Munged, branches: list[Branch]) -> None:
     munge = speak(munged)
     for branch in branches:
         refused = [
@@ -77,7 +77,7 @@ def test_a_credential_opens_no_other_request(munged: Munged, branches: list[Bran
 
 
 @pytest.mark.slow
-def test_a_replay_is_refused_everywhere_and_for_ever(
+def test_replay_is_refused_on_all_servers(
     munged_pair: tuple[Munged, Munged], branches: list[Branch]
 ) -> None:
     here, there = branches
@@ -102,7 +102,7 @@ def test_a_replay_is_refused_everywhere_and_for_ever(
 
 
 @pytest.mark.slow
-def test_of_two_servers_asked_at_once_one_says_yes(munged: Munged, branches: list[Branch]) -> None:
+def test_concurrent_replay_is_accepted_once(munged: Munged, branches: list[Branch]) -> None:
     with ThreadPoolExecutor(2) as threads:
         for _ in range(10):
             authorization = sign(speak(munged), ASKED)

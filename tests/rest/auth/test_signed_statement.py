@@ -1,4 +1,4 @@
-"""What is signed: no two requests have one statement, and what cannot be signed is named."""
+"""The signed statement of a request: unique, and lines that cannot be signed are named."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.rest.auth import credentials
 from fairbank.rest.auth.credentials import BoundRequest, statement
 from fairbank.rest.auth.munge import CREDENTIAL_MAX
-from tests.rest.branches import ASKED, BANK, NONCE, speak
+from tests.rest.auth.munge_server import ASKED, BANK, NONCE, speak
 from tests.support.munge import Munged
 
 parts = st.tuples(
@@ -25,7 +25,7 @@ parts = st.tuples(
 
 
 @given(parts, parts)
-def test_no_two_requests_have_one_statement(
+def test_different_requests_have_different_statements(
     one: tuple[str, str, bytes, str, str], other: tuple[str, str, bytes, str, str]
 ) -> None:
     sealed = []
@@ -49,7 +49,7 @@ signable = st.tuples(
 
 
 @given(signable, signable)
-def test_whatever_can_be_signed_has_its_own_statement(
+def test_every_signable_request_has_its_own_statement(
     one: tuple[str, str, bytes, str, str], other: tuple[str, str, bytes, str, str]
 ) -> None:
     first, second = (
@@ -58,7 +58,7 @@ def test_whatever_can_be_signed_has_its_own_statement(
     assert (first == second) == (one == other)
 
 
-def test_the_statement_is_what_the_manual_says() -> None:
+def test_statement_matches_the_manual() -> None:
     assert (
         statement(BoundRequest.of("POST", "/job?page=2", b"", BANK), NONCE) == b"fairbank request"
         b" 1\nPOST\n/job?page=2\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
@@ -83,17 +83,17 @@ def test_the_statement_is_what_the_manual_says() -> None:
         ("nonce", ASKED, "1"),
     ],
 )
-def test_what_cannot_be_signed_is_named(part: str, asked: BoundRequest, nonce: str) -> None:
+def test_unsignable_line_is_named(part: str, asked: BoundRequest, nonce: str) -> None:
     with pytest.raises(InvalidInput) as bad:
         statement(asked, nonce)
     assert bad.value.field == part
 
 
-def test_the_target_is_what_was_sent() -> None:
+def test_target_is_path_and_query_as_sent() -> None:
     assert credentials.target_of(b"/job/a%20b", b"") == "/job/a%20b"
     assert credentials.target_of(b"/job", b"page=2&x=%C3%A9") == "/job?page=2&x=%C3%A9"
 
 
-def test_the_longest_request_still_fits_into_a_credential(munged: Munged) -> None:
+def test_longest_request_fits_into_a_credential(munged: Munged) -> None:
     longest = BoundRequest.of("X" * 16, "/" + "x" * 8_191, b"", "b" * 255)
     assert len(speak(munged).encode(statement(longest, NONCE))) <= CREDENTIAL_MAX

@@ -1,4 +1,4 @@
-"""Answers as the client reads them: however they arrive, and the troubles and refusals that they bring."""
+"""Responses as the client reads them, with errors and refusals."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ def in_pieces(data: bytes, size: int) -> list[bytes]:
 
 
 @given(st.binary(max_size=300), st.integers(1, 50))
-def test_a_body_with_a_length_however_it_arrives(body: bytes, size: int) -> None:
+def test_body_with_length_is_read_in_any_pieces(body: bytes, size: int) -> None:
     whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
     assert read_response(in_pieces(whole, size)) == (200, body)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=6), st.integers(1, 50))
-def test_a_body_in_chunks_however_it_arrives(chunks: list[bytes], size: int) -> None:
+def test_chunked_body_is_read_in_any_pieces(chunks: list[bytes], size: int) -> None:
     body = b"".join(b"%x;x=1\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
     whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\nX: y\r\n\r\n"
     assert read_response(in_pieces(whole, size)) == (200, b"".join(chunks))
 
 
-def test_a_body_without_a_length_ends_with_the_connection() -> None:
+def test_body_without_length_ends_with_the_connection() -> None:
     assert read_response([b"HTTP/1.1 200 OK\r\n\r\n", b"ab", b"c"]) == (200, b"abc")
 
 
-def test_what_is_said_in_between_is_passed_over() -> None:
+def test_informational_responses_are_skipped() -> None:
     assert read_response([b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"]) == (
         204,
         b"",
@@ -80,13 +80,13 @@ def test_what_is_said_in_between_is_passed_over() -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\naand more\r\n0\r\n\r\n",
     ],
 )
-def test_an_answer_that_is_none_is_unreachable(said: bytes) -> None:
+def test_invalid_response_is_unreachable(said: bytes) -> None:
     with pytest.raises(Unavailable):
         read_response(in_pieces(said, 1000))
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_do_harm(said: bytes) -> None:
+def test_any_bytes_are_a_response_or_unreachable(said: bytes) -> None:
     for start in (
         b"",
         b"HTTP/1.1 200 OK\r\n",
@@ -122,7 +122,7 @@ def test_no_bytes_do_harm(said: bytes) -> None:
         (418, {}, InvalidInput, 2),
     ],
 )
-def test_a_problem_becomes_a_trouble_with_its_exit_code(
+def test_problem_becomes_an_error_with_its_exit_code(
     status: int, problem: dict[str, str], kind: type[FairbankError], code: int
 ) -> None:
     trouble = trouble_of(status, problem)
@@ -133,8 +133,8 @@ def test_a_problem_becomes_a_trouble_with_its_exit_code(
         assert (trouble.message, trouble.field, trouble.remedy) == ("bad", "gid", "mend")
 
 
-@pytest.mark.parametrize("status", [each.status for each in RefusalKind])
-def test_a_refusal_brings_its_figures(status: int) -> None:
+@pytest.mark.parametrize("status", [kind.status for kind in RefusalKind])
+def test_refusal_has_its_amounts(status: int) -> None:
     refusal = {
         "reason": "INSUFFICIENT_CREDIT",
         "asked": 60,
@@ -153,6 +153,6 @@ def test_a_refusal_brings_its_figures(status: int) -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b'"x"', b"\xff", b"[" * 100_000])
-def test_an_answer_that_is_no_json_object_comes_from_no_bank(body: bytes) -> None:
+def test_response_that_is_no_json_object_is_unreachable(body: bytes) -> None:
     with pytest.raises(Unavailable, match="not a bank"):
         read_answer(200, body, HERE)

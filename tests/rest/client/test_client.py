@@ -1,4 +1,6 @@
-"""The client by itself: addresses, what it sends, and who does not answer. Against sockets of its own."""
+"""The client alone, against sockets of the test: addresses, requests, and banks that do not
+answer.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ from tests.support.munge import Munged
         ("http://127.0.0.1:80", Address("http", "127.0.0.1", 80)),
     ],
 )
-def test_addresses(said: str, meant: Address) -> None:
+def test_valid_addresses_are_parsed(said: str, meant: Address) -> None:
     assert parse_address(said) == meant
     assert parse_address(str(meant)) == meant
 
@@ -66,14 +68,14 @@ def test_addresses(said: str, meant: Address) -> None:
         ),
     ],
 )
-def test_what_is_no_address_is_told(said: str) -> None:
+def test_invalid_address_is_refused(said: str) -> None:
     with pytest.raises(InvalidInput) as told:
         parse_address(said, field="--server")
     assert told.value.field == "--server"
 
 
 @given(st.text())
-def test_any_text_is_an_address_or_told(said: str) -> None:
+def test_any_text_is_parsed_or_refused(said: str) -> None:
     try:
         assert parse_address(said).host.isascii()
     except InvalidInput:
@@ -84,14 +86,14 @@ def test_any_text_is_an_address_or_told(said: str) -> None:
 
 
 @given(st.dictionaries(st.text(min_size=1).filter(str.isprintable), st.text()))
-def test_a_query_reads_back(query: dict[str, str]) -> None:
+def test_query_is_decoded_by_the_standard_library(query: dict[str, str]) -> None:
     target = target_of("/alloc", query)
     assert target.isascii()
     assert target.isprintable()
     assert dict(parse_qsl(target.partition("?")[2], keep_blank_values=True)) == query
 
 
-def test_none_is_left_out_of_a_query() -> None:
+def test_none_is_omitted_from_the_query() -> None:
     assert (
         target_of("/alloc", {"account": None, "all": True, "limit": 5}) == "/alloc?all=true&limit=5"
     )
@@ -99,7 +101,7 @@ def test_none_is_left_out_of_a_query() -> None:
 
 
 @given(st.text())
-def test_quoting_is_undone_by_the_standard_library(said: str) -> None:
+def test_quoted_text_is_decoded_by_the_standard_library(said: str) -> None:
     assert unquote(quoted(said)) == said
 
 
@@ -108,7 +110,7 @@ def test_quoting_is_undone_by_the_standard_library(said: str) -> None:
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[tuple[Address, Callable[[], bytes]]]:
-    """A listener that reads one request and sends `answer`, and what it read."""
+    """Listen, read one request and send `answer`."""
     with (
         tempfile.TemporaryDirectory(prefix="fb-cl-", dir="/tmp") as folder,
         socket.socket(socket.AF_UNIX) as listener,
@@ -152,7 +154,7 @@ def ok(body: object) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text) + text
 
 
-def test_what_is_sent() -> None:
+def test_request_has_the_expected_headers() -> None:
     with answering(ok({"data": 1})) as (address, sent):
         client = Client(address, signer=TokenSigner("fbk_x"), acting_as="ayla")
         assert client.post("/alloc/1/deposit", {"amount": 60, "comment": "ü"}, key="k-1") == {
@@ -170,7 +172,7 @@ def test_what_is_sent() -> None:
     assert json.loads(body) == {"amount": 60, "comment": "ü"}
 
 
-def test_a_read_says_no_more_than_it_must() -> None:
+def test_get_has_no_content_headers() -> None:
     with answering(ok({"data": []})) as (address, sent):
         Client(address).get("/project", {"gname": "a b"})
         head = sent().decode("ascii")
@@ -181,12 +183,12 @@ def test_a_read_says_no_more_than_it_must() -> None:
 
 
 @pytest.mark.parametrize("user", ["x\r\nX-Evil: 1", "ü", "\x00"])
-def test_no_header_is_smuggled_in(user: str) -> None:
+def test_header_value_with_line_break_is_refused(user: str) -> None:
     with pytest.raises(InvalidInput, match="cannot be sent"):
         Client(Address("unix", "/run/bank.sock"), acting_as=user).get("/whoami")
 
 
-def test_a_body_that_is_answered_before_it_is_read() -> None:
+def test_response_before_the_body_was_read_is_returned() -> None:
     problem = {"title": "invalid input", "status": 413, "detail": "the body is too large"}
     text = json.dumps(problem).encode()
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -209,7 +211,7 @@ def test_a_body_that_is_answered_before_it_is_read() -> None:
         thread.join()
 
 
-def test_nobody_there() -> None:
+def test_missing_bank_is_unreachable() -> None:
     with pytest.raises(Unavailable, match="no bank answers at unix:/nowhere/bank.sock") as told:
         Client(Address("unix", "/nowhere/bank.sock")).get("/health")
     assert exit_code(told.value) == 6
@@ -218,17 +220,17 @@ def test_nobody_there() -> None:
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64, ".."])
-def test_a_host_that_is_none(host: str) -> None:
+def test_unknown_host_is_unreachable(host: str) -> None:
     with pytest.raises(Unavailable):
         Client(Address("http", host, 80)).get("/health")
 
 
-def test_a_path_that_is_too_long_for_a_socket() -> None:
+def test_too_long_socket_path_is_unreachable() -> None:
     with pytest.raises(Unavailable, match="too long"):
         Client(Address("unix", "/" + "x" * 200)).get("/health")
 
 
-def test_a_bank_that_says_nothing() -> None:
+def test_silent_bank_times_out() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="fb-cl-", dir="/tmp") as folder,
         socket.socket(socket.AF_UNIX) as listener,
@@ -239,7 +241,7 @@ def test_a_bank_that_says_nothing() -> None:
             Client(Address("unix", f"{folder}/s"), timeout_seconds=0.05).get("/health")
 
 
-def test_munge_signs_each_request_anew(munged: Munged) -> None:
+def test_munge_signs_each_request_separately(munged: Munged) -> None:
     signer = MungeSigner("bank", socket=str(munged.socket), library=str(munged.libmunge))
     first, second = (signer.authorization("GET", "/whoami", b"", None, None) for _ in range(2))
     assert first.startswith("Munge MUNGE:")

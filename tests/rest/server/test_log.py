@@ -1,4 +1,4 @@
-"""What the server's log looks like, and for whom."""
+"""Log formats of the server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from fairbank.rest.server.log import log_to
 from fairbank.service.settings import LogFormat
-from tests.rest.logged import logged
+from tests.rest.server.log_lines import logged
 from tests.rest.world import AGENT, MEMBER, SUPERUSER, World, report
 
 
@@ -46,23 +46,23 @@ def lines(stream: io.StringIO, form: LogFormat) -> list[str]:
         (Terminal(), LogFormat.JSON),
     ],
 )
-def test_programs_read_json(stream: io.StringIO, form: LogFormat) -> None:
+def test_log_is_json_by_default(stream: io.StringIO, form: LogFormat) -> None:
     assert [json.loads(line)["level"] for line in lines(stream, form)] == ["info", "warning"]
 
 
-def test_on_a_terminal_only_warnings_are_told_and_in_short() -> None:
+def test_terminal_gets_only_warnings_in_short_lines() -> None:
     (line,) = lines(Terminal(), LogFormat.AUTO)
     assert line[8:] == " WARNING the disk is \\x1b[31mfull"
 
 
-def test_short_lines_may_be_had_of_everything() -> None:
+def test_short_lines_can_be_selected() -> None:
     assert [line[8:] for line in lines(io.StringIO(), LogFormat.SHORT)] == [
         " INFO GET /alloc",
         " WARNING the disk is \\x1b[31mfull",
     ]
 
 
-def test_every_request_is_a_line_in_the_log_but_what_the_journal_has_anyway(world: World) -> None:
+def test_every_request_but_reports_is_logged(world: World) -> None:
     with logged() as lines:
         world.ask("GET", "/alloc", SUPERUSER, as_=MEMBER)
         world.ask("POST", "/job", AGENT, json=report(1))
@@ -75,14 +75,14 @@ def test_every_request_is_a_line_in_the_log_but_what_the_journal_has_anyway(worl
     assert requests[0]["acting_as"] == MEMBER
 
 
-def test_nothing_that_a_client_sends_makes_a_second_line(world: World) -> None:
+def test_client_text_creates_no_second_line(world: World) -> None:
     with logged() as lines:
         world.ask("GET", "/alloc%0a%7b%22level%22:%22error%22%7d%0d\u2028%7f", MEMBER)
     assert len(lines) == 1
     assert lines[0]["status"] == 404
 
 
-def test_no_token_gets_into_the_log(world: World) -> None:
+def test_tokens_are_not_logged(world: World) -> None:
     secret = world.token(MEMBER, "read")
     with logged() as lines:
         world.ask("GET", "/alloc", token=secret)

@@ -1,4 +1,4 @@
-"""The place of the Unix socket: its modes, who may have it, and what is left alone there."""
+"""The path of the Unix socket: modes, ownership, and files that are kept there."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import pytest
 
 from fairbank.core.errors import Conflict, Forbidden, InvalidInput
 from fairbank.rest.server.unix_socket import bind_unix
-from tests.rest.mirror import needs_root
+from tests.rest.server.echo_server import needs_root
 from tests.support.account import Account
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A path short enough for a socket."""
+    """Provide a path short enough for a socket."""
     folder = Account.ourselves().own_folder("fb-so-", mode=0o755)
     yield folder / "run" / "http"
     shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o660, 0o600])
-def test_socket_and_folder_have_the_right_modes_whatever_the_umask(place: Path, mode: int) -> None:
+def test_socket_and_directory_have_their_modes_with_any_umask(place: Path, mode: int) -> None:
     before = os.umask(0o077)
     try:
         with bind_unix(place, mode=mode):
@@ -38,7 +38,7 @@ def test_socket_and_folder_have_the_right_modes_whatever_the_umask(place: Path, 
         os.umask(before)
 
 
-def test_a_living_server_is_left_alone(place: Path) -> None:
+def test_socket_of_a_running_server_is_kept(place: Path) -> None:
     with bind_unix(place) as living:
         with pytest.raises(Conflict, match="already listening at"):
             bind_unix(place)
@@ -47,7 +47,7 @@ def test_a_living_server_is_left_alone(place: Path) -> None:
             living.accept()[0].close()
 
 
-def test_a_server_with_a_full_queue_is_alive(place: Path) -> None:
+def test_server_with_a_full_backlog_is_running(place: Path) -> None:
     with bind_unix(place, backlog=0):
         waiting = []
         while True:
@@ -62,14 +62,14 @@ def test_a_server_with_a_full_queue_is_alive(place: Path) -> None:
             client.close()
 
 
-def test_what_a_dead_server_left_is_replaced(place: Path) -> None:
+def test_stale_socket_is_replaced(place: Path) -> None:
     bind_unix(place).close()
     with bind_unix(place) as listener, socket.socket(socket.AF_UNIX) as client:
         client.connect(str(place))
         listener.accept()[0].close()
 
 
-def test_of_servers_that_start_together_one_gets_the_place(place: Path) -> None:
+def test_one_of_concurrent_servers_gets_the_path(place: Path) -> None:
     def start(_: int) -> socket.socket | None:
         try:
             return bind_unix(place)
@@ -86,7 +86,7 @@ def test_of_servers_that_start_together_one_gets_the_place(place: Path) -> None:
         winners[0].close()  # and the next round finds a stale one
 
 
-def test_nothing_else_is_removed(place: Path) -> None:
+def test_path_that_is_no_socket_is_refused(place: Path) -> None:
     place.parent.mkdir()
     place.write_text("precious")
     with pytest.raises(Conflict, match="not a socket"):
@@ -98,7 +98,7 @@ def test_nothing_else_is_removed(place: Path) -> None:
     assert place.read_text() == "precious"
 
 
-def test_a_folder_where_others_could_replace_it_is_refused(place: Path) -> None:
+def test_directory_writable_by_others_is_refused(place: Path) -> None:
     place.parent.mkdir()
     for mode in (0o777, 0o775, 0o757):
         place.parent.chmod(mode)
@@ -110,14 +110,14 @@ def test_a_folder_where_others_could_replace_it_is_refused(place: Path) -> None:
 
 
 @needs_root
-def test_a_folder_of_somebody_else_is_refused(place: Path) -> None:
+def test_directory_of_another_user_is_refused(place: Path) -> None:
     place.parent.mkdir()
     Account.number(54_321).give(place.parent)
     with pytest.raises(Forbidden):
         bind_unix(place)
 
 
-def test_a_path_too_long_is_refused(place: Path) -> None:
+def test_too_long_path_is_refused(place: Path) -> None:
     with pytest.raises(InvalidInput, match="too long") as bad:
         bind_unix(place.with_name("x" * 108))
     assert bad.value.field == "socket"

@@ -71,7 +71,8 @@ def test_the_doctor_goes_on_where_slurmctld_is_away(
     site.write_text(f'policy = "{policy}"\n')
     user = pwd.getpwuid(os.geteuid()).pw_name
     conf.write_text(
-        f"ClusterName=lab\nSlurmUser={user}\nAuthType=auth/none\nprepplugins=prep/fairbank,prep/script\nJobSubmitPlugins=lua\n"
+        f"ClusterName=lab\nSlurmUser={user}\nAuthType=auth/none\n"
+        "prepplugins=prep/fairbank,prep/script\nJobSubmitPlugins=lua\n"
     )
     monkeypatch.setenv("SLURM_CONF", str(conf))
     (tmp_path / "agent.toml").write_text(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.agent import settings as agent
-from fairbank.agent.engine import Engine
-from fairbank.agent.metrics import AgentMetrics
+from fairbank.agent.metrics import COUNTERS, GAUGES, PREFIX, VERDICT_SECONDS
 from fairbank.agent.outage_policy import PartitionTerms
-from fairbank.agent.reports.bank_probe import ProbeResults
 from fairbank.agent.reports.bank_status import SenderSettings
 from fairbank.agent.reports.report import OVERTIME_SECONDS
 from fairbank.agent.run_states import state_diagram
@@ -64,18 +62,19 @@ def agent_page() -> str:
         "",
     ]
     lines += CLOCKS.splitlines()
-    core = Engine(lambda partition: PartitionTerms(), SenderSettings(), life="", now=0.0)
     lines += [
         "## Metrics",
         "",
         "`GET /metrics` on the control socket, or on its port:",
         "",
-        "| Metric | Meaning |",
-        "| --- | --- |",
-    ]
-    lines += [
-        f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |"
-        for each in AgentMetrics(core, ProbeResults()).families()
+        "| Metric | Labels | Meaning |",
+        "| --- | --- | --- |",
+        *(f"| `{PREFIX}{name}` | | {text} |" for name, text in GAUGES.items()),
+        *(
+            f"| `{PREFIX}{name}_total` | {', '.join(f'`{label}`' for label in labels)} | {text} |"
+            for name, (text, labels) in COUNTERS.items()
+        ),
+        f"| `{PREFIX}verdict_seconds` | `le` | Histogram: {VERDICT_SECONDS} |",
     ]
     return "\n".join(lines) + "\n"
 
@@ -83,26 +82,31 @@ def agent_page() -> str:
 CLOCKS = f"""\
 ## When a clock is set
 
-How long a run lasted is what slurmctld says: the difference between its end and its start by the clock of that host, less the time in
-which it was suspended, and never below 0. slurmdbd keeps the same difference (`sacct`'s Elapsed). So books and accounting agree, and
-`fairbank reconcile` finds nothing, also where the clock was set while the run lasted:
+The elapsed time of a run is the difference between its end and its start by slurmctld's clock, less
+the time in which it was suspended, and never below 0. slurmdbd stores the same difference
+(`sacct`'s Elapsed). So ledger and accounting agree, and `fairbank reconcile` finds no difference,
+also where the clock was set during the run:
 
-| The clock was set | What becomes of the run |
+| The clock was set | Result for the run |
 | --- | --- |
-| back, so that it ended before it began | it costs nothing, and its hold is given back; the agent's log says so |
+| back, so that it ended before it began | it costs nothing, and its hold is released; the agent's \
+log has it |
 | back or forward by less | it costs that much less or more, as in accounting |
-| forward, so that it lasted over {OVERTIME_SECONDS} s beyond its limit | it costs what Slurm counts, where \
-`policy.overrun` is `write_off` at most what was held and what else is left; the agent's log names it, \
-and `fairbank refund` gives back what is too much |
-| forward, and that of the bank is right | its end is sent again until the bank's clock comes near (`TIMESTAMP_IN_FUTURE`), and its hold \
-stays till then; `fairbank doctor --slurm` tells how many there are |
-| back while it was suspended, so that it lasted longer than from its start to its end, by more than 3600 s | the bank does not take \
-such an end, which the agent's log says; its hold stays until `fairbank reconcile --fix` charges what accounting has |
+| forward, so that it lasted over {OVERTIME_SECONDS} s beyond its limit | it costs what Slurm counts; \
+where `policy.overrun` is `write_off`, at most the hold and the available credit; the agent's log \
+has it, and `fairbank refund` gives back what is too much |
+| forward, and the bank's clock is right | its end is sent again until the bank's clock comes near \
+(`TIMESTAMP_IN_FUTURE`), and its hold stays until then; `fairbank doctor --slurm` shows the number of them |
+| back while it was suspended, so that its elapsed time is over 3600 s longer than the time from its \
+start to its end | the bank refuses the end, and the agent's log has it; the hold stays until \
+`fairbank reconcile --fix` charges what accounting has |
 
-`fairbank doctor --slurm` compares the clocks of this host, of slurmctld and of the bank. Keep them right with chrony or ntpd.
+`fairbank doctor --slurm` compares the clocks of this host, of slurmctld and of the bank. Keep them
+right with chrony or ntpd.
 
-So it was seen beside a Slurm 22.05 whose clock was set forward and back by a minute (`tests/slurm/test_clock.py`). Slurm itself may start
-no job after its clock was set back, and `sacct` shows none that began before, until that time has come again.
+`tests/slurm/test_clock.py` shows this with a Slurm 22.05 whose clock is set forward and back by a
+minute. Slurm itself may start no job after its clock was set back, and `sacct` shows none that
+began before, until that time has come again.
 
 """
 
@@ -112,14 +116,16 @@ slurm_user = "slurm"          # slurm.conf's SlurmUser
 
 [bank]
 server = "https://bank.example.org"
-token_file = "/etc/fairbank/agent.token"   # fairbank token create darwin --scopes agent:darwin -u slurm
+# fairbank token create darwin --scopes agent:darwin -u slurm
+token_file = "/etc/fairbank/agent.token"
 
 [control]
 port = 9341                   # for Prometheus, on 127.0.0.1
 
 [site_factor]
 path = "/run/fairbank-agent/site_factor"         # what Slurm's site_factor/fairbank reads
-token_file = "/etc/fairbank/reader.token"  # fairbank token create reader --scopes read, of an administrator
+# fairbank token create reader --scopes read, of an administrator
+token_file = "/etc/fairbank/reader.token"
 
 [terms]
 outage_policy = "closed"      # while the bank is down, jobs wait

@@ -1,29 +1,22 @@
-"""Encoding and decoding of the messages of the plug-in protocol."""
+"""Encoding and decoding of the frames between the PrEp plug-in and the agent.
+
+docs/decisions/0012 has the grammar: a frame is four bytes of length and a body; a body is a word
+for its kind, then `key=value` lines in any order, each key once.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from fairbank.agent.protocol.frames import (
-    AGENT_BODY_MAX,
-    BODY_MAX,
-    HEADER,
-    Fields,
-    check_reason,
-    check_text,
-    escape,
-    parse_integer,
-    read_fields,
-)
 from fairbank.agent.protocol.messages import (
     VERSION,
     Ack,
-    Action,
     EpilogEvent,
     FromAgent,
     FromPlugin,
@@ -36,23 +29,137 @@ from fairbank.agent.protocol.messages import (
 )
 from fairbank.cluster.job import Run, checked_run
 from fairbank.core.errors import InvalidInput
-from fairbank.core.ids import UID_MAX
+from fairbank.core.ids import ID_MAX, UID_MAX
+
+HEADER = 4  # bytes of length before each body
+BODY_MAX = 16_384
+AGENT_BODY_MAX = 4_096
+REASON_MAX, TEXT_MAX = 63, 511  # bytes; the plug-in's buffers hold one more for the final NUL
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL_IN_LINE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+_ESCAPED = re.compile(r"[\x00-\x1f\x7f%]")
+_HALF_ESCAPE = re.compile(r"%(?![0-9A-F]{2})")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
+_DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e[+-][0-9]{1,3})?", re.ASCII)
+
+_REMEDY = f"speak version {VERSION} of the protocol"
 
 KINDS: Mapping[str, type[PrologRequest | LimitEvent | EpilogEvent]] = {
     "prolog": PrologRequest,
     "limit": LimitEvent,
     "epilog": EpilogEvent,
 }
-_WORDS = {message: word for word, message in KINDS.items()}
-_ACTIONS: tuple[Action, ...] = get_args(Action)
-_DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e[+-][0-9]{1,3})?", re.ASCII)
+WORDS: Mapping[type[PluginMessage], str] = {message: word for word, message in KINDS.items()}
+
+
+def split_frames(received: bytes, *, max_body: int = BODY_MAX) -> tuple[list[bytes], bytes]:
+    """Return the complete bodies in the received bytes, and the rest.
+
+    Raises:
+        InvalidInput: a frame is longer than `max_body` bytes.
+    """
+    bodies: list[bytes] = []
+    begin = 0
+    while len(received) - begin >= HEADER:
+        length = int.from_bytes(received[begin : begin + HEADER], "big")
+        if length > max_body:
+            remedy = f"at most {max_body} bytes"
+            raise InvalidInput(f"a frame of {length} bytes", field="frame", remedy=remedy)
+        if len(received) - begin < HEADER + length:
+            break
+        bodies.append(received[begin + HEADER : begin + HEADER + length])
+        begin += HEADER + length
+    return bodies, received[begin:]
+
+
+def one_line(text: str, max_bytes: int = TEXT_MAX) -> str:
+    """Return the text as one line, cut at a character to what a verdict can carry."""
+    line = _CONTROL.sub(" ", text)
+    return line.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
+
+
+def parse_integer(text: str, low: int = 0, high: int = ID_MAX) -> int | None:
+    """Return the integer that the text is in a frame's notation; None for anything else."""
+    return value if _INTEGER.fullmatch(text) and low <= (value := int(text)) <= high else None
+
+
+def read_fields(body: bytes) -> tuple[str, Fields]:
+    """Return the word for the kind and the fields of a body.
+
+    Raises:
+        InvalidInput: the body is not UTF-8, or not made of `key=value` lines with each key once.
+    """
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput("a frame that is no UTF-8", field="frame", remedy="UTF-8") from None
+    word, *lines = text.split("\n")
+    if not lines or lines.pop() != "":
+        text = "a frame that does not end with a line feed"
+        raise InvalidInput(text, field="frame", remedy="end each line")
+    fields: dict[str, str] = {}
+    # One search over the body instead of one per line: nearly no body has a control character.
+    has_controls = _CONTROL_IN_LINE.search(text) is not None
+    for line in lines:
+        key, equals, value = line.partition("=")
+        if not equals or not key or key in fields or (has_controls and _CONTROL.search(line)):
+            text = f"{line[:40]!r} is no line of a frame"
+            raise InvalidInput(text, field="frame", remedy="key=value, each key once")
+        fields[key] = value
+    return word, Fields(fields)
+
+
+class Fields:
+    """Fields of a body, by key; each can be taken once. Methods raise InvalidInput with the key."""
+
+    def __init__(self, fields: dict[str, str]) -> None:
+        self._fields = fields
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._fields
+
+    def text(self, key: str, default: str | None = None) -> str:
+        raw = self._fields.pop(key, default)
+        if raw is None:
+            raise InvalidInput(f"{key} is missing", field=key, remedy="send it once")
+        if "%" not in raw:
+            return raw
+        if _HALF_ESCAPE.search(raw):
+            text = f"{raw[:40]!r} has a % that begins nothing"
+            raise InvalidInput(text, field=key, remedy="write % as %25")
+        try:
+            return unquote_to_bytes(raw).decode()
+        except UnicodeDecodeError:
+            raise InvalidInput(f"{key} is no UTF-8", field=key, remedy="UTF-8") from None
+
+    def integer(self, key: str, low: int = 0, high: int = ID_MAX) -> int:
+        raw = self._fields.pop(key, None)
+        if raw is None:
+            raise InvalidInput(f"{key} is missing", field=key, remedy="send it once")
+        if (value := parse_integer(raw, low, high)) is None:
+            remedy = f"a whole number from {low} to {high}"
+            raise InvalidInput(f"{raw[:40]!r} is no {key}", field=key, remedy=remedy)
+        return value
+
+    def pair(self, first: str, second: str) -> tuple[int, int] | None:
+        if first in self or second in self:
+            return self.integer(first), self.integer(second)
+        return None
+
+    def check_all_taken(self) -> None:
+        for key in self._fields:
+            raise InvalidInput(f"{key[:40]!r} is not known here", field="key", remedy=_REMEDY)
+
+
+# ------------------------------------------------------------------ decoding
 
 
 class UnreadableFrame(msgspec.Struct, frozen=True, kw_only=True):
     """Frame with a number whose body cannot be decoded.
 
-    `kind` is a word of the protocol or `other`. `partition` and `batch` are empty and False where
-    they cannot be read. `why` is the error.
+    `kind` is a word of the protocol or `other`; for a prolog the plug-in waits for a verdict.
+    `partition` and `batch` are empty and False where they cannot be read. `why` is the error.
     """
 
     number: int
@@ -63,16 +170,8 @@ class UnreadableFrame(msgspec.Struct, frozen=True, kw_only=True):
     why: InvalidInput
 
     @property
-    def is_prolog(self) -> bool:
-        """Return whether the plug-in waits for a verdict, as far as can be seen."""
-        return self.kind == "prolog"
-
-    @property
     def error(self) -> str:
         return f"{self.kind}: {self.why.message} ({self.why.field})"
-
-
-# ------------------------------------------------------------------ decoding
 
 
 def decode_plugin_message(body: bytes) -> FromPlugin:
@@ -90,38 +189,13 @@ def decode_plugin_message(body: bytes) -> FromPlugin:
         end = _end_fields(fields) if word == "epilog" else {}
         message = KINDS[word](**common, **end)
     else:
-        raise _unknown_kind(word, "a plug-in")
+        raise unknown_kind(word, "a plug-in")
     fields.check_all_taken()
     return message
 
 
-def decode_agent_message(body: bytes) -> FromAgent:
-    """Return the agent's message in a body. Raises InvalidInput with the key for anything else."""
-    word, fields = read_fields(body)
-    message: FromAgent
-    if word == "hello":
-        message = Welcome(version=fields.integer("version", 0, 65_535))
-    elif word == "ack":
-        message = Ack(number=fields.integer("number"))
-    elif word == "verdict":
-        message = Verdict(
-            number=fields.integer("number"),
-            action=_action(fields.text("action")),
-            reason=check_reason(fields.text("reason", "")),
-            text=check_text(fields.text("text", "")),
-        )
-    else:
-        raise _unknown_kind(word, "an agent")
-    fields.check_all_taken()
-    return message
-
-
-def _unknown_kind(word: str, sender: str) -> InvalidInput:
-    return InvalidInput(
-        f"{word[:40]!r} is no message of {sender}",
-        field="kind",
-        remedy=f"speak version {VERSION} of the protocol",
-    )
+def unknown_kind(word: str, sender: str) -> InvalidInput:
+    return InvalidInput(f"{word[:40]!r} is no message of {sender}", field="kind", remedy=_REMEDY)
 
 
 def _common_fields(fields: Fields) -> dict[str, Any]:
@@ -170,13 +244,6 @@ def _billing(text: str) -> Fraction:
     )
 
 
-def _action(word: str) -> Action:
-    for action in _ACTIONS:
-        if action == word:
-            return action
-    raise InvalidInput(f"{word[:40]!r} is no verdict", field="action", remedy=", ".join(_ACTIONS))
-
-
 def salvage(body: bytes, why: InvalidInput) -> UnreadableFrame | None:
     """Return what is needed to answer a body that cannot be decoded; None if it has no number.
 
@@ -207,71 +274,27 @@ def salvage(body: bytes, why: InvalidInput) -> UnreadableFrame | None:
 # ------------------------------------------------------------------ encoding
 
 
-def encode(message: FromPlugin | FromAgent) -> bytes:
-    """Return the frame of a message, header included. Raises InvalidInput if it does not fit."""
-    word, fields = _fields_of(message)
-    lines = [f"{key}={escape(str(value))}\n" for key, value in fields.items() if value is not None]
-    body = "".join([f"{word}\n", *lines]).encode()
-    max_body = AGENT_BODY_MAX if isinstance(message, FromAgent) else BODY_MAX
-    if len(body) > max_body:
-        raise InvalidInput(
-            f"a frame of {len(body)} bytes", field="frame", remedy=f"at most {max_body} bytes"
-        )
-    return len(body).to_bytes(HEADER, "big") + body
-
-
-def _fields_of(message: FromPlugin | FromAgent) -> tuple[str, dict[str, object]]:
-    """Return the word for the kind and the fields; a field that is None is left out."""
+def encode(message: FromAgent) -> bytes:
+    """Return the frame of a message of the agent."""
     match message:
-        case Greeting():
-            return "hello", msgspec.structs.asdict(message)
         case Welcome():
-            return "hello", {"version": message.version}
+            return frame("hello", {"version": message.version})
         case Ack():
-            return "ack", {"number": message.number}
+            return frame("ack", {"number": message.number})
         case Verdict():
-            return "verdict", {
-                "number": message.number,
-                "action": message.action,
-                "reason": check_reason(message.reason) or None,
-                "text": check_text(message.text) or None,
-            }
-        case _:
-            return _WORDS[type(message)], _message_fields(message)
+            fields: dict[str, object] = {"number": message.number, "action": message.action}
+            if message.reason:
+                fields["reason"] = message.reason
+            if message.text:
+                fields["text"] = message.text
+            return frame("verdict", fields)
 
 
-def _message_fields(message: PluginMessage) -> dict[str, object]:
-    run = message.run
-    array, het = message.array or (None, None), message.het or (None, None)
-    fields: dict[str, object] = {
-        "number": message.number,
-        "cluster": run.cluster,
-        "job": run.job_id,
-        "submitted": run.submitted,
-        "restart": run.restart,
-        "uid": message.uid,
-        "gid": message.gid,
-        "account": message.account,
-        "partition": message.partition,
-        "tres": message.tres,
-        "billing": f"{float(message.billing):.17g}",  # as the plug-in writes a double
-        "start": message.start,
-        "batch": int(message.batch),
-        "qos": message.qos,
-        "name": message.name or None,
-        "limit": message.limit_seconds,
-        "array": array[0],
-        "task": array[1],
-        "het": het[0],
-        "component": het[1],
-    }
-    if isinstance(message, EpilogEvent):
-        fields |= {
-            "end": message.end,
-            "elapsed": message.elapsed_seconds,
-            "suspended": message.suspended_seconds,
-            "state": message.state,
-            "exit": message.exit_status,
-            "begun": int(message.begun),
-        }
-    return fields
+def frame(word: str, fields: Mapping[str, object]) -> bytes:
+    """Return the frame with this word for its kind and these fields."""
+    lines = [
+        f"{key}={_ESCAPED.sub(lambda match: f'%{ord(match[0]):02X}', str(value))}\n"
+        for key, value in fields.items()
+    ]
+    body = "".join([f"{word}\n", *lines]).encode()
+    return len(body).to_bytes(HEADER, "big") + body

@@ -73,9 +73,12 @@ class EpilogEvent(PluginMessage, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer to a PrologRequest: `reason` is one word for squeue, `text` one line for the owner."""
+    """Answer to a PrologRequest: `reason` is one word for squeue, `text` one line for the owner.
 
-    number: int
+    `number` is that of the request; 0 until the verdict is sent.
+    """
+
+    number: int = 0
     action: Action
     reason: str = ""
     text: str = ""

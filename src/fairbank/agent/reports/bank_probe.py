@@ -1,4 +1,4 @@
-"""Probe of the bank while there is nothing to report: is it there, and does it take our reports?
+"""Probe of the bank while there is nothing to report: does it answer, and accept our reports?
 
 A probe is for status and metrics only. Jobs are decided, and reports sent, by what reports find;
 so a probe never clears an error that a report found either.
@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Set
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -23,11 +22,12 @@ from fairbank.core.errors import FairbankError, Forbidden
 from fairbank.rest.client import Client
 from fairbank.rest.schemas.server import Myself
 
+if TYPE_CHECKING:
+    from fairbank.agent.daemon import Agent
+
 _log = logging.getLogger(__name__)
 
-PROBE_SECONDS = 60.0
-"""Time without a report after which a bank that answered is probed again."""
-
+PROBE_SECONDS = 60.0  # without a report, after which a bank that answered is probed again
 _CHECK_SECONDS = 0.25
 
 
@@ -40,7 +40,7 @@ class Reachability(NamedTuple):
     reachable: bool | None
     since: float
     failures: int = 0
-    trouble: FairbankError | None = None
+    error: FairbankError | None = None
 
 
 class ProbeResults:
@@ -52,12 +52,12 @@ class ProbeResults:
         self._last = Reachability(None, 0.0)
 
     def record(
-        self, trouble: FairbankError | None, clusters: Set[str], bank: BankStatus, now: float
+        self, error: FairbankError | None, clusters: Set[str], bank: BankStatus, now: float
     ) -> bool:
         """Record a probe.
 
         Args:
-            trouble: why the bank would take no reports, None if it would.
+            error: why the bank would accept no reports, None if it would.
             clusters: the clusters that it was asked about.
             bank: the bank's status by reports.
             now: monotonic seconds.
@@ -65,11 +65,11 @@ class ProbeResults:
         Returns:
             Whether the reachability changed.
         """
-        before, reachable = self.reachability(bank), trouble is None
+        before, reachable = self.reachability(bank), error is None
         changed = before.reachable is not reachable
         since = now if changed else before.since
         failures = 0 if reachable else before.failures + 1
-        self._last = Reachability(reachable, since, failures, trouble)
+        self._last = Reachability(reachable, since, failures, error)
         self.at, self.clusters = now, clusters
         return changed
 
@@ -86,49 +86,35 @@ class ProbeResults:
         since = bank.since
         if bank.up and self.at is not None:
             since = max(since, self._last.since if self._last.reachable else self.at)
-        return Reachability(bank.up, since, bank.failures, bank.trouble)
+        return Reachability(bank.up, since, bank.failures, bank.error)
 
-    def next_at(self, bank: BankStatus) -> float:
-        """Return when to probe next if no report is sent meanwhile."""
-        contacted = max(bank.contacted_at or 0.0, self.at or 0.0)
-        failures = self.reachability(bank).failures
-        return contacted + (retry_pause(failures) if failures else PROBE_SECONDS)
+    def is_due(self, flow: ReportFlow, clusters: Set[str], now: float) -> bool:
+        """Return whether to probe: at first, for a new cluster, after a pause, and after errors.
 
+        Not while reports wait, which will find out; nor before a plug-in has named its cluster; nor
+        after an error that only a report can clear.
 
-def is_probe_due(flow: ReportFlow, probes: ProbeResults, clusters: Set[str], now: float) -> bool:
-    """Return whether to probe: at first, for a new cluster, after a long silence, and after errors.
-
-    Not while reports wait, which will find out; nor before a plug-in has named its cluster; nor
-    after an error that only a report can clear.
-
-    Args:
-        flow: reports of the agent.
-        probes: results so far.
-        clusters: clusters of the plug-ins that are connected.
-        now: monotonic seconds.
-    """
-    if not clusters or flow.busy or len(flow.queue) or not flow.bank.up:
-        return False
-    is_first = probes.reachability(flow.bank).reachable is None
-    return is_first or not clusters <= probes.clusters or now >= probes.next_at(flow.bank)
+        Args:
+            flow: reports of the agent.
+            clusters: clusters of the plug-ins that are connected.
+            now: monotonic seconds.
+        """
+        bank = flow.bank
+        if not clusters or flow.busy or len(flow.queue) or not bank.up:
+            return False
+        current = self.reachability(bank)
+        if current.reachable is None or not clusters <= self.clusters:
+            return True
+        pause = retry_pause(current.failures) if current.failures else PROBE_SECONDS
+        return now >= max(bank.contacted_at or 0.0, self.at or 0.0) + pause
 
 
 class BankProbe:
-    """Task that probes the bank as long as the agent lives.
+    """Task that probes the bank as long as the agent lives."""
 
-    `connected_clusters` returns the clusters of the plug-ins that are connected.
-    """
-
-    def __init__(
-        self,
-        flow: ReportFlow,
-        counts: Counter[tuple[str, str]],
-        client: Client,
-        connected_clusters: Callable[[], Set[str]],
-    ) -> None:
+    def __init__(self, agent: Agent, client: Client) -> None:
         self.results = ProbeResults()
-        self._flow, self._counts = flow, counts
-        self._client, self._connected_clusters = client, connected_clusters
+        self._agent, self._client = agent, client
         self._thread = ThreadPoolExecutor(1, "probe")
 
     async def run(self) -> None:
@@ -136,8 +122,8 @@ class BankProbe:
         clusters: Set[str] = frozenset()
         while True:
             # While slurmctld is away, those that it had.
-            clusters = self._connected_clusters() or clusters
-            if is_probe_due(self._flow, self.results, clusters, time.monotonic()):
+            clusters = self._agent.connected_clusters() or clusters
+            if self.results.is_due(self._agent.engine.flow, clusters, time.monotonic()):
                 await self._probe(clusters)
             await asyncio.sleep(_CHECK_SECONDS)
 
@@ -146,26 +132,27 @@ class BankProbe:
 
     async def _probe(self, clusters: Set[str]) -> None:
         loop = asyncio.get_running_loop()
-        trouble = await loop.run_in_executor(self._thread, probe, self._client, clusters)
-        bank = self._flow.bank
-        changed = self.results.record(trouble, clusters, bank, time.monotonic())
-        if trouble is not None:
-            self._counts["failed probes", trouble.title] += 1
-        if changed and trouble is not None:
-            _log.warning("%s; %s", trouble.message, trouble.remedy or "the agent retries by itself")
+        error = await loop.run_in_executor(self._thread, probe, self._client, clusters)
+        bank = self._agent.engine.flow.bank
+        changed = self.results.record(error, clusters, bank, time.monotonic())
+        if error is not None:
+            self._agent.engine.counts["probe_errors", error.title] += 1
+        if changed and error is not None:
+            _log.warning("%s; %s", error.message, error.remedy or "the agent retries by itself")
         elif changed:
-            _log.info("the bank answers, and takes reports of %s", ", ".join(sorted(clusters)))
+            _log.info("the bank answers, and accepts reports of %s", ", ".join(sorted(clusters)))
 
 
 def probe(client: Client, clusters: Set[str]) -> FairbankError | None:
-    """Return why the bank would take no reports of these clusters; block until it has answered."""
+    """Return why the bank would accept no reports of these clusters; block until it answered."""
     try:
         identity = read_identity(client.get("/whoami").get("data"))
-    except FairbankError as trouble:
-        return trouble
+    except FairbankError as error:
+        return error
     except OSError as error:
         return cannot_connect(error)
-    return next(filter(None, (missing_right(identity, each) for each in sorted(clusters))), None)
+    errors = (missing_right(identity, cluster) for cluster in sorted(clusters))
+    return next((error for error in errors if error is not None), None)
 
 
 def read_identity(answer: object) -> Myself:

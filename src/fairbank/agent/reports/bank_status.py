@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from fairbank.core.errors import FairbankError, InvalidInput
 
-STABLE_SECONDS = 2.0
-"""Time for which the bank must have answered before the agent relies on it again."""
-
-GROW_SECONDS = 0.02
-"""Wait of a report that adds a sender."""
-
-SHRINK_SECONDS = 5.0
-"""Idle time that removes a sender."""
+STABLE_SECONDS = 2.0  # of answers, before the agent relies on the bank again
+GROW_SECONDS = 0.02  # wait of a report that adds a sender
+SHRINK_SECONDS = 5.0  # idle time that removes a sender
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds
 
@@ -58,57 +52,46 @@ def retry_pause(failures: int) -> float:
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 16))) if failures else 0.0
 
 
-class AfterFailure(Enum):
-    """Treatment of the reports of a request that failed."""
-
-    RETRY = "retry"
-    SPLIT = "split"
-    DROP = "drop"
-    """give the report up as one that the bank cannot take"""
-
-
-def after_failure(trouble: FairbankError, size: int, attempts: int) -> AfterFailure:
+def after_failure(
+    error: FairbankError, size: int, attempts: int
+) -> Literal["retry", "split", "drop"]:
     """Return what to do with the reports of a request that failed as a whole.
 
-    A bank that is down or denies access is retried for ever: nothing is wrong with the reports. One
-    report that the bank cannot decode, or fails at again and again, is found by halving.
+    A bank that is down or denies access is retried without end: nothing is wrong with the reports.
+    One report that the bank cannot decode, or fails at again and again, is found by halving.
 
     Args:
-        trouble: error of the request.
+        error: error of the request.
         size: reports in it.
         attempts: requests so far that carried its first report.
     """
-    if isinstance(trouble, InvalidInput):
-        return AfterFailure.SPLIT if size > 1 else AfterFailure.DROP
+    if isinstance(error, InvalidInput):
+        return "split" if size > 1 else "drop"
     # The base class itself is a server error (HTTP 500); its subclasses say what is wrong.
-    if type(trouble) is not FairbankError or attempts < _SPLIT_AFTER:
-        return AfterFailure.RETRY
+    if type(error) is not FairbankError or attempts < _SPLIT_AFTER:
+        return "retry"
     if size > 1:
-        return AfterFailure.SPLIT
-    return AfterFailure.DROP if attempts >= _DROP_AFTER else AfterFailure.RETRY
+        return "split"
+    return "drop" if attempts >= _DROP_AFTER else "retry"
 
 
 class BankStatus:
     """State of the bank: does it answer reports, and since when; times are monotonic seconds.
 
-    Invariant: `down_since` is None exactly while `trouble` is None and `failures` is 0.
+    Invariant: `down_since` is None exactly while `error` is None and `failures` is 0.
     `contacted_at` is the time of the last result or failure, None before the first.
     """
 
     def __init__(self, now: float) -> None:
-        self.since = now
+        self.since = self.retry_at = now
         self.down_since: float | None = None
-        self.trouble: FairbankError | None = None
+        self.error: FairbankError | None = None
         self.failures = 0
-        self.retry_at = now
         self.contacted_at: float | None = None
 
     @property
     def up(self) -> bool:
         return self.down_since is None
-
-    def was_contacted_since(self, time: float) -> bool:
-        return self.contacted_at is not None and self.contacted_at >= time
 
     def record_success(self, now: float) -> bool:
         """Record an answer; return whether the bank was down before."""
@@ -116,16 +99,15 @@ class BankStatus:
         if was_down:
             self.since = now
         self.contacted_at = self.retry_at = now
-        self.down_since, self.trouble, self.failures = None, None, 0
+        self.down_since, self.error, self.failures = None, None, 0
         return was_down
 
-    def record_failure(self, trouble: FairbankError, now: float) -> bool:
+    def record_failure(self, error: FairbankError, now: float) -> bool:
         """Record a failed request; return whether the bank was up before."""
         was_up = self.up
         if was_up:
             self.down_since = self.since = now
-        self.contacted_at = now
-        self.trouble = trouble
+        self.contacted_at, self.error = now, error
         self.failures += 1
         self.retry_at = now + retry_pause(self.failures)
         return was_up

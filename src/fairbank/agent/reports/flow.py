@@ -8,13 +8,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from fairbank.agent.protocol.messages import Ack, PluginMessage
+from fairbank.agent.protocol.messages import Ack, PluginMessage, Verdict
 from fairbank.agent.reports.bank_status import BankStatus, SenderSettings, resize_pool
 from fairbank.agent.reports.report import PendingReport, Receipt, ReportKind, converted, report_body
 from fairbank.agent.reports.send_queue import RetryLater, SendQueue
-from fairbank.agent.run_memory import KnownRun, OutboxChanges, Reply, RunMemory
+from fairbank.agent.run_memory import KnownRun, OutboxChanges, Reply, RunMemory, replies_to
 
 _log = logging.getLogger(__name__)
+
+_DISK_REMEDY = (
+    "free space on its disk. Until then only reports that the bank has received are acknowledged"
+)
 
 
 class ReportFlow:
@@ -32,7 +36,7 @@ class ReportFlow:
         self.bank = BankStatus(now)
         self.replies: list[Reply] = []
         self.senders, self.busy = senders.minimum, 0
-        self.disk_trouble: str | None = None
+        self.disk_error: str | None = None
         self.unsafe_ends: dict[str, PendingReport] = {}
         self._seq = 0
         self._idle_since = now
@@ -47,6 +51,9 @@ class ReportFlow:
         """Return the replies to send to the plug-in now."""
         replies, self.replies = self.replies, []
         return replies
+
+    def reply(self, receipts: Iterable[Receipt], verdict: Verdict) -> None:
+        self.replies += replies_to(receipts, verdict)
 
     def acknowledge(self, receipt: Receipt) -> None:
         self.replies.append((receipt, Ack(number=receipt.number)))
@@ -165,7 +172,7 @@ class ReportFlow:
 
     def stored(self, changes: OutboxChanges) -> None:
         """Record that these changes are in the outbox."""
-        self.disk_trouble = None
+        self.disk_error = None
         self.replies += changes.replies
         for report in changes.reports.values():
             if report is not None:
@@ -173,18 +180,14 @@ class ReportFlow:
                 self._mark_safe(report)
                 self._spill_if_stored(report)
 
-    def not_stored(self, changes: OutboxChanges, trouble: str) -> None:
+    def not_stored(self, changes: OutboxChanges, error: str) -> None:
         """Record that these changes could not be written.
 
         Reports that the bank receives are safe all the same; the others stay in memory.
         """
-        if self.disk_trouble is None:
-            _log.error(
-                "the outbox cannot be written: %s; free space on its disk. Until then only reports "
-                "that the bank has received are acknowledged",
-                trouble,
-            )
-        self.disk_trouble = trouble
+        if self.disk_error is None:
+            _log.error("the outbox cannot be written: %s; %s", error, _DISK_REMEDY)
+        self.disk_error = error
         self.replies += changes.replies
         for report in changes.reports.values():
             if report is not None and self.queue.is_spilling(report):

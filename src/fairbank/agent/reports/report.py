@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
 from decimal import Context, Decimal
 from enum import Enum
 from fractions import Fraction
@@ -61,12 +61,17 @@ def report_body(message: PluginMessage, kind: ReportKind, key: str) -> bytes:
     """Return the JSON of a report.
 
     Args:
-        message: what the plug-in said about the run.
+        message: message of the plug-in about the run.
         kind: kind of the report.
         key: idempotency key.
     """
+    return _encode(message_fields(message, kind) | {"key": key})
+
+
+def message_fields(message: PluginMessage, kind: ReportKind) -> dict[str, Any]:
+    """Return the fields of a report on a message, except its idempotency key."""
     run = message.run
-    body: dict[str, object] = {
+    body: dict[str, Any] = {
         "do": kind.value,
         "cluster": run.cluster,
         "job_id": run.job_id,
@@ -77,7 +82,6 @@ def report_body(message: PluginMessage, kind: ReportKind, key: str) -> bytes:
         "partition": message.partition,
         "start": message.start,
         "billing": decimal(message.billing),
-        "key": key,
     }
     if message.qos:
         body["qos"] = message.qos
@@ -96,7 +100,7 @@ def report_body(message: PluginMessage, kind: ReportKind, key: str) -> bytes:
         if message.begun and message.exit_status < 65_536:
             body["exit_code"] = message.exit_status // 256
             body["exit_signal"] = message.exit_status % 128
-    return _encode(body)
+    return body
 
 
 def name_and_tres(name: str, tres: str) -> dict[str, str]:
@@ -107,17 +111,11 @@ def name_and_tres(name: str, tres: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     if (job_name := clean_job_name(name)) is not None:
         fields["name"] = job_name
-    if tres and len(tres) <= TRES_MAX and _is_valid_tres(tres):
-        fields["tres"] = tres
+    if tres and len(tres) <= TRES_MAX:
+        with contextlib.suppress(InvalidInput):
+            parse_job_tres(tres, prices=False)
+            fields["tres"] = tres
     return fields
-
-
-def _is_valid_tres(tres: str) -> bool:
-    try:
-        parse_job_tres(tres, prices=False)
-    except InvalidInput:
-        return False
-    return True
 
 
 def converted(report: PendingReport, kind: ReportKind, key: str) -> PendingReport:
@@ -142,11 +140,6 @@ def decimal(exact: Fraction) -> str:
     if exact.denominator == 1:
         return str(exact.numerator)
     return format(_EXACT.divide(Decimal(exact.numerator), Decimal(exact.denominator)), "f")
-
-
-def billing_of(fields: Mapping[str, Any]) -> Fraction:
-    """Return the billing units in a report's fields."""
-    return Fraction(fields["billing"])
 
 
 # ------------------------------------------------------------------ clocks

@@ -20,16 +20,12 @@ class ResultKind(Enum):
     """Result of one report."""
 
     GRANTED = "granted"
-    REFUSED = "refused"
-    """too little credit, or none"""
+    REFUSED = "refused"  # too little credit, or none
     UNBILLABLE = "unbillable"
     """the bank cannot price the run: unknown account or partition, no time limit"""
-    HOLD_EXISTS = "hold exists"
-    """the run has a hold with other content"""
-    LAPSED = "lapsed"
-    """the run's hold has expired, or the bank does not tell how it was closed"""
-    CLOSED = "closed"
-    """the run started and has ended, and is charged or released"""
+    HOLD_EXISTS = "hold exists"  # the run has a hold with other content
+    LAPSED = "lapsed"  # the run's hold has expired, or the bank does not tell how it was closed
+    CLOSED = "closed"  # the run started and has ended, and is charged or released
     NEVER_STARTED = "never started"
     """the run was released because it ended before it started; if it ran now, nobody would pay"""
     NO_HOLD = "no hold"
@@ -65,34 +61,33 @@ _BY_REASON: Mapping[str, tuple[ResultKind, str]] = {
     "NO_HOLD": (ResultKind.NO_HOLD, ""),
     "TIMESTAMP_IN_FUTURE": (ResultKind.TOO_EARLY, "Clocks_differ"),
 }
-_UNBILLABLE = (ResultKind.UNBILLABLE, "Fairbank_cannot_bill_this")
+UNBILLABLE_REASON = "Fairbank_cannot_bill_this"
+_UNBILLABLE = (ResultKind.UNBILLABLE, UNBILLABLE_REASON)
 _GRANTED, _FORBIDDEN = (200, 201), (401, 403)
 
 
 def result_of(answer: ReportAnswer) -> ReportResult:
     """Return the meaning of one answer of the bank."""
-    if answer.granted is not None and answer.status in _GRANTED:
-        granted = answer.granted
+    granted, refusal = answer.granted, answer.refusal
+    if granted is not None and answer.status in _GRANTED:
         return ReportResult(
             ResultKind.GRANTED,
             amount=granted.amount,
             available=granted.available,
             allocation=granted.allocation,
         )
-    refusal = answer.refusal
     if refusal is None:
-        forbidden = answer.status in _FORBIDDEN
-        kind, reason = (ResultKind.FORBIDDEN, "") if forbidden else _UNBILLABLE
-        return ReportResult(
-            kind, reason, _sentence(answer.detail, [answer.remedy] if answer.remedy else [])
-        )
+        is_forbidden = answer.status in _FORBIDDEN
+        kind, reason = (ResultKind.FORBIDDEN, "") if is_forbidden else _UNBILLABLE
+        remedies = [answer.remedy] if answer.remedy else []
+        return ReportResult(kind, reason, _text(answer.detail, remedies))
     kind, reason = _BY_REASON.get(refusal.reason, _UNBILLABLE)
     if kind is ResultKind.LAPSED and refusal.resolution is not None:
         kind = _resolution_kind(refusal.resolution)
     return ReportResult(
         kind,
         reason,
-        _sentence(answer.detail, refusal.remedies),
+        _text(answer.detail, refusal.remedies),
         amount=refusal.asked or 0,
         available=refusal.available,
         allocation=refusal.allocation,
@@ -105,7 +100,7 @@ def _resolution_kind(resolution: RunResolution) -> ResultKind:
     return ResultKind.LAPSED if resolution.state == "lapsed" else ResultKind.CLOSED
 
 
-def _sentence(detail: str | None, remedies: Sequence[str]) -> str:
+def _text(detail: str | None, remedies: Sequence[str]) -> str:
     text = detail or "the bank refuses this"
     return f"{text.removesuffix('.')}. Try {'; or '.join(remedies)}" if remedies else text
 
@@ -124,11 +119,12 @@ def send_reports(client: Client, bodies: Sequence[bytes]) -> list[ReportResult] 
         One result for each report, or the error of the request.
     """
     try:
-        return read_results(client.post("/job/bulk", bulk_body(bodies)).get("data"), len(bodies))
-    except FairbankError as trouble:
-        return trouble
+        answers = read_answers(client.post("/job/bulk", bulk_body(bodies)).get("data"), len(bodies))
+    except FairbankError as error:
+        return error
     except OSError as error:
         return cannot_connect(error)
+    return [result_of(answer) for answer in answers]
 
 
 def bulk_body(bodies: Sequence[bytes]) -> bytes:
@@ -136,8 +132,8 @@ def bulk_body(bodies: Sequence[bytes]) -> bytes:
     return b'{"reports":[%b]}' % b",".join(bodies)
 
 
-def read_results(rows: object, expected: int, *, field: str = "bank.server") -> list[ReportResult]:
-    """Return the results in a decoded answer of the bank.
+def read_answers(rows: object, expected: int, *, field: str = "bank.server") -> list[ReportAnswer]:
+    """Return the answers to reports in a decoded answer of the bank.
 
     Args:
         rows: the answer's `data`.
@@ -147,11 +143,6 @@ def read_results(rows: object, expected: int, *, field: str = "bank.server") -> 
     Raises:
         Unavailable: these are not `expected` answers to reports.
     """
-    return [result_of(answer) for answer in read_answers(rows, expected, field=field)]
-
-
-def read_answers(rows: object, expected: int, *, field: str = "bank.server") -> list[ReportAnswer]:
-    """Return the decoded answers themselves; arguments and errors as for `read_results`."""
     try:
         answers = msgspec.convert(rows, list[ReportAnswer])
     except msgspec.ValidationError as error:

@@ -9,15 +9,9 @@ from itertools import islice
 
 from fairbank.agent.reports.report import PendingReport, ReportKind
 
-WINDOW = 4_000
-"""Reports in memory that no job waits for."""
-
-REFILL = 1_000
-"""Reports that are read back from disk at once."""
-
-FULL_BATCH = 100
-"""Number of reports that go at once, without waiting for more."""
-
+WINDOW = 4_000  # reports in memory that no job waits for
+REFILL = 1_000  # reports that are read back from disk at once
+FULL_BATCH = 100  # reports that go at once, without waiting for more
 FIRST_RETRY_SECONDS = 600
 _DAY = 86_400
 
@@ -53,13 +47,8 @@ class SendQueue:
         self._loading = 0
 
     def __len__(self) -> int:
-        return self.waiting + len(self._in_flight)
-
-    @property
-    def waiting(self) -> int:
-        """Number of reports that are in no request."""
-        in_memory = len(self._urgent) + len(self._normal) + sum(map(len, self._parts))
-        return in_memory + len(self._spilling) + self.on_disk_only
+        places = (self._urgent, self._normal, self._in_flight, self._spilling, *self._parts)
+        return sum(map(len, places)) + self.on_disk_only
 
     @property
     def on_disk_only(self) -> int:

@@ -1,9 +1,8 @@
-"""What running jobs cost a second, in the doubles that Slurm keeps.
+"""Cost of running jobs per second, in the doubles that Slurm has (slurm-rules.md, "Billing").
 
-The weights, their suffixes and the rule by which TRES compete are those of `core.tres`, where the bank prices in exact fractions.
-Here the same weights become doubles, and the sum is taken in the order of Slurm's TRES ids, so that it comes out to the last bit.
-
-Source: docs/reference/slurm-rules.md, "Billing".
+Weights, their suffixes and the rule by which TRES compete are those of `core.tres`, where the bank
+prices with exact fractions. Here the same weights are doubles, summed in the order of Slurm's TRES
+ids, so that the result is equal to the last bit.
 """
 
 from __future__ import annotations
@@ -23,13 +22,15 @@ from fairbank.priority.fairshare.columns import Doubles, Ints
 Wholes = npt.NDArray[np.uint64]
 
 NO_CONSUME = 2**64 - 2
-"""The count of a TRES that a job holds without using it up."""
+"""Count of a TRES that a job has without using it up."""
 
 _TOO_MUCH: int = 10**300
 
 
 class BillingPrices(NamedTuple):
-    """The TRES in Slurm's order, what one of each costs in each partition [partitions, TRES], and how they are added up."""
+    """TRES in Slurm's order, the weight of each in each partition [partitions, TRES], and the rule
+    that combines them.
+    """
 
     names: tuple[str, ...]
     weights: Doubles
@@ -39,10 +40,12 @@ class BillingPrices(NamedTuple):
 def prices(
     names: Sequence[str], partitions: Sequence[Weights | None], adding: BillingRule
 ) -> BillingPrices:
-    """The weights of each partition as Slurm's doubles; a partition without any bills CPUs.
+    """Return the weights of each partition as Slurm's doubles. A partition without weights bills
+    CPUs.
 
-    A suffix only divides by powers of two, so one rounding of the exact weight is what reading and dividing in doubles gives.
-    Raises InvalidInput for a weight that no TRES of `names` has, and for one beyond the doubles.
+    A suffix only divides by powers of two, so one rounding of the exact weight gives what reading
+    and dividing doubles gives. Raises InvalidInput for a weight whose TRES is not in `names`, and for
+    one beyond the doubles.
     """
     table = np.zeros((len(partitions), len(names)))
     column = {name: place for place, name in enumerate(names)}
@@ -50,7 +53,8 @@ def prices(
         for name, weight in (weights or BY_CPU).items():
             if name not in column:
                 raise InvalidInput(
-                    f"partition row {row} has a weight for {name}, which the cluster does not count",
+                    f"partition row {row} has a weight for {name}, which the cluster does not"
+                    " count",
                     field="TRESBillingWeights",
                     remedy=f"add it to AccountingStorageTRES; counted are {', '.join(names)}",
                 )
@@ -70,9 +74,15 @@ def _double(weight: Fraction | float, row: int, name: str) -> float:
 
 
 def billable(counts: Wholes, partition: Ints, table: BillingPrices) -> Doubles:
-    """The billing units of each job: `counts` [jobs, TRES] by the weights of its `partition` (a row of the prices). Never below 0.
+    """Return the billing units of each job, never below 0.
 
-    Slurm keeps this double with the job and charges raw usage by it; what it shows and limits is `whole` of it (traps T5, T9).
+    Slurm keeps this double with the job and charges raw usage by it. It shows and limits `whole` of
+    it.
+
+    Args:
+        counts: TRES of each job [jobs, TRES].
+        partition: row of the prices for each job.
+        table: prices of the partitions.
     """
     competing, others = np.zeros(len(counts)), np.zeros(len(counts))
     for place, name in enumerate(table.names):
@@ -93,7 +103,8 @@ def billable(counts: Wholes, partition: Ints, table: BillingPrices) -> Doubles:
 
 
 def allocated(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
-    """What of `counts` [jobs, TRES] the ledgers and limits count, billing by its whole units: neither energy nor what is not used up.
+    """Return the counts [jobs, TRES] that usage and limits use: billing as whole units, without
+    energy and TRES that are not used up.
 
     Raises InvalidInput as `whole` does.
     """
@@ -107,7 +118,9 @@ def allocated(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
 
 
 def whole(units: Doubles) -> Wholes:
-    """The billing TRES: `units` cut off. Raises InvalidInput, naming the row, for what a 64-bit count does not hold."""
+    """Return the billing TRES: the units, truncated. Raises InvalidInput, naming the row, for what 64
+    bits do not hold.
+    """
     wrong = np.flatnonzero(~((units >= 0) & (units < 2.0**64)))
     if wrong.size:
         raise InvalidInput(

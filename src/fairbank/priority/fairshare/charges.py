@@ -1,10 +1,10 @@
-"""What a job is charged for a stretch of time, and what of its time limit it gives back.
+"""Charge of a job for an interval, and the part of its time limit that it gives back
+(slurm-rules.md, "Usage").
 
-A suspended job goes on costing: Slurm's controller never subtracts the pause (trap T8). A requeue, a preemption or a failed node gives
-nothing back: each run of a job is a row of its own and stays charged. A job that runs over its limit is charged to its real end. A
-resized job is two rows, one to the change and one from it.
-
-Source: docs/reference/slurm-rules.md, "Usage".
+A suspended job is charged on: Slurm's controller never subtracts the pause. A requeue, a preemption
+or a failed node gives nothing back: each run of a job is its own row and stays charged. A job over
+its limit is charged to its real end. A resized job is two rows, one until the change and one from
+it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ _NOT_YET_OR_NO_MORE = frozenset({"COMPLETING", "POWER_UP_NODE"})
 
 
 def is_charged(state: Collection[str]) -> bool:
-    """Whether a tick charges a job in this state: its base state and its flags, in Slurm's words."""
+    """Return True if a tick charges a job in this state. `state`: base state and flags, in Slurm's
+    words.
+    """
     return not _RUNS.isdisjoint(state) and _NOT_YET_OR_NO_MORE.isdisjoint(state)
 
 
 class ChargedJobs(NamedTuple):
-    """Jobs that hold something, in the order of Slurm's list; a row each.
+    """Jobs with resources, one row each, in the order of Slurm's list.
 
-    `association`, `qos`, `partition_qos`: rows of who is charged, -1 for none. `factor`: the usage factor of the job's own QOS.
-    `start`, `end`: instants; the end is when it ended, or 0. `limit`: minutes. `billable`: the double; `alloc` [jobs, TRES]: as
-    `billing.allocated` counts.
+    `association`, `qos`, `partition_qos`: rows that are charged, -1 for none. `factor`: usage
+    factor of the job's own QOS. `start`, `end`: times; `end` is 0 while the job runs. `limit`:
+    minutes. `billable`: billing units as a double; `alloc` [jobs, TRES]: counts as in
+    `billing.allocated`.
     """
 
     association: Ints
@@ -47,7 +50,7 @@ class ChargedJobs(NamedTuple):
     alloc: Wholes
 
     def only(self, which: Bools | Ints) -> ChargedJobs:
-        """Some of them."""
+        """Return some of the jobs."""
         return ChargedJobs(
             self.association[which],
             self.qos[which],
@@ -62,20 +65,24 @@ class ChargedJobs(NamedTuple):
 
 
 def usage_factors(qos: Ints, factors: Doubles) -> Doubles:
-    """The usage factor of each job's QOS: 1 where it has none, or where it was cleared (-1)."""
+    """Return the usage factor of each job's QOS: 1 if it has none, or a cleared one (-1)."""
     own = np.where(qos >= 0, factors[qos], 1.0) if len(factors) else np.ones(len(qos))
     return np.where(own >= 0, own, 1.0)
 
 
 def seconds_run(jobs: ChargedJobs, since: int, now: int) -> Doubles:
-    """Seconds that each job ran in (`since`, `now`], before its end where that is known; never below 0."""
+    """Return the seconds that each job ran in (`since`, `now`], up to its end if known; never below
+    0.
+    """
     finish = np.where(jobs.end > 0, np.minimum(jobs.end, now), now)
     seconds: Doubles = np.maximum(finish - np.maximum(jobs.start, since), 0).astype(np.float64)
     return seconds
 
 
 def costs(jobs: ChargedJobs, seconds: Doubles) -> Costs:
-    """What `seconds` of each job come to: faded ones for whoever's usage fades, the plain ones for a QOS with NoDecay."""
+    """Return the cost of `seconds` of each job: decayed ones if usage decays, plain ones for a QOS
+    with NoDecay.
+    """
     wall = seconds * jobs.factor
     return Costs(
         seconds * jobs.billable * jobs.factor,
@@ -85,19 +92,22 @@ def costs(jobs: ChargedJobs, seconds: Doubles) -> Costs:
 
 
 def faded_costs(jobs: ChargedJobs, seconds: Doubles, decay: Decay) -> Costs:
-    """What `seconds` just run come to where usage fades."""
+    """Return the cost of `seconds` that just passed if usage decays."""
     return costs(jobs, decay.faded(seconds))
 
 
 def may_use(jobs: ChargedJobs) -> Wholes:
-    """Run-seconds of each TRES that starting jobs set aside: counts by their whole time limit. Raises InvalidInput when beyond counting."""
+    """Return the run-seconds of each TRES that starting jobs reserve: counts by the whole time
+    limit. Raises InvalidInput above 63 bits.
+    """
     return _by_counts(jobs, jobs.limit * 60 * jobs.factor)
 
 
 def gives_back(jobs: ChargedJobs, since: int, now: int, *, over: bool) -> Wholes:
-    """Run-seconds that each job gives back for (`since`, `now`]: what it ran, but nothing beyond its limit; when `over`, all the rest.
+    """Return the run-seconds that each job gives back for (`since`, `now`]: its run time within its
+    limit; with `over`, all of the rest.
 
-    So usage and run-seconds together stay the same while a job runs within its limit.
+    Usage and run-seconds together are therefore constant while a job runs within its limit.
     """
     begin, until = np.maximum(jobs.start, since), jobs.start + jobs.limit * 60
     left = np.maximum(until - begin, 0).astype(np.float64)

@@ -1,8 +1,8 @@
-"""Classic fair share (PriorityFlags=NO_FAIR_TREE): 2 to the power of minus usage over shares.
+"""Classic fair share (PriorityFlags=NO_FAIR_TREE): 2 to the power of minus usage over shares
+(slurm-rules.md, "Classic fair share"; FASRC).
 
-Effective usage charges each user a part of what siblings used. Long doubles where slurmctld has them, doubles where it has those.
-
-Source: docs/reference/slurm-rules.md, "Classic fair share"; FASRC.
+Effective usage charges each user a part of what siblings used. Long doubles and doubles are used
+where slurmctld uses them.
 """
 
 from __future__ import annotations
@@ -20,16 +20,21 @@ from fairbank.priority.fairshare.settings import DAMPENING_MAX
 from fairbank.priority.fairshare.tree import Tree, usage_of
 
 _PULL = Long(5)
-"""How much less DEPTH_OBLIVIOUS lets a child make good what its account did wrong."""
+"""Strength of DEPTH_OBLIVIOUS: how much less a child can compensate for its account."""
 
 
 def classic(
     tree: Tree, usage: ArrayLike, *, dampening: int = 1, depth_oblivious: bool = False
 ) -> Standings:
-    """The factor of every row. `usage` is that of each row with all below it (`tree.summed`), in billing-seconds.
+    """Return the factor of every row. Accounts have a factor like users; Slurm prints theirs blank.
 
-    `dampening` is FairShareDampeningFactor. Accounts have a factor as users do; Slurm prints theirs blank.
-    Raises InvalidInput for usage that is none and for a dampening out of range.
+    Raises InvalidInput for invalid usage and for a dampening out of range.
+
+    Args:
+        tree: tree of associations.
+        usage: usage of each row with all below it (`tree.summed`), in billing-seconds.
+        dampening: FairShareDampeningFactor.
+        depth_oblivious: PriorityFlags=DEPTH_OBLIVIOUS.
     """
     if not 1 <= dampening <= DAMPENING_MAX:
         remedy = f"a whole number from 1 to {DAMPENING_MAX}"
@@ -50,7 +55,9 @@ def classic(
 
 
 def _norm_shares(tree: Tree) -> Doubles:
-    """The product of each row's part of its siblings' shares and those of the accounts above it, from the row upwards; 1 for the root."""
+    """Return the product of the parts that each row and the accounts above it have of their
+    siblings' shares, from the row upwards; 1 for the root.
+    """
     above = tree.shape.above
     part = quotient(tree.shares, tree.shape.siblings_shares, np.float64)
     product: Doubles = np.where(tree.stands_on_parent, 1.0, part)
@@ -65,7 +72,9 @@ def _norm_shares(tree: Tree) -> Doubles:
 
 
 def _effective(tree: Tree, shares: Doubles, used: Longs, *, depth_oblivious: bool) -> Longs:
-    """Level by level from above. Who is right below the root is charged what it used, and the root all there is."""
+    """Return the effective usage, level by level from above. A row below the root is charged its
+    own usage, and the root all.
+    """
     shape = tree.shape
     effective = used.copy()
     effective[tree.root] = 1
@@ -87,7 +96,9 @@ def _effective(tree: Tree, shares: Doubles, used: Longs, *, depth_oblivious: boo
 
 
 def _used_by_siblings(tree: Tree, used: Longs) -> Longs:
-    """For each account what those below it used that have shares of their own, added in the order of the rows."""
+    """Return for each account the usage of the rows below it with own shares, summed in the order
+    of the rows.
+    """
     sums = np.zeros(len(used), Long)
     rows = np.flatnonzero((tree.shape.above >= 0) & ~tree.stands_on_parent)
     np.add.at(sums, tree.shape.above[rows], used[rows])
@@ -101,10 +112,11 @@ def _oblivious(
     account_effective: Longs,
     siblings_used: Longs,
 ) -> Longs:
-    """DEPTH_OBLIVIOUS: how far the account is off, times how far the row is off beside its siblings, so that depth does not matter.
+    """Return the effective usage under DEPTH_OBLIVIOUS: the deviation of the account, times the
+    deviation of the row from its siblings, so that depth does not matter.
 
-    slurmctld works out one row after the other, and of siblings that come later it has what they used when it last looked: its own figures
-    follow these a tick late, and right after its start they are not to be trusted.
+    slurmctld computes one row after the other, and uses the last known usage of later siblings. Its
+    own figures follow these one tick late, and are not reliable right after its start.
     """
     known = (
         (shares != 0)
@@ -131,9 +143,10 @@ def _oblivious(
 
 
 def _factor(shares: Doubles, effective: Longs, dampening: int) -> Doubles:
-    """2 ** -(effective / shares / dampening), and 0 without shares.
+    """Return 2 ** -(effective / shares / dampening), and 0 without shares.
 
-    The power is the C library's, as in slurmctld: NumPy's own differs from it in the last bit on some processors.
+    The power is the C library's, as in slurmctld. NumPy's own differs in the last bit on some
+    processors.
     """
     with np.errstate(over="ignore"):  # beyond a double is far enough beyond the share
         exponent = (-quotient(effective, shares, Long) / dampening).astype(np.float64)

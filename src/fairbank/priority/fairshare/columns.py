@@ -1,10 +1,9 @@
-"""Columns of numbers, in the kinds that Slurm's C has.
+"""Columns of numbers with the types of Slurm's C code.
 
-Usage is kept in `long double`, and whether two associations tie is equality of two of them. Neither doubles nor exact fractions find
-the same ties. NumPy's `longdouble` is the host's own: 64 bits of significand on x86-64, where results are those of a
-slurmctld on x86-64; elsewhere they are those of a slurmctld on such a host.
-
-Source: docs/reference/slurm-rules.md, "Fair Tree".
+Usage is a `long double`, and two associations tie if two of them are equal. Neither doubles nor
+exact fractions find the same ties (slurm-rules.md, "Fair Tree"). NumPy's `longdouble` is the
+host's: 64 bits of significand on x86-64, where results are those of a slurmctld on x86-64;
+elsewhere they are those of a slurmctld on such a host.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ Parents = NDArray[np.int32]
 """Rows of other rows; -1 for none."""
 
 AS_ON_X86_64 = np.finfo(np.longdouble).nmant == 63
-"""Whether this host computes ties as a slurmctld on x86-64 does."""
+"""True if this host computes ties as a slurmctld on x86-64 does."""
 
 
 def quotient(
     above: NDArray[Any], below: NDArray[Any] | np.longdouble, kind: type[np.floating[Any]]
 ) -> NDArray[Any]:
-    """`above / below` in `kind`, and 0 where `below` is 0."""
+    """Return `above / below` as `kind`, and 0 where `below` is 0."""
     above, below = np.asarray(above, kind), np.asarray(below, kind)
     with np.errstate(divide="ignore", invalid="ignore"):
         parts: NDArray[Any] = above / below

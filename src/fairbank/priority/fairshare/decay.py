@@ -1,6 +1,5 @@
-"""When usage is set to nothing: PriorityUsageResetPeriod.
-
-Source: docs/reference/slurm-rules.md, "Usage decay".
+"""Decay of usage (PriorityDecayHalfLife) and its reset (PriorityUsageResetPeriod) (slurm-rules.md,
+"Usage decay").
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from fairbank.priority.fairshare.columns import Doubles
 
 
 class Reset(Enum):
-    """How often; NOW is once, when Slurm starts or reads its settings again."""
+    """Period of resets. NOW is once, when Slurm starts or reads its settings again."""
 
     NONE = "NONE"
     NOW = "NOW"
@@ -34,7 +33,7 @@ _MONTHS = {Reset.MONTHLY: 1, Reset.QUARTERLY: 3, Reset.YEARLY: 12}
 
 
 def parse_reset(text: str) -> Reset:
-    """Read a PriorityUsageResetPeriod. Raises InvalidInput."""
+    """Parse a PriorityUsageResetPeriod. Raises InvalidInput."""
     try:
         return Reset(text.strip().upper())
     except ValueError as bad:
@@ -47,11 +46,13 @@ def parse_reset(text: str) -> Reset:
 
 
 def last_reset(period: Reset, last: int, now: int, zone: tzinfo) -> Instant:
-    """The newest boundary of `period` in (`last`, `now`]: usage is reset when it is later than `last`, which it takes the place of.
+    """Return the last boundary of `period` in (`last`, `now`], or `last` if there is none. Usage is
+    reset if it is later than `last`.
 
-    Boundaries are local: midnight, Sunday, the first of a month, quarter or year. Days and weeks are steps of 86,400 s from the
-    midnight of `last`, so that a change of the clock shifts them until the next reset, as in Slurm; months go by the
-    calendar. After NOW whoever asks goes on with NONE.
+    Boundaries are local: midnight, Sunday, the first of a month, quarter or year. Days and weeks
+    are steps of 86,400 s from the midnight of `last`, so that a change of the clock shifts them
+    until the next reset, as in Slurm. Months follow the calendar. After NOW the caller continues
+    with NONE.
     """
     if now <= last or period is Reset.NONE:
         return Instant(last)
@@ -68,7 +69,9 @@ def last_reset(period: Reset, last: int, now: int, zone: tzinfo) -> Instant:
 
 
 def next_reset(period: Reset, now: int, zone: tzinfo) -> Instant | None:
-    """The first boundary of `period` after `now`, by the calendar of `zone`; None where none will come. NOW has been by then."""
+    """Return the first boundary of `period` after `now`, by the calendar of `zone`; None if there
+    is none. NOW is over by then.
+    """
     at = datetime.fromtimestamp(now, zone).replace(
         hour=0, minute=0, second=0, microsecond=0, fold=0
     )
@@ -84,7 +87,7 @@ def next_reset(period: Reset, now: int, zone: tzinfo) -> Instant | None:
 
 
 def _month_begun(at: datetime, months: int) -> Instant:
-    """The first instant of the stretch of `months` that `at` lies in."""
+    """Return the begin of the period of `months` that contains `at`."""
     month = (at.month - 1) // months * months + 1
     return Instant(
         int(
@@ -98,22 +101,28 @@ def _month_begun(at: datetime, months: int) -> Instant:
 HALF_LIFE = 7 * DAY
 
 _FADING = 0.693
-"""Slurm's usage fades by this part of a half-life each second."""
+"""Part of a half-life that decays per second in Slurm: 0.693, not ln 2."""
 
 
 class Decay(msgspec.Struct, frozen=True):
-    """PriorityDecayHalfLife in seconds (0: usage never fades) and PriorityUsageResetPeriod. Made by `fading`."""
+    """PriorityDecayHalfLife in seconds (0: no decay) and PriorityUsageResetPeriod. Made by
+    `fading`.
+    """
 
     half_life: int = HALF_LIFE
     reset: Reset = Reset.NONE
 
     @property
     def a_second(self) -> float:
-        """What remains of usage after one second: 1 - 0.693 / half-life, not 2 ** (-1 / half-life) (trap T3)."""
+        """Return what is left of usage after one second: 1 - 0.693 / half-life, not 2 ** (-1 /
+        half-life), as in Slurm.
+        """
         return 1 - _FADING / self.half_life if self.half_life else 1.0
 
     def remaining(self, seconds: int) -> float:
-        """What remains of usage after so many seconds; never 0. A clock that went back is refused: raises InvalidInput."""
+        """Return what is left of usage after some seconds; never 0. Raises InvalidInput if the clock
+        went back.
+        """
         if seconds < 0:
             raise InvalidInput(
                 f"the clock went back by {-seconds} s since the last tick",
@@ -123,14 +132,19 @@ class Decay(msgspec.Struct, frozen=True):
         return max(math.pow(self.a_second, seconds), sys.float_info.min)
 
     def seconds_until(self, left: float) -> float | None:
-        """How long until only this part of usage, up to 1, remains; None when it never comes to that. Without ticks, so with fractions."""
+        """Return the seconds until this part of usage, up to 1, is left; None if never. It ignores
+        ticks, so the result may have a fraction.
+        """
         if not 0 < left <= 1 or not self.half_life:
             return 0.0 if left == 1 else None
         return math.log(left) / math.log1p(-_FADING / self.half_life)
 
     def faded(self, seconds: Doubles) -> Doubles:
-        """Seconds just used, as they count: each stretch fades by its whole own length (trap T4)."""
-        # NumPy's own power differs from the C library's in the last bit; most jobs share one length, so few powers are taken.
+        """Return seconds that just passed as they count: each interval decays by its whole length,
+        as in Slurm.
+        """
+        # NumPy's own power differs from the C library's in the last bit; most jobs share one
+        # length, so few powers are taken.
         lengths, which = np.unique(seconds, return_inverse=True)
         powers = np.array([math.pow(self.a_second, length) for length in lengths.tolist()])
         result: Doubles = seconds * powers[which] if len(seconds) else seconds
@@ -138,10 +152,10 @@ class Decay(msgspec.Struct, frozen=True):
 
 
 def fading(half_life: int, reset: Reset | None = None) -> Decay:
-    """How usage fades with this half-life in seconds; `reset` is None where slurm.conf says nothing of one.
+    """Return the decay with this half-life in seconds. `reset` None: slurm.conf has none.
 
-    As in Slurm, usage that never fades is refused unless PriorityUsageResetPeriod is written down, be it NONE (trap T18).
-    Raises InvalidInput.
+    As in Slurm, usage without decay is refused unless PriorityUsageResetPeriod is set, even to
+    NONE. Raises InvalidInput.
     """
     if not 0 <= half_life < 2**32 * 60:
         raise InvalidInput(
@@ -165,7 +179,9 @@ def fading(half_life: int, reset: Reset | None = None) -> Decay:
 
 
 def parse_half_life(text: str) -> int:
-    """Seconds of a PriorityDecayHalfLife such as `7-0`, `14-00:00:00` or `0`, rounded up to minutes. Raises InvalidInput."""
+    """Return the seconds of a PriorityDecayHalfLife such as `7-0`, `14-00:00:00` or `0`, rounded up
+    to minutes. Raises InvalidInput.
+    """
     digits = text.strip().replace(":", "").replace("-", "")
     return (
         0

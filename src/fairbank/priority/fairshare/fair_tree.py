@@ -1,16 +1,19 @@
-"""Fair Tree: users are ranked by going down the tree, the account that is furthest below its share first.
+"""Fair Tree: ranks users by descending the tree, the account furthest below its share first.
 
-This is what slurmctld computes, ties included, not what is written about it. Its documentation says that the users of accounts with equal
-levels are ranked together; they are not, in any release. Accounts are visited one after the other, and
-the best user of the second gets the last rank that was given inside the first.
+This is what slurmctld computes, ties included, not what its documentation says: that the users of
+accounts with equal levels are ranked together. They are not, in any release (slurm-rules.md, "Fair
+Tree"). Accounts are visited one after the other, and the best user of the second gets the last rank
+that was given inside the first.
 
-The visit needs no recursion. What comes before a user is known from the number of users below each of its elder siblings, and below those
-of each account above it: that is its turn. Only who does not tie takes the rank of its turn; who ties keeps the last one taken.
-
-Source: docs/reference/slurm-rules.md, "Fair Tree".
+The visit needs no recursion. The number of users before a user follows from the number of users
+below each of its elder siblings, and below those of each account above it: this is its turn. A user
+that does not tie takes the rank of its turn. A user that ties gets the last rank taken.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,9 +29,11 @@ _INFINITE = np.float64(np.inf).view(
 
 
 def fair_tree(tree: Tree, usage: ArrayLike) -> FairTreeResult:
-    """Rank every user of the tree. `usage` is that of each row with all below it (`tree.summed`), in billing-seconds.
+    """Rank every user of the tree. Raises InvalidInput for invalid usage.
 
-    Raises InvalidInput for usage that is none.
+    Args:
+        tree: tree of associations.
+        usage: usage of each row with all below it (`tree.summed`), in billing-seconds.
     """
     usage = usage_of(tree, usage)
     shares = _norm_shares(tree)
@@ -47,7 +52,9 @@ def fair_tree(tree: Tree, usage: ArrayLike) -> FairTreeResult:
 
 
 def _norm_shares(tree: Tree) -> Doubles:
-    """Each row's part of its siblings' shares; that of the account above for who stands on it; 0 for the root."""
+    """Return the part of each row in its siblings' shares; that of the account above for a row on
+    its parent's shares; 0 for the root.
+    """
     own = quotient(tree.shares, tree.shape.siblings_shares, np.float64)
     shares: Doubles = np.where(tree.stands_on_parent, own[tree.shape.above], own)
     shares[tree.root] = 0
@@ -55,14 +62,14 @@ def _norm_shares(tree: Tree) -> Doubles:
 
 
 def _part_of_account(tree: Tree, usage: Longs) -> Longs:
-    """Each row's part of the usage of the account above; 1 for the root."""
+    """Return the part of each row in the usage of the account above; 1 for the root."""
     parts: Longs = quotient(usage, usage[tree.shape.above], Long)
     parts[tree.root] = 1
     return parts
 
 
 def _level(tree: Tree, shares: Doubles, used: Longs) -> Longs:
-    """Shares over usage, as long doubles: 0 without shares, infinite without usage."""
+    """Return shares over usage, as long doubles: 0 without shares, infinite without usage."""
     with np.errstate(divide="ignore", invalid="ignore"):
         level: Longs = shares.astype(Long) / used
     level[shares == 0] = 0
@@ -89,9 +96,11 @@ def _ranks(tree: Tree, level: Longs) -> Ints:
 
 
 def _best_first(level: Longs, shape: Shape) -> Ints:
-    """The places in the order of levels within each group; where levels are equal, as they stand: users first, then as rows were given.
+    """Return the places by level within each group. Equal levels keep their order: users first,
+    then as rows were given.
 
-    The key of the sort has the group and as much of the level as goes into 63 bits. What it leaves open is put right afterwards.
+    The sort key has the group and as much of the level as fits into 63 bits. `_put_right` then
+    sorts what the key leaves open.
     """
     bits = 63 - int(shape.group[-1]).bit_length()
     with np.errstate(over="ignore"):  # beyond a double is infinite for the moment
@@ -102,7 +111,7 @@ def _best_first(level: Longs, shape: Shape) -> Ints:
 
 
 def _put_right(visited: Ints, key: Ints, level: Longs) -> Ints:
-    """Sort by the whole level those whose keys are equal and whose levels are not in order."""
+    """Sort by the whole level the places whose keys are equal and whose levels are not in order."""
     same = key[1:] == key[:-1]
     wrong = np.flatnonzero(same & (level[1:] > level[:-1]))
     if len(wrong):
@@ -113,7 +122,9 @@ def _put_right(visited: Ints, key: Ints, level: Longs) -> Ints:
 
 
 def _visit(visited: Ints, level: Longs, shape: Shape) -> tuple[Bools, Ints]:
-    """Whether each ties with who was visited before it, and how many users come before it, both in the order of `visited`."""
+    """Return for each place whether it ties with the one visited before, and how many users come
+    before it, in the order of `visited`.
+    """
     place_in_visit = np.empty_like(visited)
     place_in_visit[visited] = np.arange(len(visited))
     users = shape.users[visited]
@@ -129,3 +140,14 @@ def _visit(visited: Ints, level: Longs, shape: Shape) -> tuple[Bools, Ints]:
         turn[begin:end] += turn[account]
         tied[begin:end] |= is_first[begin:end] & tied[account]
     return tied, turn
+
+
+class Even:
+    """Users of one account. Usage is a finite double of 0 or more."""
+
+    def __init__(self, used: Iterable[float]) -> None:
+        self._used = sorted(used)
+
+    def factor(self, used: float) -> float:
+        """Return the fair-share factor of a user with this usage. The user who used least has 1."""
+        return (len(self._used) - bisect_left(self._used, used)) / len(self._used)

@@ -1,12 +1,14 @@
-"""When somebody who used too much is back at its share, if it pauses.
+"""Time until an account that used too much is back at its share, if it pauses.
 
-Nobody knows what the others will run, so there are two answers. At the latest the others go on as before: their usage stays what it is,
-and what the pause leaves free stays free. At the soonest they take all of it, each in proportion, so that all usage together stays what it
-is. Usage fades as in Slurm; shares stay, and ticks fall as they like (up to one PriorityCalcPeriod more). When all usage is reset
-(PriorityUsageResetPeriod), whoever pauses has used nothing, and is back at once.
+The future use of the others is unknown, so there are two answers. At the latest, the others go on
+as before: their usage is constant, and what the pause frees stays free. At the soonest they take
+all of it, each in proportion, so that the sum of all usage is constant. Usage decays as in Slurm;
+shares are constant, and ticks are ignored (up to one PriorityCalcPeriod more). A reset of all usage
+(PriorityUsageResetPeriod) ends the pause at once, because nothing is used then.
 
-With x for what is left of its own usage u, the others' usage o becomes o w(x), where w(x) = g + (1 - g) x: g is 1 when they go on, and
-(u + o) / o when they take over. Its part (u x + c w) / (u x + o w) is a known one at level L, share / L; that is solved for x.
+With x for the part of its own usage u that is left, the usage o of the others becomes o w(x), where
+w(x) = g + (1 - g) x. g is 1 if they go on as before, and (u + o) / o if they take over. Its part (u
+x + c w) / (u x + o w) is known at level L: share / L. This is solved for x.
 """
 
 from __future__ import annotations
@@ -20,15 +22,16 @@ from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.decay import Decay
 
 EVEN = 1.0
-"""The level of who used its share."""
+"""Level of an account that used its share."""
 
 
 class Standpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Who would pause, and what it is measured against. Usage is in one unit, any.
+    """Account that would pause, and what it is compared with. All usage is in one unit.
 
-    `usage`: its own. `others`: that of its siblings under Fair Tree, of all others on the cluster under the classic rule. `charged`: how
-    much of that is counted as its own because its account used it (classic; 0 right below the root and under Fair Tree). `share`: its
-    normalised shares. Raises InvalidInput for what is out of range.
+    `usage`: its own. `others`: that of its siblings under Fair Tree, of all others on the cluster
+    under the classic rule. `charged`: the part of that which counts as its own because its account
+    used it (classic; 0 right below the root and under Fair Tree). `share`: its normalised shares.
+    Raises InvalidInput for values out of range.
     """
 
     usage: float
@@ -51,7 +54,7 @@ class Standpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def level(self) -> float:
-        """Above 1 it used less than its share; infinite when nothing counts as used."""
+        """Return the level: above 1 if it used less than its share; infinite if no usage counts."""
         together, counted = self.usage + self.others, self.usage + self.charged
         if not self.share:
             return 0.0
@@ -59,7 +62,9 @@ class Standpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Return(NamedTuple):
-    """Seconds of pause until it is back: if the others take over what it leaves, and if they go on as before. None: never."""
+    """Seconds of pause: if the others take over what it leaves, and if they go on as before. None:
+    never.
+    """
 
     soonest: float | None
     latest: float | None
@@ -68,8 +73,15 @@ class Return(NamedTuple):
 def back_after(
     who: Standpoint, decay: Decay, *, level: float = EVEN, reset_in: int | None = None
 ) -> Return:
-    """How long `who` must pause to stand at `level`; 0 for who stands there or above. `reset_in`: seconds until all usage is reset, None
-    when it never is. Raises InvalidInput for a level that is none."""
+    """Return how long `who` must pause to reach `level`; 0 if it is there or above. Raises
+    InvalidInput for an invalid level.
+
+    Args:
+        who: account that pauses.
+        decay: decay of usage.
+        level: level to reach; 1 is its share.
+        reset_in: seconds until all usage is reset; None: never.
+    """
     if not 0 < level < math.inf:
         raise InvalidInput(
             f"{level} is not a level", field="level", remedy="a number above 0; 1 is its share"
@@ -88,7 +100,9 @@ def _at_the_latest(seconds: float | None, reset_in: int | None) -> float | None:
 
 
 def _left(who: Standpoint, level: float, kept: float) -> float:
-    """What must be left of its own usage, as a part of it; 0 or less when no pause is enough. `kept` is 1 / g, which never overflows."""
+    """Return the part of its own usage that must be left; 0 or less if no pause is enough. `kept`
+    is 1 / g, which never overflows.
+    """
     part = who.share / level
     room = part * who.others - who.charged
     over = (1 - part) * who.usage * kept + room * (1 - kept)

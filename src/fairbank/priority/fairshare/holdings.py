@@ -1,4 +1,6 @@
-"""The nodes of a centre and who has a part in them, as somebody writes them down: a TOML text, read strictly."""
+"""Holdings file: the nodes of a site and the accounts with a part in them, as TOML, parsed
+strictly.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 
 
 class NodesTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Nodes that are alike; `names` as in slurm.conf, and so is `memory_mib`, its RealMemory."""
+    """Group of equal nodes. `names` and `memory_mib` (RealMemory) are as in slurm.conf."""
 
     names: str
     chip: str
@@ -40,8 +42,11 @@ class NodesTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartitionTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A partition and whose nodes it has: of one `lab`; of several, by the parts in which they divide them (`communal`); of others, at half
-    the price of the node `half_of`, because its jobs may be interrupted; and else the public's."""
+    """Partition, and the owner of its nodes.
+
+    `lab`: one lab. `communal`: several labs, with their parts. `half_of`: others; jobs may be
+    interrupted and pay half the price of this node. None of these: the public.
+    """
 
     name: Name
     nodes: str
@@ -51,7 +56,9 @@ class PartitionTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HoldingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`chips` has the peak FLOPs of one core of each, in any unit; that of the `reference` is worth 1."""
+    """Holdings file. `chips` has the peak FLOPs of one core of each chip, in any unit; a core of
+    `reference` is worth 1.
+    """
 
     reference: str
     accounts: tuple[Name, ...]
@@ -61,7 +68,9 @@ class HoldingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeHoldings(msgspec.Struct, frozen=True):
-    """Who has a part in which nodes, and what a job is charged in each partition. `reference`: the chip whose core is worth 1."""
+    """Accounts with parts in nodes, and the charge in each partition. `reference`: chip whose core
+    is worth 1.
+    """
 
     reference: str
     held: Holdings
@@ -69,7 +78,9 @@ class NodeHoldings(msgspec.Struct, frozen=True):
 
 
 def read_holdings(text: str) -> NodeHoldings:
-    """Raises InvalidInput with the place in the text, for what is no TOML, and what cannot be."""
+    """Parse a holdings file. Raises InvalidInput, with the place in the text, for invalid TOML and for
+    impossible values.
+    """
     try:
         told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), HoldingsFile)
     except tomllib.TOMLDecodeError as bad:
@@ -83,7 +94,7 @@ def read_holdings(text: str) -> NodeHoldings:
 
 
 def _nodes(told: HoldingsFile) -> dict[str, SharedNode]:
-    """By their names."""
+    """Return the nodes by name."""
     found: dict[str, SharedNode] = {}
     peaks = {chip: _peak(peak, f"chips.{chip}") for chip, peak in told.chips.items()}
     for place, alike in enumerate(told.nodes):
@@ -136,7 +147,9 @@ def _held(told: HoldingsFile, nodes: dict[str, SharedNode]) -> Holdings:
 
 
 def _charges(told: HoldingsFile, nodes: dict[str, SharedNode]) -> Iterator[tuple[str, Weights]]:
-    """What each partition charges. Slurm has one price a partition, so its nodes must be worth the same."""
+    """Yield the charge of each partition. Slurm has one price for each partition, so its nodes must
+    be worth the same.
+    """
     names: set[str] = set()
     for place, each in enumerate(told.partitions):
         field = f"partitions[{place}]"
@@ -179,7 +192,7 @@ def _weights(names: Sequence[str], nodes: dict[str, SharedNode], field: str) -> 
 
 
 def _peak(peak: Decimal, field: str) -> Fraction:
-    """FLOPs, by which the price of a core is divided."""
+    """Return FLOPs as a fraction. The price of a core is divided by them, so 0 is refused."""
     if not peak.is_finite() or not 0 < peak <= 10**30:
         raise InvalidInput(
             f"{peak} is out of range: peak FLOPs are more than 0",

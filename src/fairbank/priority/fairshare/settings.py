@@ -1,4 +1,4 @@
-"""How users and jobs are ranked, as an administrator of Slurm sets it. Whoever reads it somewhere makes these values of it."""
+"""Priority settings of a Slurm administrator. Readers of slurm.conf convert to these values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DAMPENING_MAX = 65_535
 
 
 class Algorithm(Enum):
-    """By what users are ranked: Fair Tree, or one of the two classic rules."""
+    """Algorithm that ranks users: Fair Tree, or one of the two classic rules."""
 
     FAIR_TREE = "fair tree"
     CLASSIC = "classic"
@@ -22,7 +22,9 @@ class Algorithm(Enum):
 
 
 class FairShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The rule of fair share. `half_life_seconds` of usage, 0 when it never fades; `tick_seconds` is PriorityCalcPeriod."""
+    """Fair-share settings. `half_life_seconds` 0: no decay. `tick_seconds` is
+    PriorityCalcPeriod.
+    """
 
     algorithm: Algorithm = Algorithm.FAIR_TREE
     dampening: int = 1
@@ -32,7 +34,7 @@ class FairShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PrioritySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything. `by_factors`: whether jobs have factors at all, as under priority/multifactor."""
+    """All priority settings. `by_factors`: jobs have factors, as under priority/multifactor."""
 
     by_factors: bool = True
     factors: MultifactorSettings = MultifactorSettings()

@@ -1,6 +1,5 @@
-"""What a lab's share is made of, and what its nodes charge: Harvard's composition.
-
-Source: FASRC.
+"""Shares of labs from the nodes that they bought, and charges of these nodes: the composition of
+FASRC ("Shares", "Trackable RESources").
 """
 
 from __future__ import annotations
@@ -17,7 +16,9 @@ from fairbank.core.tres import Weights
 
 
 class SharedNode(msgspec.Struct, frozen=True):
-    """A computer: `core` is the TRES of one of its cores, 1 for the reference chip; `memory` is in MiB."""
+    """Node. `core` is the TRES of one of its cores, 1 for the reference chip; `memory` is in
+    MiB.
+    """
 
     name: str
     cores: int
@@ -26,12 +27,12 @@ class SharedNode(msgspec.Struct, frozen=True):
 
     @property
     def tres(self) -> Fraction:
-        """The CPU TRES of the whole node: as many cores of the reference chip."""
+        """Return the CPU TRES of the whole node, in cores of the reference chip."""
         return self.cores * self.core
 
 
 class PublicPartition(msgspec.Struct, frozen=True):
-    """A public partition. One that requeues has the nodes of others, so it grants nothing."""
+    """Public partition. One that requeues uses the nodes of others, so it grants nothing."""
 
     name: str
     nodes: tuple[str, ...]
@@ -39,7 +40,7 @@ class PublicPartition(msgspec.Struct, frozen=True):
 
 
 class Communal(msgspec.Struct, frozen=True):
-    """Nodes that labs bought together, and the parts in which they divide them among themselves."""
+    """Nodes that labs bought together, and their parts."""
 
     name: str
     nodes: tuple[str, ...]
@@ -47,7 +48,7 @@ class Communal(msgspec.Struct, frozen=True):
 
 
 class Holdings(msgspec.Struct, frozen=True):
-    """Who has a part in which nodes."""
+    """Nodes, and the accounts with a part in them."""
 
     nodes: Mapping[str, SharedNode]
     accounts: tuple[str, ...]
@@ -57,7 +58,7 @@ class Holdings(msgspec.Struct, frozen=True):
 
 
 class ShareSource(msgspec.Struct, frozen=True):
-    """A share by where it comes from, in cores of the reference chip."""
+    """Share by source, in cores of the reference chip."""
 
     gratis: Fraction = Fraction(0)
     lab: Fraction = Fraction(0)
@@ -69,7 +70,9 @@ class ShareSource(msgspec.Struct, frozen=True):
 
 
 def core_tres(peak: Fraction, reference: Fraction) -> Fraction:
-    """What a core charges: its peak FLOPs beside those of a core of the reference chip. Raises InvalidInput."""
+    """Return the charge of a core: its peak FLOPs divided by those of the reference chip. Raises
+    InvalidInput.
+    """
     if not (peak > 0 and reference > 0):
         raise InvalidInput(
             "peak FLOPs are more than 0",
@@ -80,9 +83,10 @@ def core_tres(peak: Fraction, reference: Fraction) -> Fraction:
 
 
 def node_weights(node: SharedNode) -> Weights:
-    """TRES weights by which all cores of a node cost as much as all its memory: for memory NumCore * CoreTRES / TotalMem.
+    """Return TRES weights by which all cores of a node cost as much as all its memory: for memory
+    NumCore * CoreTRES / TotalMem.
 
-    Raises InvalidInput for a node with no cores, no memory or a core that costs less than nothing.
+    Raises InvalidInput for a node without cores or memory, or with a negative price of a core.
     """
     if node.cores <= 0 or node.memory <= 0 or node.core < 0:
         raise InvalidInput(
@@ -93,16 +97,19 @@ def node_weights(node: SharedNode) -> Weights:
     return {"cpu": node.core, "mem": node.tres / node.memory}
 
 
-def requeue_weights(weights: Weights, price: Fraction = Fraction(1, 2)) -> Weights:
-    """The flat rate of partitions whose jobs may be interrupted: half of what `weights` of the reference node charge."""
-    return {name: weight * price for name, weight in weights.items()}
+def requeue_weights(weights: Weights) -> Weights:
+    """Return the flat rate of partitions whose jobs may be interrupted: half of the `weights` of
+    the reference node.
+    """
+    return {name: weight / 2 for name, weight in weights.items()}
 
 
 def shares(held: Holdings) -> dict[str, ShareSource]:
-    """Each account's share: an equal part of the public nodes, its own nodes, and its part of those bought in common.
+    """Return the share of each account: an equal part of the public nodes, its own nodes, and its
+    part of those bought together.
 
-    A node in several public partitions counts once. Raises InvalidInput, naming the node, account or partition that is not known, or the
-    parts that cannot be.
+    A node in several public partitions counts once. Raises InvalidInput, naming the node, account or
+    partition that is unknown, or the impossible parts.
     """
     if not held.accounts:
         raise InvalidInput(
@@ -125,10 +132,11 @@ def shares(held: Holdings) -> dict[str, ShareSource]:
 
 
 def raw_shares(parts: Mapping[str, ShareSource]) -> dict[str, int]:
-    """Whole shares for Slurm: each to the nearest, halves up, so that equal labs stay equal; their sum is then only about the cores of the
-    reference chip that there are. Who has any share gets at least 1, since 0 is no priority at all.
+    """Return integer shares for Slurm, each rounded to the nearest, halves up, so that equal labs
+    stay equal.
 
-    Raises InvalidInput for more than Slurm counts.
+    Their sum is therefore only about the number of reference cores. An account with any share gets
+    at least 1, because 0 means no priority at all. Raises InvalidInput above Slurm's maximum.
     """
     whole = {
         name: max(int(share.total > 0), int(share.total + Fraction(1, 2)))
@@ -183,6 +191,6 @@ def _known(account: str, held: Holdings, field: str) -> str:
 
 
 def _twice(names: Sequence[str]) -> str | None:
-    """The first name that is there more than once."""
+    """Return the first repeated name."""
     times = Counter(names)
     return next((name for name in names if times[name] > 1), None)

@@ -1,4 +1,4 @@
-"""The tree of associations: who belongs to which account, with which shares. Made from rows, checked."""
+"""Tree of associations: accounts and users with their shares, built from rows and checked."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from fairbank.priority.fairshare.columns import Bools, Ints, Long, Longs, Parent
 from fairbank.priority.fairshare.tree_shape import DEPTH_MAX, Shape, distances, in_a_circle, shaped
 
 LEVEL_SHARES_MAX = U32_MAX
-"""Slurm adds the shares of siblings in 32 bits."""
+"""Maximum sum of the shares of siblings: Slurm adds them in 32 bits."""
 
 
 class ShareAssociation(NamedTuple):
-    """A row. An account has a parent and no user; a user's parent is the account. The root is the account without a parent."""
+    """Row of the tree. An account has a parent and no user; the parent of a user is its account.
+    The root is the account without a parent.
+    """
 
     account: str
     user: str = ""
@@ -29,14 +31,17 @@ class ShareAssociation(NamedTuple):
 
     def __str__(self) -> str:
         user = f", user {self.user}" if self.user else ""
-        return f"account {self.account}{user}{f', partition {self.partition}' if self.partition else ''}"
+        return (
+            "account"
+            f" {self.account}{user}{f', partition {self.partition}' if self.partition else ''}"
+        )
 
 
 class Tree(msgspec.Struct, frozen=True, eq=False):
-    """Rows in the order in which they were given, which is theirs where nothing else decides, and one number of each for every row.
+    """Rows in the given order, which decides ties, with one number of each column for every row.
 
-    `parent` is the row of the account above, -1 for the root; it may come later than the row itself.
-    `shape` is the tree that shares are divided in.
+    `parent` is the row of the account above, -1 for the root; it may be later than the row itself.
+    `shape` is the tree in which shares are divided.
     """
 
     rows: tuple[ShareAssociation, ...]
@@ -51,13 +56,13 @@ class Tree(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def stands_on_parent(self) -> Bools:
-        """Whether the row's shares are `parent`."""
+        """Return True for each row whose shares are `parent`."""
         on_parent: Bools = self.shares == ON_PARENT
         return on_parent
 
 
 def planted(rows: Sequence[ShareAssociation]) -> Tree:
-    """The tree of these rows. Raises InvalidInput, naming the row and the remedy."""
+    """Return the tree of these rows. Raises InvalidInput, naming the row and the remedy."""
     rows = tuple(rows)
     accounts = _accounts(rows)
     root = _root(rows)
@@ -73,10 +78,11 @@ def planted(rows: Sequence[ShareAssociation]) -> Tree:
 
 
 def summed(tree: Tree, own: ArrayLike) -> Longs:
-    """The usage of every row with all below it, from what each used itself: users, and accounts for users that are gone.
+    """Return the usage of every row with all below it, from the own usage of users, and of accounts
+    for deleted users.
 
-    Rows are added one after the other, each to all accounts above it, as slurmctld does when it starts: sums of long doubles depend on
-    the order. Raises InvalidInput.
+    Rows are added one after the other, each to all accounts above it, as slurmctld does when it
+    starts: sums of long doubles depend on the order. Raises InvalidInput.
     """
     own = usage_of(tree, own)
     total = np.zeros(len(own), Long)
@@ -93,7 +99,9 @@ def summed(tree: Tree, own: ArrayLike) -> Longs:
 
 
 def usage_of(tree: Tree, usage: ArrayLike) -> Longs:
-    """`usage` as a column of long doubles, one for each row. Raises InvalidInput for what is no amount of usage."""
+    """Return `usage` as a column of long doubles, one for each row. Raises InvalidInput for invalid
+    usage.
+    """
     column = np.asarray(usage, Long)
     if column.shape != tree.parent.shape:
         raise InvalidInput(
@@ -122,7 +130,7 @@ def _malformed(at: int, row: ShareAssociation, what: str, field: str, remedy: st
 
 
 def _accounts(rows: Sequence[ShareAssociation]) -> dict[str, int]:
-    """The row of each account."""
+    """Return the row of each account."""
     first: dict[tuple[str, str, str], int] = {}
     for at, row in enumerate(rows):
         if not row.account:
@@ -234,7 +242,10 @@ def _check_sums(rows: Sequence[ShareAssociation], shape: Shape) -> None:
     if len(over):
         at = int(over[0])
         sum_below = int(shape.shares_below[at])
-        remedy = f"their sum may be {LEVEL_SHARES_MAX}, where Slurm's own would run over; give all of them smaller shares in the same proportion"
+        remedy = (
+            f"their sum may be {LEVEL_SHARES_MAX}, where Slurm's own would run over; give all of"
+            " them smaller shares in the same proportion"
+        )
         raise _malformed(
             at, rows[at], f"those below it have {sum_below} shares together", "shares", remedy
         )

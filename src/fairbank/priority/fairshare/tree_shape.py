@@ -1,4 +1,6 @@
-"""Lines upwards: how far each row is from the root. Steps are doubled, so that a long line costs little more than a short one."""
+"""Shape of a tree given by parents: depth and levels. Steps are doubled, so that a long chain costs
+little more than a short one.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,15 @@ import numpy as np
 from fairbank.priority.fairshare.columns import Bools, Ints
 
 DEPTH_MAX = 1_000
-"""Levels below the root. Deeper is no tree of accounts but a mistake, and would cost time for each level."""
+"""Maximum number of levels below the root. A deeper tree is a mistake, and each level costs
+time.
+"""
 
 
 def distances(parent: Ints) -> Ints:
-    """How many steps each row is from the row whose parent is -1; -1 itself for rows that never come there."""
+    """Return the number of steps from each row to the row whose parent is -1; -1 for rows that do
+    not reach it.
+    """
     is_root = parent < 0
     above = np.where(is_root, np.arange(len(parent)), parent)
     steps = (~is_root).astype(np.int64)
@@ -25,7 +31,9 @@ def distances(parent: Ints) -> Ints:
 
 
 def first_above(parent: Ints, passed: Bools) -> Ints:
-    """For each row the nearest row above it that is not `passed`; -1 for the root. The root itself is never passed."""
+    """Return for each row the nearest row above it that is not `passed`; -1 for the root. The root
+    is never passed.
+    """
     is_root = parent < 0
     own = np.arange(len(parent))
     landing = np.where(passed & ~is_root, parent, own)
@@ -35,7 +43,7 @@ def first_above(parent: Ints, passed: Bools) -> Ints:
 
 
 def in_a_circle(start: int, parent: Ints) -> list[int]:
-    """The rows of the circle that the line from `start` runs into, in its order."""
+    """Return the rows of the circle that the chain from `start` reaches, in order."""
     met: dict[int, int] = {}
     at = start
     while at not in met:
@@ -45,12 +53,12 @@ def in_a_circle(start: int, parent: Ints) -> list[int]:
 
 
 class Shape(msgspec.Struct, frozen=True, eq=False):
-    """What follows from rows alone, whatever they use.
+    """Facts that follow from the rows alone, without usage.
 
-    By row: `above` is the row on whose shares it has a part, -1 for the root; `siblings_shares` is the sum of shares in its group,
-    `shares_below` the sum in the group below it.
-    By place: `row` is who stands there, `up` the place of `above`, `group` the number of the group, `begin` where the group begins,
-    `users` how many there are below (a user counts itself).
+    By row: `above` is the row in whose shares it has a part, -1 for the root; `siblings_shares` is
+    the sum of shares in its group, `shares_below` the sum in the group below it. By place: `row` is
+    the row at the place, `up` the place of `above`, `group` the number of the group, `begin` the
+    place where the group begins, `users` the number of users below (a user counts itself).
     `level_begins` are the places where levels begin, and the end.
     """
 
@@ -67,7 +75,7 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def levels(self) -> int:
-        """How many there are, the root's included."""
+        """Return the number of levels, the root's included."""
         return len(self.level_begins) - 1
 
     @property
@@ -76,7 +84,9 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
 
 
 def shaped(parent: Ints, shares: Ints, moved_up: Bools, is_user: Bools) -> Shape:
-    """The shape of a tree whose lines all lead to its root. `shares` are 0 where they are the parent's."""
+    """Return the shape of a tree whose chains all reach its root. `shares` are 0 for rows on their
+    parent's shares.
+    """
     above = first_above(parent, moved_up)
     depth = distances(above)
     row = np.lexsort((~is_user, above, depth))

@@ -1,9 +1,9 @@
-"""What was used, by each association or QOS: the two ledgers, wall time, and what running jobs may still use.
+"""Usage of associations and QOS: raw usage, TRES, wall time, and run-seconds of running jobs
+(slurm-rules.md, "Usage").
 
-Slurm keeps usage in C's long double, and so does this (`columns`). Rows are associations or QOS; these have no parents. The tables are
-large, so what says that it changes the usage it is given (`add`) does; all else answers with new arrays.
-
-Source: docs/reference/slurm-rules.md, "Usage" and "Usage decay".
+Slurm keeps usage in C's long double, and so does this module (`columns`). Rows are associations or
+QOS; QOS have no parents. The tables are large, so functions that say that they change the usage do
+(`add`); all others return new arrays.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Long
 from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
 
 COUNTED = 2.0**63
-"""Run-seconds stay below this; Slurm's own counter wraps round at twice as much."""
+"""Limit of run-seconds. Slurm's own counter overflows at twice as much."""
 
 
 class DecayedUsage(NamedTuple):
-    """`raw`: billing-seconds by the billable double, what fair share reads. `tres`: seconds of each TRES, billing by its whole count,
-    what GrpTRESMins limits (trap T5). `wall`: seconds that jobs ran. `run_seconds`: what running jobs may still use of each TRES."""
+    """Usage of each row.
+
+    `raw`: billing-seconds by the billable double, which fair share reads. `tres`: seconds of each
+    TRES, billing by its whole count, which GrpTRESMins limits. `wall`: seconds that jobs ran.
+    `run_seconds`: what running jobs may still use of each TRES.
+    """
 
     raw: Longs
     tres: Longs
@@ -32,7 +36,7 @@ class DecayedUsage(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What some jobs add to each figure of whoever pays them; a row for each job."""
+    """Cost of jobs, to add to each figure of the rows that pay; a row for each job."""
 
     raw: Doubles
     wall: Doubles
@@ -40,20 +44,22 @@ class Costs(NamedTuple):
 
 
 def nothing_used(rows: int, tres: int) -> DecayedUsage:
-    """No usage at all, of `rows` associations or QOS and `tres` TRES."""
+    """Return zero usage of `rows` associations or QOS and `tres` TRES."""
     wide = np.zeros(rows, Long), np.zeros((rows, tres), Long)
     return DecayedUsage(*wide, np.zeros(rows), np.zeros((rows, tres), np.uint64))
 
 
 def copied(usage: DecayedUsage) -> DecayedUsage:
-    """The same in arrays of its own."""
+    """Return a copy."""
     return DecayedUsage(
         usage.raw.copy(), usage.tres.copy(), usage.wall.copy(), usage.run_seconds.copy()
     )
 
 
 def decayed(usage: DecayedUsage, remaining: float, spared: Bools | None = None) -> DecayedUsage:
-    """`usage` when only `remaining` of it is left; the rows that are `spared` (QOS with NoDecay) keep theirs."""
+    """Return the usage of which only `remaining` is left. Rows that are `spared` (QOS with NoDecay)
+    keep theirs.
+    """
     if remaining == 1:
         return copied(usage)
     left = remaining if spared is None else np.where(spared, 1.0, remaining)
@@ -64,26 +70,31 @@ def decayed(usage: DecayedUsage, remaining: float, spared: Bools | None = None) 
 
 
 def reset(usage: DecayedUsage) -> DecayedUsage:
-    """Nothing used. What running jobs may still use stays, and a QOS with NoDecay is not spared, although the manual says so."""
+    """Return zero usage with the run-seconds of running jobs. A QOS with NoDecay is reset, too,
+    although the manual says otherwise.
+    """
     none = nothing_used(*usage.tres.shape)
     return none._replace(run_seconds=usage.run_seconds)
 
 
 class ChargeRows(NamedTuple):
-    """Who is charged for what: job `job[i]` for row `row[i]`; jobs in their order, each up its line to the root."""
+    """Pairs of job and row: job `job[i]` is charged to row `row[i]`. Jobs are in order, each with
+    its rows up to the root.
+    """
 
     job: Ints
     row: Ints
 
     def only(self, which: Bools) -> ChargeRows:
-        """Some of them."""
+        """Return some of the pairs."""
         return ChargeRows(self.job[which], self.row[which])
 
 
 def lines(rows: Ints, parent: Ints | None = None) -> ChargeRows:
-    """Each job's own row (-1: none) and, by `parent` (the row of each row's parent, -1 for the root), every row above it.
+    """Return the own row of each job (-1: none) and, by `parent`, every row above it.
 
-    Raises InvalidInput, naming the row, for parents that lead to no root.
+    Raises InvalidInput, naming the row, for parents that do not lead to a root. `parent`: the row of
+    each row's parent, -1 for the root.
     """
     climbed = [rows]
     while (
@@ -103,7 +114,9 @@ def lines(rows: Ints, parent: Ints | None = None) -> ChargeRows:
 
 
 def add(usage: DecayedUsage, to: ChargeRows, costs: Costs, *, limits: bool) -> None:
-    """Add the costs of jobs to `usage` itself. The ledger of TRES is kept only where `limits` are enforced (trap T7)."""
+    """Add the costs of jobs to `usage`, in place. TRES are counted only if `limits` are enforced,
+    as in Slurm.
+    """
     np.add.at(
         usage.raw, to.row, costs.raw[to.job].astype(Long)
     )  # in the order of the jobs, as Slurm: sums differ in the last bit
@@ -117,8 +130,10 @@ def add(usage: DecayedUsage, to: ChargeRows, costs: Costs, *, limits: bool) -> N
 
 
 def rebuilt(own: DecayedUsage, parent: Ints) -> DecayedUsage:
-    """Every account's sums made anew from what each row itself used (an account: what users deleted from it had), as Slurm does after a
-    restart and when an account moves. Raises InvalidInput."""
+    """Return the sums of all accounts, computed again from the own usage of each row, as Slurm does
+    after a restart and when an account moves. The own usage of an account is that of its deleted
+    users. Raises InvalidInput.
+    """
     to = lines(np.arange(len(parent), dtype=np.int64), parent)
     sums = nothing_used(*own.tres.shape)
     np.add.at(sums.raw, to.row, own.raw[to.job])
@@ -131,20 +146,26 @@ def rebuilt(own: DecayedUsage, parent: Ints) -> DecayedUsage:
 
 
 def set_aside(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
-    """Add to `usage` itself what starting jobs may use at most. Raises InvalidInput, naming the row, rather than wrap round as Slurm does."""
+    """Add to `usage`, in place, the run-seconds that starting jobs may use. Raises InvalidInput,
+    naming the row, where Slurm would overflow.
+    """
     rows, sums = _summed(to, run_seconds)
     check_counted(usage.run_seconds[rows].astype(np.float64) + sums.astype(np.float64), rows)
     usage.run_seconds[rows] += sums
 
 
 def give_back(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
-    """Take from `usage` itself what jobs have used up or will not use; never below 0."""
+    """Subtract from `usage`, in place, run-seconds that jobs have used or will not use; never below
+    0.
+    """
     rows, sums = _summed(to, run_seconds)
     usage.run_seconds[rows] -= np.minimum(usage.run_seconds[rows], sums)
 
 
 def _summed(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
-    """Which rows are concerned, and the sum for each. Raises InvalidInput when that is beyond counting."""
+    """Return the rows that are charged, and the sum for each. Raises InvalidInput if a sum is above
+    the limit.
+    """
     rows, place = np.unique(to.row, return_inverse=True)
     columns = run_seconds.shape[1]
     about, sums = np.zeros((len(rows), columns)), np.zeros((len(rows), columns), np.uint64)
@@ -159,26 +180,29 @@ def _summed(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
 
 
 def check_counted(run_seconds: Doubles, rows: Ints) -> None:
-    """Raises InvalidInput, naming the row, where run-seconds [rows, TRES] are more than is
-    counted.
-    """
+    """Raise InvalidInput, naming the row, if run-seconds [rows, TRES] are above the limit."""
     wrong = np.flatnonzero(~(run_seconds < COUNTED).all(axis=1))
     if wrong.size:
         raise InvalidInput(
-            f"row {rows[wrong[0]]} would hold {run_seconds[wrong[0]].max():.3g} run-seconds, more than a count of 63 bits",
+            f"row {rows[wrong[0]]} would hold {run_seconds[wrong[0]].max():.3g} run-seconds, more"
+            " than a count of 63 bits",
             field="time limit",
             remedy="give jobs a time limit: without one Slurm counts 4294967295 minutes",
         )
 
 
 def minutes(seconds: Longs | Wholes) -> Wholes:
-    """Whole minutes, cut off, as Slurm limits and prints them (trap T6); at most what 64 bits hold."""
+    """Return whole minutes, truncated, as Slurm limits and prints them; at most what 64 bits
+    hold.
+    """
     if seconds.dtype == np.uint64:
         return np.asarray(seconds, np.uint64) // np.uint64(60)
     return np.minimum(seconds / 60, np.nextafter(Long(2) ** 64, Long(0))).astype(np.uint64)
 
 
 def _cells(rows: Ints, columns: int) -> Ints:
-    """Where the cells of `rows` are in a flat table: adding to them one by one takes half the time of adding rows."""
+    """Return the positions of the cells of `rows` in a flat table. Adding cell by cell takes half
+    the time of adding rows.
+    """
     cells: Ints = (rows[:, None] * columns + np.arange(columns)).reshape(-1)
     return cells

@@ -1,6 +1,5 @@
-"""A tick of Slurm's priority thread over everybody's usage, and the same told from job records alone.
-
-Source: docs/reference/slurm-rules.md, "Usage decay".
+"""Ticks of Slurm's priority thread over all usage, and the same usage recomputed from job records
+(slurm-rules.md, "Usage").
 """
 
 from __future__ import annotations
@@ -38,32 +37,36 @@ from fairbank.priority.fairshare.usage import (
 )
 
 UNKNOWN = 0
-"""The last tick when there was none yet: nothing fades, and jobs are charged from their start."""
+"""Value of the last tick if there was none: nothing decays, and jobs are charged from their
+start.
+"""
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """`limits`: AccountingStorageEnforce has them; without, only the ticks charge and only raw usage is kept (trap T7)."""
+    """Rules of usage. `limits`: AccountingStorageEnforce contains limits. Without it only ticks
+    charge, and only raw usage is counted, as in Slurm.
+    """
 
     decay: Decay
     limits: bool = True
 
 
 class ChargedRows(NamedTuple):
-    """Who is charged: the tree of associations, and which QOS have NoDecay."""
+    """Rows that are charged: the tree of associations, and the QOS with NoDecay."""
 
     parent: Ints
     spared: Bools
 
 
 class UsageLedger(NamedTuple):
-    """The usage of all associations and of all QOS."""
+    """Usage of all associations and of all QOS."""
 
     associations: DecayedUsage
     qos: DecayedUsage
 
 
 def unused(payers: ChargedRows, tres: int) -> UsageLedger:
-    """Nobody used anything."""
+    """Return zero usage."""
     return UsageLedger(
         nothing_used(len(payers.parent), tres), nothing_used(len(payers.spared), tres)
     )
@@ -78,9 +81,10 @@ def ticked(
     last: int,
     now: int,
 ) -> UsageLedger:
-    """The books after a tick at `now`: what was there fades, then what `running` jobs used since `last` is added.
+    """Return the usage after a tick at `now`: earlier usage decays, then the use of `running` jobs
+    since `last` is added.
 
-    Raises InvalidInput when the clock went back since `last`.
+    Raises InvalidInput if the clock went back since `last`.
     """
     remaining = rules.decay.remaining(now - last) if last != UNKNOWN else 1.0
     books = UsageLedger(
@@ -93,8 +97,9 @@ def ticked(
 def ended(
     books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules, *, last: int, now: int
 ) -> UsageLedger:
-    """The books when `jobs` end: where `limits` are enforced, what they used since the tick at `last` is added, and what they did not
-    use is given back."""
+    """Return the usage when `jobs` end. If `limits` are enforced, their use since the tick at
+    `last` is added, and the rest of their run-seconds is given back.
+    """
     if not rules.limits:
         return books
     books = UsageLedger(copied(books.associations), copied(books.qos))
@@ -105,7 +110,9 @@ def ended(
 def started(
     books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
 ) -> UsageLedger:
-    """The books when `jobs` start: what they may use at most is set aside. Raises InvalidInput when that is beyond counting."""
+    """Return the usage when `jobs` start: their run-seconds are reserved. Raises InvalidInput if these
+    are above the limit.
+    """
     if not rules.limits:
         return books
     books, most = UsageLedger(copied(books.associations), copied(books.qos)), may_use(jobs)
@@ -124,8 +131,9 @@ def _charge(
     now: int,
     over: bool,
 ) -> None:
-    """Add to `books` what `jobs` used in (`since`, `now`]: to their association and all above it, their QOS, and their partition's where
-    that is another, by the job's own factor."""
+    """Add to `books`, in place, the use of `jobs` in (`since`, `now`]: to their association and all
+    above it, their QOS, and their partition's QOS if that is another, by the job's own factor.
+    """
     if not len(jobs.start):
         return
     seconds = seconds_run(jobs, since, now)
@@ -148,12 +156,14 @@ def _qos_of(jobs: ChargedJobs) -> ChargeRows:
 
 
 def renewed(books: UsageLedger) -> UsageLedger:
-    """The books after a reset."""
+    """Return the usage after a reset."""
     return UsageLedger(reset(books.associations), reset(books.qos))
 
 
 class TickPeriod(msgspec.Struct, frozen=True):
-    """Where counting begins: the books after the tick at `last`, and when usage was `reset` last; periods are local to `zone`."""
+    """Begin of a computation: usage after the tick at `last`, and time of the last `reset`. Periods
+    are local to `zone`.
+    """
 
     books: UsageLedger
     last: int = UNKNOWN
@@ -169,11 +179,21 @@ def recounted(
     rules: Rules,
     begin: TickPeriod,
 ) -> UsageLedger:
-    """The books after the last of `ticks`, from records of finished and running jobs alone.
+    """Return the usage after the last of `ticks`, from records of finished and running jobs alone.
 
-    `left` is when each job was gone (0: it runs), which is its end but for a job that ended suspended: ticks charged its pause, although
-    its end is when it was suspended. A job that ends at the very second of a tick is still charged by it, and gives back its rest before
-    the next. Raises InvalidInput for ticks that go back, and for a record that ends before it starts, naming its row.
+    A job that ends in the very second of a tick is still charged by it, and gives back its rest
+    before the next. Raises InvalidInput for ticks that go back, and for a record that ends before it
+    starts, naming its row.
+
+    Args:
+        records: finished and running jobs.
+        left: time when each job was gone (0: it runs). It is its end, but for a job that ended
+            while suspended: ticks charged its pause, although its end is the begin of the
+            suspension.
+        ticks: times of the ticks.
+        payers: rows that are charged.
+        rules: rules of usage.
+        begin: usage at the begin.
     """
     records, gone = _checked(records, left)
     held = records._replace(
@@ -213,7 +233,9 @@ def recounted(
 
 
 def _checked(records: ChargedJobs, left: Ints) -> tuple[ChargedJobs, Ints]:
-    """The records of jobs that started, each with an end where it is gone, and when that is."""
+    """Return the records of jobs that started, each with an end if it is gone, and the time when it
+    is gone.
+    """
     backwards = ((records.end > 0) & (records.end < records.start)) | (
         (left > 0) & (left < records.start)
     )

@@ -1,4 +1,1 @@
-"""Limits of associations and QOS that hold a job back, in Slurm's order and under its names.
-
-Source: docs/reference/slurm-rules.md, "Limits".
-"""
+"""Limits of associations and QOS that hold jobs, in Slurm's order and with its names."""

@@ -1,4 +1,6 @@
-"""The way past everybody whose limits concern a job: its QOS first, then from the user's association up to root."""
+"""Chain of limits that concern a job: first of its QOS, then from the user's association up to
+root.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +22,25 @@ from fairbank.priority.limits.usage import (
 
 
 class Enforced(msgspec.Struct, frozen=True):
-    """What AccountingStorageEnforce says. Without `limits` nothing is held; with `safe` only a job that can end within them starts."""
+    """AccountingStorageEnforce. Without `limits` nothing is held; with `safe` only a job that can
+    end within its limits starts.
+    """
 
     limits: bool = True
     safe: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Enforced:
-        """`associations,limits,qos` and so on; `safe` and `all` bring limits with them."""
+        """Parse words such as `associations,limits,qos`; `safe` and `all` imply limits."""
         words = {word.strip().lower() for word in text.split(",")}
         safe = bool(words & {"safe", "all"})
         return cls(limits=safe or "limits" in words, safe=safe)
 
 
 class ChainLink(NamedTuple):
-    """Whose limits are looked at. `own`: limits on a job itself hold here, as they do not on the accounts above a user."""
+    """Association or QOS whose limits are tested. `own`: limits of a single job hold here; they do
+    not on accounts above a user.
+    """
 
     owner: str
     name: str
@@ -65,7 +71,9 @@ class ChainLink(NamedTuple):
 
 
 class Walk:
-    """One job on its way. Where a QOS sets a limit, the same limit is not looked at further on, TRES by TRES."""
+    """Test of one job along the chain. A limit that a QOS sets is not tested again further on, TRES
+    by TRES.
+    """
 
     def __init__(self, job: LimitedJob, enforced: Enforced) -> None:
         self.job, self.enforced = job, enforced
@@ -78,7 +86,7 @@ class Walk:
             yield ChainLink(QOS, qos.name, qos.limits, qos.used), qos
 
     def associations(self) -> Iterator[ChainLink]:
-        """A LimitFactor of a QOS multiplies their GrpTRES and MaxTRES."""
+        """Yield the associations. A LimitFactor of a QOS multiplies their GrpTRES and MaxTRES."""
         factor = next(
             (qos.limit_factor for qos in self.job.qoses() if qos.limit_factor is not None), 0.0
         )
@@ -88,20 +96,22 @@ class Walk:
             )
 
     def took(self, *kinds: LimitKind) -> bool:
-        """Whether a QOS has set one of these limits."""
+        """Return True if a QOS has set one of these limits."""
         return any((kind, "") in self._taken for kind in kinds)
 
     def limit(
         self, place: ChainLink, given: Mapping[LimitKind, int], kind: LimitKind
     ) -> int | None:
-        """A limit that is on no TRES, if it is to be looked at here."""
+        """Return a limit that is on no TRES, if it is to be tested here."""
         limit = given.get(kind)
         return limit if limit is not None and self._looks(place, kind, "") else None
 
     def limits(
         self, place: ChainLink, kind: LimitKind, *, always: bool = False
     ) -> Iterator[tuple[str, int]]:
-        """The limits of a kind on TRES that are to be looked at here. `always`: also those that an administrator set aside."""
+        """Yield the limits of a kind on TRES that are to be tested here. `always`: also those that
+        an administrator set aside.
+        """
         for name, limit in in_order(place.limits.tres.get(kind, {})):
             if (always or name not in self.job.overridden) and self._looks(place, kind, name):
                 yield name, limit
@@ -114,19 +124,19 @@ class Walk:
         return True
 
     def beyond(self, place: ChainLink, kind: LimitKind, asked: Counts) -> Iterator[LimitHold]:
-        """Holds for each TRES of which the job by itself asks more than a limit."""
+        """Yield holds for each TRES of which the job alone requests more than a limit."""
         for name, limit in self.limits(place, kind):
             if asked.get(name, 0) > limit:
                 yield place.hold(kind, limit, asked=asked[name], tres=name)
 
     def short(self, place: ChainLink) -> Iterator[LimitHold]:
-        """Holds for each TRES of which it asks too little."""
+        """Yield holds for each TRES of which the job requests too little."""
         for name, limit in self.limits(place, LimitKind.MIN_TRES):
             if (asked := self.job.counts.get(name, 0)) < limit:
                 yield place.hold(LimitKind.MIN_TRES, limit, asked=asked, tres=name)
 
     def for_minutes(self, minutes: int) -> Counts:
-        """TRES-minutes that the job would take in a time."""
+        """Return the TRES-minutes that the job would take in some minutes."""
         return {name: minutes * count for name, count in self.job.counts.items()}
 
     def on_each_node(self) -> Counts:
@@ -138,9 +148,11 @@ def _times(limits: AssociationLimits, factor: float) -> AssociationLimits:
     if factor <= 0:
         return limits
     scaled = {
-        kind: {name: int(limit * factor) for name, limit in given.items()}
-        if kind in (LimitKind.GRP_TRES, LimitKind.MAX_TRES)
-        else given
+        kind: (
+            {name: int(limit * factor) for name, limit in given.items()}
+            if kind in (LimitKind.GRP_TRES, LimitKind.MAX_TRES)
+            else given
+        )
         for kind, given in limits.tres.items()
     }
     return msgspec.structs.replace(limits, tres=scaled)

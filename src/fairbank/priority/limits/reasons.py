@@ -1,6 +1,5 @@
-"""Slurm's names for why a limit holds a job: by whose limit it is, what it counts and of which TRES.
-
-Source: docs/reference/slurm-rules.md, "Reasons".
+"""Slurm's reasons of jobs that a limit holds: by the owner of the limit, what it counts and the
+TRES (slurm-rules.md, "Reasons").
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from enum import Enum
 
 
 class LimitKind(Enum):
-    """What a limit counts. The value is the limit's name in sacctmgr."""
+    """Kind of a limit. The value is its name in sacctmgr."""
 
     GRP_TRES = "GrpTRES"
     GRP_TRES_MINS = "GrpTRESMins"
@@ -92,7 +91,9 @@ _NAMED = {"gres/": "GRES", "license/": "License", "bb/": "BB"}
 
 
 def reason(owner: str, kind: LimitKind, tres: str | None = None) -> str:
-    """The name that squeue prints. `owner` is ASSOC or QOS; `tres` in lower case, where the limit is on one."""
+    """Return the reason that squeue prints. `owner` is ASSOC or QOS; `tres` is in lower case, None
+    for a limit on no TRES.
+    """
     if tres is None:
         return _WITHOUT_TRES[owner, kind]
     pattern = _PATTERNS[kind].replace("{1}", _word(tres, owner))

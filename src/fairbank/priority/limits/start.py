@@ -1,7 +1,7 @@
-"""Whether a limit holds a job back, and which one: the first in Slurm's order.
+"""Limits that hold a pending job: the first in Slurm's order (slurm-rules.md, "Limits").
 
-Group limits are looked at on every level up to root, others on the user's own. Amounts are whole minutes and whole counts; to reach a
-limit exactly is allowed.
+Group limits are tested on each level up to root, others on the user's own association. Amounts are
+whole minutes and whole counts. A job may reach a limit exactly.
 """
 
 from __future__ import annotations
@@ -15,26 +15,29 @@ from fairbank.priority.limits.usage import Counts, LimitedJob, LimitHold, LimitU
 
 
 def holding(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
-    """What keeps `job` from starting, or None: first what needs no nodes, then the rest.
-
-    Source: docs/reference/slurm-rules.md, "Limits".
-    """
+    """Return the limit that holds `job`, or None: first those that need no nodes, then the rest."""
     return before_nodes(job, enforced) or after_nodes(job, enforced)
 
 
 def before_nodes(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
-    """Limits on how many jobs run and for how long, which are looked at before nodes are."""
+    """Return the first limit on running jobs and on time that holds `job`. These are tested before
+    nodes are selected.
+    """
     return next(_BeforeNodes(job, enforced).holds(), None) if enforced.limits else None
 
 
 def after_nodes(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
-    """Limits on TRES, which are looked at once it is known what the job would get."""
+    """Return the first limit on TRES that holds `job`. These are tested when the nodes of the job
+    are known.
+    """
     return next(_AfterNodes(job, enforced).holds(), None) if enforced.limits else None
 
 
 class _BeforeNodes(Walk):
     _minutes: int | None = None
-    """The job's time limit, since a limit on wall time was met; without one of its own it takes that."""
+    """Time limit of the job, set when a limit on wall time is met. A job without one takes that
+    limit.
+    """
 
     def holds(self) -> Iterator[LimitHold]:
         for place, qos in self.qoses():
@@ -68,7 +71,8 @@ class _BeforeNodes(Walk):
             self._time(limit, place.limits.wall.get(LimitKind.MAX_WALL)),
             place.used.wall_minutes(),
         )
-        # Slurm adds in 32 bits, so that no time limit at all, which is the highest number, passes once a minute is used.
+        # Slurm adds in 32 bits, so that no time limit at all, which is the highest number, passes
+        # once a minute is used.
         if used >= limit or (self.enforced.safe and (used + asked) % (U32_MAX + 1) > limit):
             yield place.hold(LimitKind.GRP_WALL, limit, asked=asked, used=used)
 
@@ -132,7 +136,9 @@ class _AfterNodes(Walk):
             yield from self._within(place, to_come, asked, used.run_minutes(), always=True)
 
     def _beside(self, used: LimitUsage) -> Counts:
-        """What the job takes more: a node on which they run already counts once."""
+        """Return what the job takes in addition: a node on which the owner's jobs run already
+        counts once.
+        """
         new = self.job.counts.get("node", 0) - len(self.job.nodes & used.nodes)
         return (
             {**self.job.counts, "node": max(new, 0)}
@@ -151,7 +157,9 @@ class _AfterNodes(Walk):
         safe: bool = True,
         always: bool = False,
     ) -> Iterator[LimitHold]:
-        """Holds for each TRES that is used up; and where `safe`, for each that the job asks too much of, beside what is running."""
+        """Yield holds for each TRES that is used up, and with `safe` for each of which the job and
+        the running ones would take too much.
+        """
         for name, limit in self.limits(place, kind, always=always):
             wish, busy, gone = (amounts.get(name, 0) for amounts in (asked, running, used or {}))
             used_up = used is not None and wish > 0 and gone >= limit

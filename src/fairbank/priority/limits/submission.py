@@ -1,9 +1,10 @@
-"""Whether a limit has a job refused when it is submitted, and which one.
+"""Limits that refuse a job at submission: the first in Slurm's order (slurm-rules.md, "Limits").
 
-Limits on how many jobs are submitted always do. The others only hold a job until there is room, unless its QOS denies what can never
-start (DenyOnLimit), or it has no QOS at all: then what the job asks for is compared, and not what others use.
+Limits on the number of submitted jobs always refuse. The others only hold a job, unless its QOS
+denies what can never start (DenyOnLimit), or it has no QOS: then the request of the job is
+compared, without the usage of others.
 
-Source: docs/reference/slurm-rules.md, "Limits".
+Next user: the embedded workload manager.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fairbank.priority.limits.usage import Counts, LimitedJob, LimitHold, LimitU
 
 
 def refusing(job: LimitedJob, enforced: Enforced, tasks: int = 1) -> LimitHold | None:
-    """What has `job`, of so many tasks, refused, or None."""
+    """Return the limit that refuses `job`, which has so many tasks, or None."""
     return next(_Submitting(job, enforced, tasks).holds(), None) if enforced.limits else None
 
 

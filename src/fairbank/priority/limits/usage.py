@@ -1,4 +1,4 @@
-"""What is limited and how far it is used: associations, QOS and the job that would start."""
+"""Limits and usage of associations and QOS, and the job that would start."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from fairbank.core.slurm_numbers import STATIC_TRES, UNLIMITED_MINUTES
 from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind, reason
 
 Counts = Mapping[str, int]
-"""How much of each TRES, by its lower-case name."""
+"""Amount of each TRES, by its name in lower case."""
 
 
 def in_order(limits: Counts) -> Iterator[tuple[str, int]]:
-    """Limits in the order in which Slurm looks at them: its own TRES first, others as they are given. Nothing limits energy."""
+    """Yield limits in the order in which Slurm tests them: its own TRES first, others as given.
+    Energy is never limited.
+    """
     for name in sorted(
         limits,
         key=lambda name: STATIC_TRES.index(name) if name in STATIC_TRES else len(STATIC_TRES),
@@ -35,10 +37,11 @@ def _check(field: str, amounts: Mapping[str, float]) -> None:
 
 
 class AssociationLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of an association or a QOS, by the name that sacctmgr gives them; what is absent is not limited. Times in minutes.
-    Raises InvalidInput for a negative one.
+    """Limits of an association or QOS, by sacctmgr's names. What is absent is not limited. Times
+    are in minutes.
 
-    `jobs` and `wall` are those on no TRES: GrpJobs, MaxJobs, MaxSubmitJobs and their like; GrpWall, MaxWall.
+    `jobs` and `wall` are on no TRES: GrpJobs, MaxJobs, MaxSubmitJobs and so on; GrpWall, MaxWall.
+    Raises InvalidInput for a negative limit.
     """
 
     tres: Mapping[LimitKind, Counts] = {}
@@ -53,10 +56,11 @@ class AssociationLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What the jobs of somebody take, and what they have taken so far.
+    """Usage by the jobs of an owner.
 
-    `jobs` run, `submitted` run or wait. `counts`: what running jobs hold. `seconds`: TRES-seconds so far, decayed. `run_seconds`:
-    TRES-seconds that running jobs may still take. `nodes`: where they run.
+    `jobs` run, `submitted` run or wait. `counts`: TRES of running jobs. `seconds`: TRES-seconds so
+    far, decayed. `run_seconds`: TRES-seconds that running jobs may still take. `nodes`: nodes of
+    running jobs.
     """
 
     jobs: int = 0
@@ -77,7 +81,7 @@ class LimitUsage(msgspec.Struct, frozen=True, kw_only=True):
             _check(field, amounts)
 
     def minutes(self) -> dict[str, int]:
-        """Whole minutes so far."""
+        """Return whole minutes so far."""
         return {name: int(seconds / 60) for name, seconds in self.seconds.items()}
 
     def run_minutes(self) -> dict[str, int]:
@@ -88,7 +92,9 @@ class LimitUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """One level of the way from a user's association up to root. A user's own has the limits that were handed down to it."""
+    """Level of the chain from a user's association to root. A user's own association has the
+    inherited limits.
+    """
 
     name: str
     limits: AssociationLimits = AssociationLimits()
@@ -96,11 +102,13 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QosLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """A QOS as one job sees it: `of_user` and `of_account` are what this user and this account use of it.
+    """QOS as one job sees it. `of_user` and `of_account` are the usage of this user and this
+    account.
 
-    `usage_factor` -1 is one that was cleared. `over_partition`: it goes before the QOS of the partition (OverPartQOS).
-    `usage_factor_safe`: limits see its jobs as long as they will be charged. `deny_on_limit`: what can never start is refused at once.
-    `limit_factor` multiplies GrpTRES and MaxTRES of associations.
+    `usage_factor` -1: it was cleared. `over_partition`: it goes before the QOS of the partition
+    (OverPartQOS). `usage_factor_safe`: limits see jobs as long as they will be charged.
+    `deny_on_limit`: refuse at submission what can never start. `limit_factor` multiplies GrpTRES
+    and MaxTRES of associations.
     """
 
     name: str
@@ -116,10 +124,12 @@ class QosLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that would start, with what was selected for it or, before that, what it asks for.
+    """Job that would start, with the selected resources or, before the selection, the requested
+    ones.
 
-    `limit_minutes`: None where it has none, UNLIMITED_MINUTES where it asked for that. `chain`: its associations, the user's own first.
-    `overridden`: the TRES of which an administrator set aside the limits for it; `time_overridden`: likewise those on its time.
+    `limit_minutes`: None without a limit, UNLIMITED_MINUTES if the job requested that. `chain`: its
+    associations, the user's own first. `overridden`: TRES whose limits an administrator set aside
+    for it; `time_overridden`: likewise for its time.
     """
 
     counts: Counts
@@ -134,7 +144,7 @@ class LimitedJob(msgspec.Struct, frozen=True, kw_only=True):
     time_overridden: bool = False
 
     def qoses(self) -> tuple[QosLimits, ...]:
-        """The QOS whose limits hold, in the order in which one goes before the other."""
+        """Return the QOS whose limits hold, in order of precedence."""
         job, partition = self.qos, self.partition_qos
         if job is None or partition is None or job.name == partition.name:
             return tuple(qos for qos in (partition or job,) if qos)
@@ -144,14 +154,16 @@ class LimitedJob(msgspec.Struct, frozen=True, kw_only=True):
         return self.qos.usage_factor if self.qos and self.qos.usage_factor >= 0 else 1.0
 
     def charged(self, minutes: int) -> int:
-        """A time limit as long as it will be charged, where the job's QOS wants it so."""
+        """Return a time limit as long as it will be charged, if the QOS of the job requires it."""
         factor = self.usage_factor()
         if self.qos and self.qos.usage_factor_safe and (minutes != UNLIMITED_MINUTES or factor < 1):
             return min(int(minutes * factor), UNLIMITED_MINUTES)
         return minutes
 
     def minutes_at_most(self, *limits: int | None) -> int:
-        """Its time limit; where it has none, the lowest of these and of the partition's."""
+        """Return the time limit of the job; without one, the lowest of these and of the
+        partition's.
+        """
         if self.limit_minutes is not None:
             return self.limit_minutes
         return min(
@@ -161,9 +173,11 @@ class LimitedJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitHold(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job does not start or is refused: the limit of `name` (an association or a QOS), and the figures that were compared.
+    """Reason why a job does not start or is refused: the limit of `name` (an association or QOS),
+    and the figures compared.
 
-    `used` is taken already, `running` is what running jobs take or may still take, `asked` is the job's own.
+    `used` was taken before, `running` is what running jobs take or may still take, `asked` is the
+    job's own.
     """
 
     owner: str
@@ -177,7 +191,7 @@ class LimitHold(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> str:
-        """As squeue prints it."""
+        """Return the reason as squeue prints it."""
         return reason(self.owner, self.kind, self.tres)
 
     def __str__(self) -> str:
@@ -190,4 +204,7 @@ class LimitHold(msgspec.Struct, frozen=True, kw_only=True):
         ]
         least = "at least " if self.kind is LimitKind.MIN_TRES else ""
         beside = f", {' and '.join(taken)}" if taken else ""
-        return f"{where} {self.name} allows {least}{self.limit}{of} ({self.kind.value}){beside}; this job asks for {self.asked}"
+        return (
+            f"{where} {self.name} allows {least}{self.limit}{of} ({self.kind.value}){beside}; this"
+            f" job asks for {self.asked}"
+        )

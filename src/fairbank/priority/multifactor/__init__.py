@@ -1,4 +1,1 @@
-"""priority/multifactor: what makes up a job's priority, for a million jobs as for one.
-
-Source: docs/reference/slurm-rules.md, "Job priority"; RCAC.
-"""
+"""Multifactor priorities, for one job as for a million (RCAC, "The Multifactor Plugin")."""

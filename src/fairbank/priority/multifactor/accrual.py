@@ -1,8 +1,7 @@
-"""Since when the age of a job counts: limits on how many jobs of a user, an account or a QOS grow older at once.
+"""Limits on the number of jobs of a user, account or QOS whose age counts (slurm-rules.md, "Priority factors").
 
-Without them a user who sends a thousand jobs would have them all age while they wait for each other.
-
-Source: docs/reference/slurm-rules.md, "Priority factors"; RCAC.
+Without them all of a thousand jobs of a user would age while they wait for each other (RCAC,
+"Age"). Next user: the embedded workload manager.
 """
 
 from __future__ import annotations
@@ -24,10 +23,11 @@ NONE = -1
 
 
 class AccrualLimits(NamedTuple):
-    """How many jobs may age at once, or NONE. The first three have a row for each association, the others for each QOS.
+    """Number of jobs that may age at once, or NONE. The first three columns have a row for each
+    association, the others for each QOS.
 
-    `group` is GrpJobsAccrue and `each` MaxJobsAccrue, which parents hand down to their users. The QOS have GrpJobsAccrue,
-    MaxJobsAccruePerAccount and MaxJobsAccruePerUser.
+    `group` is GrpJobsAccrue and `each` MaxJobsAccrue, which users inherit. The QOS have
+    GrpJobsAccrue, MaxJobsAccruePerAccount and MaxJobsAccruePerUser.
     """
 
     parent: Indexes
@@ -39,11 +39,12 @@ class AccrualLimits(NamedTuple):
 
 
 class AccrualQueue(NamedTuple):
-    """The queue of a pass of the scheduler, in columns and in its order.
+    """Queue of a scheduling pass, as columns and in its order.
 
-    `association` is the row of the user's own. `eligible_at`: the begin time, 0 while a job has none. `ready`: neither held nor waiting
-    for another job. `accrued_at`: since when it ages. `tasks`: how many of an array are still to start, 1 for a job by itself.
-    `qos`: the highest where a job has several.
+    `association` is the row of the user's own. `eligible_at`: begin time, 0 if the job has none
+    yet. `ready`: neither held nor waiting for another job. `accrued_at`: time since when it ages.
+    `tasks`: tasks of an array that are still to start, 1 for a single job. `qos`: the highest if a
+    job has several.
     """
 
     user: Indexes
@@ -58,7 +59,9 @@ class AccrualQueue(NamedTuple):
 
 
 class AgedJobs(NamedTuple):
-    """What begins to age: since when, NOT_YET where nothing does; and how many tasks. Fewer than a job has go on as jobs of their own."""
+    """Jobs that begin to age: since when (NOT_YET: they do not), and how many tasks. Fewer tasks
+    than a job has become jobs of their own.
+    """
 
     at: Integers
     tasks: Integers
@@ -73,13 +76,20 @@ def accrue(
     now: int,
     first_of_qos: bool = False,
 ) -> AgedJobs:
-    """What begins to age in this pass.
+    """Return the jobs that begin to age in this pass.
 
-    A job that no limit concerns ages since it was eligible, and an array as a whole. Under a limit it ages from now on, if its place
-    is free: who ages already takes one, until it leaves the queue. Of the limits of a QOS all hold;
-    `first_of_qos`: only the first that is set, of its group, an account and a user in this order, as in Slurm 22.05.
+    A job without a limit ages since it was eligible, an array as a whole. Under a limit it ages
+    from now on, if a place is free: each job that ages already takes one, until it leaves the
+    queue.
 
-    Source: docs/reference/slurm-rules.md, "Priority factors"; RCAC.
+    Args:
+        queue: the queue.
+        limits: limits of associations and QOS.
+        flags: PriorityFlags.
+        limits_enforced: AccountingStorageEnforce contains limits.
+        now: time in seconds.
+        first_of_qos: of a QOS only the first limit that is set holds, of its group, an account and
+            a user in this order, as in Slurm 22.05. Otherwise all hold.
     """
     new = queue.accrued_at == NOT_YET
     if Flag.ACCRUE_ALWAYS in flags:
@@ -103,14 +113,18 @@ def _all(which: npt.NDArray[np.bool_], since: Integers, queue: AccrualQueue) -> 
 
 
 class _Scope(NamedTuple):
-    """Whose jobs are counted together: a number for each job, and the limit that concerns it, NONE where none does."""
+    """Jobs that are counted together: a number for each job, and the limit that concerns it, NONE
+    if there is none.
+    """
 
     number: Indexes
     limit: Integers
 
 
 def _scopes(queue: AccrualQueue, limits: AccrualLimits, first_of_qos: bool) -> Iterator[_Scope]:
-    """Those of the QOS, all of them; for who has none there, the first on the way from the association to root."""
+    """Yield the scopes of the QOS; for jobs without a limit there, the first limit on the way from
+    the association to root.
+    """
     free = np.ones(len(queue.qos), dtype=np.bool_)
     numbers = (queue.qos, _pair(queue.qos, queue.account), _pair(queue.qos, queue.user))
     for number, by_qos in zip(
@@ -132,7 +146,9 @@ def _pair(first: Indexes, second: Indexes) -> Indexes:
 
 
 def _on_the_way_up(limits: AccrualLimits) -> tuple[Indexes, Integers]:
-    """For a user's association: which one limits it, and to how many. Its own group limit goes before what was handed down to it."""
+    """Return for each association the one that limits it, and the limit. Its own group limit goes
+    before an inherited one.
+    """
     at = np.arange(len(limits.parent))
     while (higher := (at != NONE) & (np.append(limits.group, 0)[at] == NONE)).any():
         at[higher] = limits.parent[at[higher]]
@@ -151,7 +167,7 @@ def _in_turn(
     scopes: list[_Scope],
     parent: Indexes,
 ) -> Iterator[tuple[int, int]]:
-    """The rows that get a place, and with how many tasks."""
+    """Yield the rows that get a place, with the number of tasks."""
     taken = [_by_number(scope.number[ageing], queue.tasks[ageing]) for scope in scopes[:-1]]
     taken.append(_up_to_root(queue.association[ageing], queue.tasks[ageing], parent))
     rows = rows[_may_have_a_place(rows, scopes, taken)]
@@ -195,9 +211,10 @@ def _up_to_root(at: Indexes, tasks: Integers, parent: Indexes) -> dict[int, int]
 def _may_have_a_place(
     rows: Indexes, scopes: list[_Scope], taken: list[dict[int, int]]
 ) -> npt.NDArray[np.bool_]:
-    """Without those that come too late in any case: a long queue is then mostly dealt with here.
+    """Return False for jobs that come too late in any case, which are most of a long queue.
 
-    Where one limit alone concerns jobs, each before them in its scope takes a place, as long as there are any.
+    If only one limit concerns jobs, each of them before in its scope takes a place, as long as
+    there are any.
     """
     limited = np.array([scope.limit[rows] != NONE for scope in scopes])
     alone = limited.sum(axis=0) == 1
@@ -211,7 +228,7 @@ def _may_have_a_place(
 
 
 def _rank(groups: Indexes) -> Indexes:
-    """How many of its group come before each."""
+    """Return for each the number of its group that come before it."""
     order = np.argsort(groups, kind="stable")
     begins = np.searchsorted(groups[order], groups[order], side="left")
     rank = np.empty(len(groups), dtype=np.intp)

@@ -1,6 +1,5 @@
-"""From factors to the whole number by which jobs are ranked, added up and cut as Slurm does.
-
-Source: docs/reference/slurm-rules.md, "Job priority".
+"""Priority of jobs: the sum of weighted factors, rounded as Slurm does (slurm-rules.md,
+"Job priority").
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ Priorities = npt.NDArray[np.uint32]
 
 LOWEST = 1
 
-# The weight of a TRES may be as large as a double can be. What is past that is infinite, and cut to the highest priority.
+# The weight of a TRES may be as large as a double can be. What is past that is infinite, and cut to
+# the highest priority.
 _past_doubles = np.errstate(over="ignore")
 
 _BLOCK = (
@@ -30,7 +30,9 @@ _BLOCK = (
 
 
 class PriorityTerms(NamedTuple):
-    """What each factor adds to the priorities of jobs: the factor times its weight. `site` is added and `nice` taken away."""
+    """Term of each factor in the priorities of jobs: the factor times its weight. `site` is added
+    and `nice` subtracted.
+    """
 
     age: Floats
     association: Floats
@@ -39,7 +41,7 @@ class PriorityTerms(NamedTuple):
     partition: Floats
     qos: Floats
     tres: tuple[Floats, ...]
-    """One for each TRES of the scale."""
+    """One column for each TRES of the scale."""
     site: Floats
     nice: Floats
 
@@ -48,22 +50,30 @@ class PriorityTerms(NamedTuple):
 def weighted(
     jobs: PendingColumns, scale: FactorScale, settings: MultifactorSettings, now: int
 ) -> PriorityTerms:
-    """What each factor adds, as sprio lists it. A factor of no weight adds nothing."""
+    """Return the term of each factor, as sprio lists it. A factor without weight adds nothing."""
     weights, nothing = settings.counted, np.zeros_like(jobs.nice)
     return PriorityTerms(
-        age=factors.age(jobs.accrued_at, now, settings.max_age_seconds) * weights.age
-        if weights.age
-        else nothing,
-        association=factors.association(jobs.association, scale, settings) * weights.association
-        if weights.association
-        else nothing,
+        age=(
+            factors.age(jobs.accrued_at, now, settings.max_age_seconds) * weights.age
+            if weights.age
+            else nothing
+        ),
+        association=(
+            factors.association(jobs.association, scale, settings) * weights.association
+            if weights.association
+            else nothing
+        ),
         fairshare=jobs.fairshare * weights.fairshare if weights.fairshare else nothing,
-        job_size=factors.job_size(jobs, scale, settings) * weights.job_size
-        if weights.job_size
-        else nothing,
-        partition=(factors.partition(scale, settings) * weights.partition).take(jobs.partition)
-        if weights.partition
-        else nothing,
+        job_size=(
+            factors.job_size(jobs, scale, settings) * weights.job_size
+            if weights.job_size
+            else nothing
+        ),
+        partition=(
+            (factors.partition(scale, settings) * weights.partition).take(jobs.partition)
+            if weights.partition
+            else nothing
+        ),
         qos=(factors.qos(scale, settings) * weights.qos)[jobs.qos] if weights.qos else nothing,
         tres=tuple(_weighted_tres(jobs, scale, settings)),
         site=jobs.site,
@@ -86,9 +96,10 @@ def _weighted_tres(
 def priorities(
     jobs: PendingColumns, scale: FactorScale, settings: MultifactorSettings, now: int
 ) -> Priorities:
-    """The priority of each job, in the one partition and with the one QOS that it has here: never below 1, as 0 means held.
+    """Return the priority of each job, in one partition and with one QOS: never below 1, because 0
+    means held.
 
-    Raises InvalidInput when a TRES is weighted that the scale does not know.
+    Raises InvalidInput for a weight of a TRES that the scale does not have.
     """
     _check(scale, settings)
     if len(jobs.nice) <= _BLOCK:
@@ -101,7 +112,7 @@ def priorities(
 
 
 def _added(terms: PriorityTerms) -> Floats:
-    """From left to right: another order would round otherwise."""
+    """Return the sum from left to right: another order would round otherwise."""
     found = _sum(*terms[:6], _of_tres(terms), terms.site)
     found -= terms.nice
     return found
@@ -112,7 +123,9 @@ def _of_tres(terms: PriorityTerms) -> Floats:
 
 
 def _sum(first: Floats, *others: Floats) -> Floats:
-    """From left to right, into one new column: a column for each step would take half the time again."""
+    """Return the sum from left to right, in one new column. A column for each step would take half
+    the time again.
+    """
     found = first.copy()
     for column in others:
         found += column
@@ -120,7 +133,7 @@ def _sum(first: Floats, *others: Floats) -> Floats:
 
 
 def cut(sums: Floats) -> Priorities:
-    """A whole number of 32 bits, from 1 up: what lies behind the point is dropped."""
+    """Return integers of 32 bits, at least 1: fractions are truncated."""
     return sums.clip(float(LOWEST), float(U32_MAX)).astype(np.uint32)
 
 
@@ -129,7 +142,9 @@ def cut(sums: Floats) -> Priorities:
 
 @_past_doubles
 def shown(terms: PriorityTerms) -> Floats:
-    """The sums that sprio makes of the terms, uncut. It adds TRES after all else, so the last digit may differ from the priority."""
+    """Return the sums of sprio, not truncated. sprio adds TRES last, so the last digit may differ
+    from the priority.
+    """
     first = _sum(*terms[:6], terms.site) - terms.nice
     return np.maximum(_sum(first, *terms.tres), float(LOWEST))
 

@@ -1,8 +1,7 @@
-"""The factors of a priority, each for whole columns of jobs, in Slurm's own doubles.
+"""Factors of a priority, for columns of jobs, in Slurm's doubles (slurm-rules.md, "Priority factors").
 
-Every factor is from 0 to 1, unless a NO_NORMAL flag asks for the raw number, or a job asks for more of a TRES than there is.
-
-Source: docs/reference/slurm-rules.md, "Priority factors".
+Each factor is from 0 to 1, unless a NO_NORMAL flag selects the raw number, or a job requests more
+of a TRES than there is.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from fairbank.priority.multifactor.settings import Flag, MultifactorSettings
 
 
 def age(accrued_at: Floats, now: int, max_age_seconds: int) -> Floats:
-    """How much of the age that counts in full a job has waited; nothing before it accrues, should clocks have gone back."""
+    """Return the waited part of PriorityMaxAge; 0 before the age accrues, if clocks went back."""
     if not max_age_seconds:
         return np.where(accrued_at != 0, 1.0, 0.0)
     part: Floats = (now - accrued_at).clip(0.0, float(max_age_seconds))
@@ -24,7 +23,7 @@ def age(accrued_at: Floats, now: int, max_age_seconds: int) -> Floats:
 
 
 def association(priorities: Floats, scale: FactorScale, settings: MultifactorSettings) -> Floats:
-    """The priority of the job's association, beside the highest of all."""
+    """Return the priority of the job's association, relative to the highest."""
     if Flag.NO_NORMAL_ASSOC in settings.flags:
         return priorities
     return (
@@ -33,9 +32,11 @@ def association(priorities: Floats, scale: FactorScale, settings: MultifactorSet
 
 
 def job_size(jobs: PendingColumns, scale: FactorScale, settings: MultifactorSettings) -> Floats:
-    """How large a job is beside the cluster, or how small: the mean of its parts of the nodes and of the CPUs.
+    """Return the size factor: the mean of the parts of the nodes and CPUs that the job requests, or
+    with favour_small of those that it leaves.
 
-    SMALL_RELATIVE_TO_TIME: its CPUs, counted in whole nodes where that is more, for each minute that it may run.
+    SMALL_RELATIVE_TO_TIME: its CPUs, as whole nodes if that is more, divided by the minutes that it
+    may run.
     """
     if not (scale.nodes and scale.cpus):
         return np.zeros_like(jobs.nodes)
@@ -54,13 +55,15 @@ def job_size(jobs: PendingColumns, scale: FactorScale, settings: MultifactorSett
 
 
 def partition(scale: FactorScale, settings: MultifactorSettings) -> Floats:
-    """The factor of each partition: PriorityJobFactor beside the highest."""
+    """Return the factor of each partition: PriorityJobFactor relative to the highest."""
     factors = scale.partition_factors
     return factors if Flag.NO_NORMAL_PART in settings.flags else factors / factors.max(initial=1.0)
 
 
 def qos(scale: FactorScale, settings: MultifactorSettings) -> Floats:
-    """The factor of each QOS: its priority beside the highest; the last one is that of jobs without a QOS."""
+    """Return the factor of each QOS: its priority relative to the highest. The last one is for jobs
+    without a QOS.
+    """
     highest = scale.qos_priorities.max()
     return (
         scale.qos_priorities
@@ -70,7 +73,9 @@ def qos(scale: FactorScale, settings: MultifactorSettings) -> Floats:
 
 
 def tres(counts: Floats, totals: Floats, where: Indexes, settings: MultifactorSettings) -> Floats:
-    """How much of one TRES of its partition a job takes. `totals` are the partitions', `where` says which is the job's."""
+    """Return the part of one TRES of its partition that each job takes. `totals` are the
+    partitions', `where` is the partition of each job.
+    """
     if Flag.NO_NORMAL_TRES in settings.flags:
         return counts
     if totals.all():
@@ -85,7 +90,9 @@ def _with_cpus(nodes: Floats, cpus: Floats, jobs: PendingColumns) -> Floats:
 
 
 def _left(cpus: Floats, scale: FactorScale) -> Floats:
-    """CPUs that the job leaves. Slurm counts in 32 bits without a sign: who takes more than there are seems to leave billions."""
+    """Return the CPUs that the job leaves. Slurm counts in unsigned 32 bits: a job that takes more
+    than there are seems to leave billions.
+    """
     left = scale.cpus - cpus
     return np.where(left < 0, left + (U32_MAX + 1), left)
 

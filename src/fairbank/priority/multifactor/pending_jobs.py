@@ -1,4 +1,4 @@
-"""The jobs that wait, as columns, and what their factors are relative to."""
+"""Pending jobs as columns, and the scale of their factors."""
 
 from __future__ import annotations
 
@@ -20,29 +20,32 @@ NO_QOS = -1
 
 
 class FactorScale(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """What factors are relative to. Make one with `scale`."""
+    """Scale of the factors. Made by `scale`."""
 
     nodes: int
     """Active nodes of the cluster; Slurm 22.05 counts all that it has."""
     cpus: int
     association_max: float
-    """The highest priority of any association."""
+    """Highest priority of an association."""
     partition_factors: Floats
     """PriorityJobFactor of each partition."""
     qos_priorities: Floats
-    """The priority of each QOS, and a 0 at the end for jobs that have none."""
+    """Priority of each QOS, and a 0 at the end for jobs without one."""
     tres: tuple[str, ...]
-    """The TRES that count, in the order in which Slurm numbers them: sums of floats depend on it."""
+    """TRES that count, in the order of Slurm's ids: sums of floats depend on it."""
     totals: Floats
-    """How much of each TRES (row) each partition (column) has; of licences and burst buffers the cluster."""
+    """Amount of each TRES (row) in each partition (column); of licences and burst buffers that of
+    the cluster.
+    """
 
 
 class PendingColumns(NamedTuple):
-    """Columns, one row for each job. Make them with `pending`, which checks them.
+    """Columns with one row for each job. Made by `pending`, which checks them.
 
-    `accrued_at`: since when age accrues, 0 where it does not yet. `nodes` are the fewest that the job takes. `cpus`: those it was
-    given or tested with, else the most it takes, else the fewest. `limit_minutes`: the partition's where the job has none.
-    `tres` has a row for each of the scale's: what the job was given, else what it asks for.
+    `accrued_at`: time since when age accrues, 0 if it does not yet. `nodes` is the least number
+    that the job takes. `cpus`: allocated or tested CPUs, else the most it takes, else the least.
+    `limit_minutes`: the partition's if the job has none. `tres` has a row for each of the scale's:
+    allocated, else requested.
     """
 
     accrued_at: Floats
@@ -58,7 +61,7 @@ class PendingColumns(NamedTuple):
     tres: Floats
 
     def rows(self, which: slice | Indexes) -> PendingColumns:
-        """Some of the jobs."""
+        """Return some of the jobs."""
         return PendingColumns._make(column[..., which] for column in self)
 
 
@@ -71,7 +74,16 @@ def scale(
     association_max: int = 0,
     totals: Mapping[str, Numbers] | None = None,
 ) -> FactorScale:
-    """The scale of a cluster. `totals`: how much of each TRES each partition has, by TRES in Slurm's order. Raises InvalidInput."""
+    """Return the scale of a cluster. Raises InvalidInput.
+
+    Args:
+        nodes: active nodes.
+        cpus: CPUs.
+        partition_factors: PriorityJobFactor of each partition.
+        qos_priorities: priority of each QOS.
+        association_max: highest priority of an association.
+        totals: amount of each TRES in each partition, by TRES in Slurm's order.
+    """
     totals = totals or {}
     several = len(partition_factors)
     filled = [
@@ -107,8 +119,11 @@ def pending(
     qos: Numbers = NO_QOS,
     tres: Mapping[str, Numbers] | None = None,
 ) -> PendingColumns:
-    """`count` jobs: each column a value for each, or one for all. Raises InvalidInput, naming the column and the row, for what Slurm
-    could not hold: NaN, infinity, a partition that is not there."""
+    """Return `count` jobs. Each column is a value for each job, or one for all.
+
+    Raises InvalidInput, naming the column and the row, for what Slurm does not hold: NaN, infinity, an
+    unknown partition.
+    """
     tres = tres or {}
     if strange := [name for name in tres if name not in to.tres]:
         raise _wrong(

@@ -1,6 +1,5 @@
-"""Priority settings of an administrator: weights, flags, and the age that counts in full.
-
-`slurm.parsers.priority` reads them.
+"""Settings of multifactor priorities: weights, flags and maximum age. `slurm.parsers.priority`
+reads them.
 """
 
 from __future__ import annotations
@@ -23,11 +22,13 @@ WORDS = {
     "partition": "Partition",
     "qos": "QOS",
 }
-"""The weights, and what stands behind PriorityWeight in their names in slurm.conf."""
+"""Weights, with the word behind PriorityWeight in slurm.conf."""
 
 
 class Flag(Enum):
-    """PriorityFlags, except those of billing (`values.tres.Adding`) and of fair share (`priority.settings.Algorithm`)."""
+    """PriorityFlags, except those of billing (`core.tres`) and of fair share
+    (`priority.fairshare.settings.Algorithm`).
+    """
 
     ACCRUE_ALWAYS = "ACCRUE_ALWAYS"
     CALCULATE_RUNNING = "CALCULATE_RUNNING"
@@ -42,13 +43,14 @@ class Flag(Enum):
 RAW = frozenset(
     {Flag.NO_NORMAL_ASSOC, Flag.NO_NORMAL_PART, Flag.NO_NORMAL_QOS, Flag.NO_NORMAL_TRES}
 )
-"""What NO_NORMAL_ALL stands for."""
+"""Flags of NO_NORMAL_ALL."""
 
 
 class PriorityWeights(msgspec.Struct, frozen=True, kw_only=True):
-    """What each factor counts: the most it adds to a priority while factors are normalised. Whole numbers, except for TRES.
+    """Weight of each factor: the most that it adds to a priority while factors are normalised.
+    Integers, except for TRES.
 
-    Raises InvalidInput for one that Slurm could not hold, NaN and infinity among them.
+    Raises InvalidInput for values that Slurm does not hold, such as NaN and infinity.
     """
 
     age: int = 0
@@ -76,9 +78,10 @@ class PriorityWeights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MultifactorSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How priorities are made. `max_age_seconds`: the wait that counts in full; 0 lets every wait do so.
+    """Settings of priorities. `max_age_seconds`: wait at which the age factor is 1; 0: it always
+    is.
 
-    `accounted`: whether Slurm has its database; without one neither age nor fair share counts.
+    `accounted`: Slurm has its database; without it neither age nor fair share counts.
     """
 
     weights: PriorityWeights = PriorityWeights()
@@ -96,7 +99,7 @@ class MultifactorSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counted(self) -> PriorityWeights:
-        """The weights in force."""
+        """Return the weights in force."""
         return (
             self.weights
             if self.accounted

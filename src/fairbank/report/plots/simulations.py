@@ -22,7 +22,7 @@ from fairbank.report.plots.figures import (
 )
 from fairbank.simulator.engine.simulation import SimulationResult
 from fairbank.simulator.results.delivered_shares import WINDOW
-from fairbank.simulator.results.time_series import Size, TimeSeries
+from fairbank.simulator.results.time_series import SizeClass, TimeSeries
 
 ACCOUNTS = 10
 """Accounts in a figure: those whose delivered share differs most from their own share."""
@@ -60,9 +60,9 @@ def figures(
     They show utilisation, queue and waits, and, where accounts have shares, what accounts got.
     """
     courses = [
-        (outcome.policy, outcome.course)
+        (outcome.policy, outcome.time_series)
         for outcome in outcomes
-        if outcome.course is not None and outcome.course.end
+        if outcome.time_series is not None and outcome.time_series.end
     ]
     if not courses:
         return
@@ -109,7 +109,7 @@ def _queue(sketch: _Sketch) -> Figure:
 def _waits(sketch: _Sketch) -> Figure:
     sizes = [{size.most: size for size in course.sizes()} for _, course in sketch.courses]
     # Policies run the same jobs; one that refuses jobs may lack a size that another has.
-    of_any_policy: dict[int, Size] = {}
+    of_any_policy: dict[int, SizeClass] = {}
     for of_policy in reversed(sizes):
         of_any_policy |= of_policy
     processors = sketch.courses[0][1].size
@@ -133,12 +133,12 @@ def _waits(sketch: _Sketch) -> Figure:
     )
 
 
-def _processors(size: Size, machine: int) -> str:
+def _processors(size: SizeClass, machine: int) -> str:
     most = min(size.most, machine)
     return f"{most:,}" if size.least >= most else f"{size.least:,} to {most:,}"
 
 
-def _quartiles(size: Size | None) -> Quartiles | None:
+def _quartiles(size: SizeClass | None) -> Quartiles | None:
     if size is None:
         return None
     return Quartiles(size.quarter, size.median, size.three_quarters, size.mean)
@@ -146,7 +146,7 @@ def _quartiles(size: Size | None) -> Quartiles | None:
 
 def _shares(outcomes: Sequence[SimulationResult], sketch: _Sketch) -> Figure:
     delivered = [{row.account: row.delivered for row in outcome.delivered} for outcome in outcomes]
-    entitled = {row.account: row.entitled for row in outcomes[0].delivered}
+    entitled = {row.account: row.due for row in outcomes[0].delivered}
     error = {
         account: max(abs(of_policy.get(account, 0.0) - part) for of_policy in delivered)
         for account, part in entitled.items()
@@ -179,12 +179,12 @@ def _per_cent(parts: Mapping[Account, float], accounts: Iterable[Account]) -> fl
 def _beyond_shares(outcomes: Sequence[SimulationResult], sketch: _Sketch) -> Figure:
     panels, up = [], Axis("delivered (% of the week)", 0, 100)
     for number, outcome in enumerate(outcomes):
-        begin = outcome.course.used.begin if outcome.course else 0
+        begin = outcome.time_series.used.begin if outcome.time_series else 0
         weeks = [
-            (week.begin - begin, week.begin + WINDOW - begin, 100 * week.astray)
+            (week.begin - begin, week.begin + WINDOW - begin, 100 * week.share_error)
             for week in outcome.weeks
         ]
-        name = f"{outcome.policy}: mean {100 * (outcome.astray or 0.0):.1f} %"
+        name = f"{outcome.policy}: mean {100 * (outcome.share_error or 0.0):.1f} %"
         panels.append(sketch.panel(name, number, up, weeks))
     caption = sketch.caption(
         "Delivered beyond shares, week by week",

@@ -1,1 +1,1 @@
-"""Why a job waits: one headline, every check with its evidence, its place in the queue and who is ahead."""
+"""Explanations of why a job waits: headline, checks with evidence, position, and the jobs ahead."""

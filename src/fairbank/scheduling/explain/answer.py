@@ -1,4 +1,6 @@
-"""The answer to "why does my job wait, and when will it start?", whatever the machine is made of. Instants are seconds since 1970."""
+"""Answer to "why does my job wait, and when will it start?" for any machine. Times are seconds
+since 1970.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import msgspec
 
 
 class JobCheck(msgspec.Struct, frozen=True):
-    """Something that must be so before the job starts. `evidence`: what was found, in words."""
+    """Condition for the start of the job, and the evidence in words."""
 
     what: str
     ok: bool
@@ -16,11 +18,13 @@ class JobCheck(msgspec.Struct, frozen=True):
 
 
 class StartRange(msgspec.Struct, frozen=True):
-    """When a job is likely to start: in eight of ten rehearsals it did so from `earliest` to `latest`, in one before, in one after.
+    """Range of likely starts: 8 of 10 simulated runs start from `earliest` to `latest`, one starts
+    before and one after.
 
-    latest      None where it is not told: in more than one of ten it did not start as far as they went
-    runs        how many rehearsals there were
-    started     in how many of them it started
+        latest      None: in more than one of ten runs the job did not start before the simulation
+                    ended
+        runs        number of simulated runs
+        started     number of runs in which the job started
     """
 
     earliest: int
@@ -30,24 +34,27 @@ class StartRange(msgspec.Struct, frozen=True):
 
 
 class NoStartRange(Enum):
-    """Why no range is told."""
+    """Reason why there is no range."""
 
-    NO_TURN = "it has no place among those that wait, and nobody knows when it will"
-    TOO_FAR = "rehearsals that may be no longer end before it starts"
-    KEPT = "rehearsals go on until nothing happens any more, and it has not started"
+    NOT_QUEUED = "it is not in the queue, and the time when it will be is unknown"
+    TOO_FAR = "simulated runs of the maximum length end before it starts"
+    NO_START = "it does not start in simulated runs that go on until nothing more happens"
 
 
 class EarlierStart(msgspec.Struct, frozen=True):
-    """`option` is what sbatch is told; `at` when the job would start with it, as things stand."""
+    """Change that starts the job earlier: `option` of sbatch, and the start with it as things
+    are.
+    """
 
     option: str
     at: int
 
 
 class EarlierStartAdvice(msgspec.Struct, frozen=True):
-    """What came of looking for something that would start a job sooner. `suggestion` None: nothing of what was tried would.
+    """Result of the search for a change that starts a job earlier. `suggestion` None: no change
+    that was tried helps.
 
-    tried    each change, as sbatch is told it or in words
+        tried    each change, as an option of sbatch or in words
     """
 
     suggestion: EarlierStart | None
@@ -55,16 +62,17 @@ class EarlierStartAdvice(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job waits.
+    """Explanation of why a job waits.
 
-    code        in Slurm's word
-    position    among those that wait, one for the next; None where it has no place among them
-    ahead       the numbers of those ahead of it that want some of the nodes of its partitions, in order
-    waiting     how many have a place among those that wait
-    expected    when it starts if everybody uses the whole time limit and nobody comes before it; None where nobody can say
-    likely      None where it was not asked for, or where there is none
-    untold      why there is none; None where there is, or where it was not asked for
-    advice      what would start it sooner; None where it was not asked for
+    code        Slurm's reason
+    position    position in the queue, 1 for the next; None if the job is not in the queue
+    ahead       numbers of the jobs ahead that want some of the nodes of its partitions, in order
+    waiting     number of jobs in the queue
+    expected    start if all running jobs use their whole time limit and no job comes before it;
+                None if unknown
+    likely      None if it was not requested, or there is none
+    untold      reason why there is none; None if there is one, or it was not requested
+    advice      change that starts it earlier; None if it was not requested
     """
 
     number: int

@@ -1,14 +1,16 @@
-"""Every check that a job has to pass before it starts, each with what was found."""
+"""Checks that a job must pass before it starts, each with its evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from fairbank.core.time import iso
+from fairbank.core.units import show_shortfall, show_su
 from fairbank.scheduling.admission import exclusion_reason
 from fairbank.scheduling.explain.answer import JobCheck
 from fairbank.scheduling.explain.dependencies import OpenDependencies, dependency_check
-from fairbank.scheduling.explain.funds import CreditCheckInput, credit_check
 from fairbank.scheduling.explain.job_view import JobView
 from fairbank.scheduling.explain.node_filter import FilteredNodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes
@@ -19,31 +21,69 @@ from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
 
 
+class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
+    """Credit in SU-minutes: the hold when the job starts, and what is available.
+
+    `observed`: the bank only observes, and lets jobs start without credit.
+    """
+
+    project: str
+    resource: str
+    wanted: int
+    available: int
+    observed: bool = False
+
+    @property
+    def is_enough(self) -> bool:
+        return self.observed or self.wanted <= self.available
+
+    @property
+    def evidence(self) -> str:
+        left = (
+            f"available {show_su(self.available, down=True, separators=True)} of"
+            f" {self.project}/{self.resource}"
+        )
+        figures = f"a hold of {show_su(self.wanted, separators=True)} SU, {left}"
+        if self.wanted <= self.available:
+            return figures
+        short = f"{figures}: short by {show_shortfall(self.wanted, self.available)}"
+        return f"{short}, which the bank only observes" if self.observed else short
+
+
+def credit_check(funds: CreditCheckInput) -> JobCheck:
+    """Check that the bank can pay for the job now."""
+    return JobCheck("credit", funds.is_enough, f"needs {funds.evidence}")
+
+
 def job_checks(
     view: JobView, *, funds: CreditCheckInput | None, awaiting: OpenDependencies | None
 ) -> Iterator[JobCheck]:
-    """In the order in which it has to pass them: may it start at all, would nodes do and are they free, limits, credit, its turn."""
-    job, nodes = view.job, view.there.machine
-    may_start = _may_start(job, nodes, view.now)
+    """Yield the checks in order: may it start, do suitable nodes exist and are they free, limits,
+    credit, position.
+    """
+    job, nodes = view.job, view.snapshot.machine
+    may_start = _eligible_check(job, nodes, view.now)
     yield may_start
     if awaiting is not None:
         yield dependency_check(awaiting)
     for name in job.partitions:
-        yield _partition(job, nodes, name)
-    for entry, found in view.sifted:
-        yield _able(nodes, entry, found)
-        yield _free(view.there, entry, found)
+        yield _partition_check(job, nodes, name)
+    for entry, found in view.filtered:
+        yield _suitable_nodes_check(nodes, entry, found)
+        yield _free_nodes_check(view.snapshot, entry, found)
     for name in job.partitions:
-        yield _limits(nodes, job, name)
+        yield _limits_check(nodes, job, name)
     if funds is not None:
         yield credit_check(funds)
-    yield _turn(view, held=not may_start.ok)
+    yield _position_check(view, held=not may_start.ok)
 
 
 def least_nodes(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> int:
-    """How many nodes it needs at least: as many as it asks for, and enough for its tasks if nobody else were there."""
+    """Return how many nodes the job needs at least: as many as it requests, and enough for its
+    tasks on an empty machine.
+    """
     request = placement_request(nodes, entry)
-    room = nodes.places.empty.tasks(request.demand)[node_set.places(found.able)]
+    room = nodes.search.empty.tasks(request.demand)[node_set.places(found.suitable)]
     left, tasks = 0, 0
     for fits in sorted(room.tolist(), reverse=True):
         if tasks >= request.tasks:
@@ -52,74 +92,75 @@ def least_nodes(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> int:
     return max(request.least, left)
 
 
-def _may_start(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
+def _eligible_check(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
     if job.held is not None:
-        return JobCheck("nothing holds it back", False, explain_reason(job.held))
+        return JobCheck("eligible", False, explain_reason(job.held))
     if job.eligible > now:
-        return JobCheck("nothing holds it back", False, f"it may start from {iso(job.eligible)} on")
+        return JobCheck("eligible", False, f"from {iso(job.eligible)} on")
     if job.reservation is None:
-        return JobCheck("nothing holds it back", True, f"it may start since {iso(job.eligible)}")
-    if job.reservation not in nodes.reserved.named:
-        return JobCheck(
-            "nothing holds it back", False, f"there is no reservation {job.reservation}"
-        )
-    reserved, _ = nodes.reserved.named[job.reservation]
+        return JobCheck("eligible", True, f"since {iso(job.eligible)}")
+    if job.reservation not in nodes.reservations.named:
+        return JobCheck("eligible", False, f"there is no reservation {job.reservation}")
+    reserved, _ = nodes.reservations.named[job.reservation]
     when = f"reservation {reserved.name} is from {iso(reserved.begin)} to {iso(reserved.end)}"
     if not reserved.is_for(job.user, job.account):
-        return JobCheck("nothing holds it back", False, f"{when}, for others")
+        return JobCheck("eligible", False, f"{when}, for others")
     return JobCheck(
-        "nothing holds it back",
+        "eligible",
         reserved.is_active(now) or (reserved.flexible and not reserved.is_over(now)),
         when,
     )
 
 
-def _partition(job: PendingJob, nodes: Nodes, name: str) -> JobCheck:
-    wrong = exclusion_reason(job, nodes.cluster, name, shortest=True)
+def _partition_check(job: PendingJob, nodes: Nodes, name: str) -> JobCheck:
+    wrong = exclusion_reason(job, nodes.cluster, name, by_least_time=True)
     return JobCheck(
-        f"partition {name} takes it",
+        f"partition {name} accepts it",
         wrong is None,
         "within its limits" if wrong is None else explain_reason(wrong),
     )
 
 
-def _able(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
-    """Whether there are nodes at all that would do."""
+def _suitable_nodes_check(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
+    """Check that suitable nodes exist."""
     request, lasting = (
         placement_request(nodes, entry),
-        [each for each in found.excluded if each.lasting],
+        [each for each in found.excluded if each.is_permanent],
     )
     said = [
-        f"{found.able.bit_count():,} of {entry.nodes.bit_count():,} would do, and it wants {least_nodes(nodes, entry, found):,}"
+        f"{found.suitable.bit_count():,} of {entry.nodes.bit_count():,} are suitable, and it needs"
+        f" {least_nodes(nodes, entry, found):,}"
     ]
     said += [f"{each.cause}: {nodes.cluster.names(each.nodes)}" for each in lasting]
-    fits = nodes.places.ever(request)
-    if not fits and found.able.bit_count() >= request.least:
-        said.append("but not together, with all that it asks for")
-    return JobCheck(f"nodes of {entry.rules.name} that would do", fits, "; ".join(said))
+    fits = nodes.search.can_ever_fit(request)
+    if not fits and found.suitable.bit_count() >= request.least:
+        said.append("but not together with the whole request")
+    return JobCheck(f"suitable nodes in {entry.rules.name}", fits, "; ".join(said))
 
 
-def _free(snapshot: OnNodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
-    """Whether enough of those are free."""
+def _free_nodes_check(snapshot: OnNodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
+    """Check that enough suitable nodes are free."""
     nodes = snapshot.machine
     names, wants = nodes.cluster.names, least_nodes(nodes, entry, found)
     request, fitting = placement_request(nodes, entry), found.fitting.bit_count()
-    tasks = int(nodes.room.tasks(request.demand)[node_set.places(found.fitting)].sum())
-    said = [f"{fitting:,} are free now, and it wants {wants:,}"]
+    tasks = int(nodes.free.tasks(request.demand)[node_set.places(found.fitting)].sum())
+    said = [f"{fitting:,} are free now, and it needs {wants:,}"]
     if fitting >= wants and tasks < request.tasks:
-        said.append(f"they have room for {tasks:,} of its {request.tasks:,} tasks")
-    said += [f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.lasting]
-    if ends := [job.ends for job in snapshot.running if job.placement.nodes & found.able]:
+        said.append(f"{tasks:,} of its {request.tasks:,} tasks fit on them")
+    said += [
+        f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.is_permanent
+    ]
+    if ends := [job.ends for job in snapshot.running if job.placement.nodes & found.suitable]:
         said.append(f"the first job there ends by {iso(min(ends))}, the last by {iso(max(ends))}")
     return JobCheck(
-        f"nodes of {entry.rules.name} that are free",
+        f"free nodes in {entry.rules.name}",
         fitting >= wants and tasks >= request.tasks,
         "; ".join(said),
     )
 
 
-def _limits(nodes: Nodes, job: PendingJob, name: str) -> JobCheck:
-    held = nodes.limits.holds(job, name)
+def _limits_check(nodes: Nodes, job: PendingJob, name: str) -> JobCheck:
+    held = nodes.limits.hold_reason(job, name)
     return JobCheck(
         f"limits in {name}",
         held is None,
@@ -127,18 +168,14 @@ def _limits(nodes: Nodes, job: PendingJob, name: str) -> JobCheck:
     )
 
 
-def _turn(view: JobView, *, held: bool) -> JobCheck:
-    """Whether it has a turn, and somebody is before it."""
-    if not view.queued:
-        since = "something holds it back" if held else "no partition takes it"
-        return JobCheck("its turn", False, f"it has no place in the queue as long as {since}")
+def _position_check(view: JobView, *, held: bool) -> JobCheck:
+    """Check that the job is in the queue and no job is ahead."""
+    if not view.is_queued:
+        since = "it is held" if held else "no partition accepts it"
+        return JobCheck("no job ahead", False, f"it is not in the queue while {since}")
     if not view.ahead:
-        return JobCheck("its turn", True, "nobody who wants its nodes is ahead")
-    first = view.planned.get(view.ahead[0])
-    when = f", for which room is kept at {iso(first.at)}" if first is not None else ""
+        return JobCheck("no job ahead", True, "no other job wants its nodes first")
+    first = view.reservations.get(view.ahead[0])
+    when = f" with a reserved start at {iso(first.at)}" if first is not None else ""
     others = f" and {len(view.ahead) - 1:,} more" if len(view.ahead) > 1 else ""
-    return JobCheck(
-        "its turn",
-        False,
-        f"ahead {'are' if others else 'is'} job {view.names[view.ahead[0]]}{when}{others}",
-    )
+    return JobCheck("no job ahead", False, f"job {view.names[view.ahead[0]]}{when}{others}")

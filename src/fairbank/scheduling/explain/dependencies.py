@@ -1,4 +1,4 @@
-"""What a job waits for of others, and what these do now. Both are handed in, and told here in words."""
+"""Dependencies of a job on others, with the state of these, in words."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from fairbank.scheduling.explain.answer import JobCheck
 
 
 class JobStates(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs that somebody waits for, as they are now. Names are squeue's, instants seconds since 1970.
+    """State of the jobs on which a dependency is. Names are squeue's, times seconds since 1970.
 
-    running    which of them run; `began`: when the last of these did, `ends`: by when the last is over, None where it has no limit
-    waiting    which of them wait, and `reason`: why the first does, in Slurm's word
-    ended      in which states others ended of late, in Slurm's words
+    running    names of those that run; `began`: start of the last, `ends`: latest end, None without
+               a limit
+    waiting    names of those that wait, and `reason`: Slurm's reason of the first
+    ended      states of those that ended lately
     """
 
     running: tuple[str, ...] = ()
@@ -29,21 +30,17 @@ class JobStates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenDependencies(msgspec.Struct, frozen=True):
-    """What a job depends on, and for each of that in turn whom it is about."""
+    """Dependencies of a job, with the state of the other jobs for each."""
 
     on: Dependencies
     seen: tuple[JobStates, ...] = ()
 
 
 def dependency_check(awaiting: OpenDependencies) -> JobCheck:
-    """Whether other jobs have come as far as they must."""
+    """Check that other jobs have come as far as they must."""
     on = awaiting.on
     if on.text and not on.items:
-        return JobCheck(
-            "dependencies",
-            on.is_met,
-            f"they cannot be read here, and are told as they stand: {on.text}",
-        )
+        return JobCheck("dependencies", on.is_met, f"they cannot be parsed: {on.text}")
     said = [
         f"{describe_condition(one)}: {_how_far(one, seen)}"
         for one, seen in zip(on.items, awaiting.seen, strict=True)
@@ -51,18 +48,17 @@ def dependency_check(awaiting: OpenDependencies) -> JobCheck:
     if on.any_of and len(said) > 1:
         said[0] = f"one of these is enough: {said[0]}"
     if on.is_unmeetable:
-        said.append(
-            "so it will never start as it is: cancel it, or let it depend on something else (scontrol update)"
-        )
+        said.append("so it will never start: cancel it, or change the dependency (scontrol update)")
     return JobCheck("dependencies", on.is_met, "; ".join(said) or "none is open")
 
 
 def describe_condition(on: Dependency) -> str:
-    """What must be so, as a sentence without its end."""
+    """Return the condition as a sentence without its full stop."""
     one, whole = _KINDS.get(on.kind, (f"{on.kind} {{}}",) * 2)
     if on.minutes:
         one = whole = (
-            f"{'1 minute has' if on.minutes == 1 else f'{on.minutes:,} minutes have'} passed since {{}} began"
+            f"{'1 minute has' if on.minutes == 1 else f'{on.minutes:,} minutes have'} passed since"
+            " {} started"
         )
     return (
         whole.format(f"array {on.job}")
@@ -80,7 +76,7 @@ def _how_far(on: Dependency, seen: JobStates) -> str:
 
 
 def _now(on: Dependency, seen: JobStates) -> Iterator[str]:
-    """What those do that it is about."""
+    """Yield what the other jobs do now."""
     one = "it" if on.job is not None and not on.all_tasks else None
     if on.minutes and seen.began is not None and not seen.waiting:
         yield f"that is at {iso(seen.began + on.minutes * MINUTE)}"
@@ -92,7 +88,10 @@ def _now(on: Dependency, seen: JobStates) -> Iterator[str]:
             else f"{runs} until {iso(seen.ends)} at the latest"
         )
     if seen.waiting:
-        yield f"{one or _names(seen.waiting)} {'waits' if len(seen.waiting) == 1 else 'wait'} ({seen.reason})"
+        yield (
+            f"{one or _names(seen.waiting)} {'waits' if len(seen.waiting) == 1 else 'wait'}"
+            f" ({seen.reason})"
+        )
     for state, many in sorted(Counter(seen.ended).items()):
         yield f"{one or f'{many:,}'} ended as {state}"
     if on.job is not None and not (seen.running or seen.waiting or seen.ended):
@@ -106,22 +105,22 @@ def _names(jobs: Sequence[str]) -> str:
 _MET = {
     DependencyState.YES: "done",
     DependencyState.NOT_YET: "not yet",
-    DependencyState.NEVER: "can never be any more",
+    DependencyState.NEVER: "can never be satisfied",
 }
 # Of a job or one task, and of an array as a whole.
 _KINDS = {
-    "after": ("{} has begun, or was cancelled", "every task of {} has begun, or was cancelled"),
+    "after": ("{} has started or was cancelled", "every task of {} has started or was cancelled"),
     "afterany": ("{} has ended", "every task of {} has ended"),
     "afterburstbuffer": (
-        "{} has ended, and its files were copied",
-        "every task of {} has ended, and its files were copied",
+        "{} has ended and its files were copied",
+        "every task of {} has ended and its files were copied",
     ),
-    "aftercorr": ("{} has ended well", "the same task of {} has ended well"),
-    "afternotok": (
-        "{} has ended, and not well",
-        "every task of {} has ended, and not all of them well",
+    "aftercorr": ("{} has completed", "the same task of {} has completed"),
+    "afternotok": ("{} has failed", "every task of {} has ended, and some have failed"),
+    "afterok": ("{} has completed", "every task of {} has completed"),
+    "expand": (
+        "{} is running, so that it can be expanded",
+        "{} is running, so that it can be expanded",
     ),
-    "afterok": ("{} has ended well", "every task of {} has ended well"),
-    "expand": ("{} runs, to be given more", "{} runs, to be given more"),
-    "singleton": ("no other job of this name and user runs, or waits before it",) * 2,
+    "singleton": ("no other job of this name and user is running or ahead of it",) * 2,
 }

@@ -1,4 +1,6 @@
-"""What would start a job sooner, whatever decides who starts: one change after the other is tried, the smallest sacrifice first."""
+"""Search for a change that starts a job earlier: changes are tried one after the other, the
+smallest sacrifice first.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +10,32 @@ from typing import NamedTuple
 from fairbank.core.time import MINUTE, show_duration
 from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
 
-SHORTER = "any shorter -t"
-"""So the search for a limit is told."""
+SHORTER = "a shorter -t"
+"""Name of the search for a limit among the changes that were tried."""
 
 
 class Candidate(NamedTuple):
-    """A change, as sbatch is told it or in words; and what it comes to where the job then starts before an instant (None: never)."""
+    """Change, as an option of sbatch or in words, and a function that returns the start with it if
+    that is before a time (None: never).
+    """
 
-    told: str
-    before: Callable[[int | None], EarlierStart | None]
+    option: str
+    start_before: Callable[[int | None], EarlierStart | None]
 
 
 def find_earlier_start(expected: int | None, tries: Iterable[Candidate]) -> EarlierStartAdvice:
-    """The change that starts the job soonest, and before `expected` (None: never); of several that start it at the same instant the one
-    that is tried first."""
+    """Return the change that starts the job earliest, and before `expected` (None: never). Of
+    several with the same start the first tried wins.
+    """
     found, tried = None, list[str]()
     for each in tries:
-        tried.append(each.told)
-        found = each.before(expected if found is None else found.at) or found
+        tried.append(each.option)
+        found = each.start_before(expected if found is None else found.at) or found
     return EarlierStartAdvice(found, tuple(tried))
 
 
 def request_change(option: str, start: Callable[[], int | None]) -> Candidate:
-    """Something else to ask for. `start`: when the job starts with it; None: never."""
+    """Return a change of the request. `start` returns the start with it; None: never."""
 
     def before(other: int | None) -> EarlierStart | None:
         at = start()
@@ -42,8 +47,11 @@ def request_change(option: str, start: Callable[[], int | None]) -> Candidate:
 
 
 def shorter_limit(limit: int, start: Callable[[int], int | None]) -> Iterator[Candidate]:
-    """The longest limit in whole minutes, less than `limit`, with which it starts as early as with a single one; there is none below a
-    minute. `start`: when the job starts with a limit, in seconds."""
+    """Yield the search for the longest limit in whole minutes below `limit` with which the job
+    starts as early as with one minute.
+
+    `start` returns the start with a limit in seconds. There is no shorter limit than a minute.
+    """
 
     def before(other: int | None) -> EarlierStart | None:
         soonest = start(MINUTE)

@@ -1,27 +1,30 @@
-"""The whole answer about a job that waits for nodes: why, when it is likely to start, what would start it sooner."""
+"""Explanation of a job that waits for nodes: reason, likely start, and a change that starts it
+earlier.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
+from fairbank.cluster.dependency import Dependencies, DependencyState
+from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange, StartRange
-from fairbank.scheduling.explain.checks import job_checks
-from fairbank.scheduling.explain.dependencies import OpenDependencies
-from fairbank.scheduling.explain.funds import CreditCheckInput
-from fairbank.scheduling.explain.headline import headline_of
-from fairbank.scheduling.explain.job_view import job_view
+from fairbank.scheduling.explain.checks import CreditCheckInput, job_checks, least_nodes
+from fairbank.scheduling.explain.dependencies import OpenDependencies, describe_condition
+from fairbank.scheduling.explain.job_view import JobView, job_view
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.explain.start_range import RUNS, Tick, start_range_on_nodes
 from fairbank.scheduling.explain.suggestions import suggest_earlier_start
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.plan import PRIORITY, RESOURCES, SchedulePlan
+from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 
 TIMED = frozenset({"BeginTime", "Reservation"})
-"""Who waits for these has no place in the queue yet, but will have one at an instant that is known."""
+"""Reasons of jobs that are not in the queue yet, but will be at a known time."""
 
 
 def explain_on_nodes(
@@ -39,12 +42,24 @@ def explain_on_nodes(
     seed: int = 1,
     tick: Tick | None = None,
 ) -> Explanation:
-    """As Slurm's two passes decide; `plan` is what they decided, where somebody has it already.
+    """Explain why a job waits, as Slurm's two passes decide.
 
-    Without `history` there is no range, without `advice` nothing is tried; a job that may not start at all has no range either, unless its
-    time is known.
+    A job that may not start at all has no range, unless its time is known. Raises NotFound for a job
+    that does not wait, or that starts now.
 
-    Raises NotFound for a job that does not wait there, or that starts now.
+    Args:
+        snapshot: machine, queue and running jobs.
+        parameters: SchedulerParameters of slurm.conf.
+        number: number of the job.
+        now: time in seconds since 1970.
+        history: run times of ended jobs; None: compute no range.
+        funds: credit of the job; None: make no check.
+        awaiting: dependencies of the job; None: make no check.
+        advice: search a change that starts it earlier.
+        plan: plan of the passes if it is known already.
+        runs: number of simulated runs.
+        seed: seed of the run times.
+        tick: called after each simulated run.
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
     found = explain(snapshot, plan, number, now, funds=funds, awaiting=awaiting)
@@ -55,7 +70,7 @@ def explain_on_nodes(
     if history is None:
         return found
     if found.position is None and found.code not in TIMED:
-        return msgspec.structs.replace(found, untold=NoStartRange.NO_TURN)
+        return msgspec.structs.replace(found, untold=NoStartRange.NOT_QUEUED)
     ahead = None if found.position is None else frozenset(found.ahead)
     came = start_range_on_nodes(
         snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed, tick=tick
@@ -74,14 +89,14 @@ def explain(
     funds: CreditCheckInput | None = None,
     awaiting: OpenDependencies | None = None,
 ) -> Explanation:
-    """`plan` is what a pass made of the snapshot. Raises NotFound for a job that does not wait there.
+    """Explain why a job waits, by the plan that a pass made from the snapshot.
 
-    `funds` and `awaiting` are judged where somebody knows them.
+    Raises NotFound for a job that does not wait.
     """
     view = job_view(snapshot, plan, number, now)
     said = headline_of(view, awaiting)
-    if funds is not None and not funds.enough:
-        said += f" The bank would not let it start: it needs {funds.said}."
+    if funds is not None and not funds.is_enough:
+        said += f" The bank would refuse it: it needs {funds.evidence}."
     return Explanation(
         number=number,
         code=view.code,
@@ -90,5 +105,57 @@ def explain(
         position=view.position,
         ahead=view.ahead,
         waiting=len(view.names),
-        expected=None if view.kept is None else view.kept.at,
+        expected=None if view.reservation is None else view.reservation.at,
+    )
+
+
+DEPENDENCY, NEVER_MET = "Dependency", "DependencyNeverSatisfied"
+
+
+def headline_of(view: JobView, awaiting: OpenDependencies | None) -> str:
+    """Return the sentence, with the figures of this job if it waits for nodes or for other jobs."""
+    expected = (
+        f" Reserved start: {iso(view.reservation.at)}." if view.reservation is not None else ""
+    )
+    return f"Job {view.job.name} {_waits(view, awaiting)} ({view.code}).{expected}"
+
+
+def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
+    if view.code == RESOURCES and view.is_queued:
+        return _for_nodes(view)
+    if view.code == PRIORITY and view.ahead:
+        first = f"job {view.names[view.ahead[0]]}"
+        return (
+            f"waits behind {first}"
+            if len(view.ahead) == 1
+            else f"waits behind {len(view.ahead):,} jobs, the first of which is {first}"
+        )
+    if view.code in (DEPENDENCY, NEVER_MET) and awaiting is not None and awaiting.on.open:
+        return _for_others(awaiting.on, never=view.code == NEVER_MET)
+    return f"waits: {explain_reason(view.code).removesuffix('.')}"
+
+
+def _for_nodes(view: JobView) -> str:
+    """Describe the partition in which the job is nearest to its start."""
+    entry, found = max(view.filtered, key=lambda each: each[1].fitting.bit_count())
+    free, able, least = (
+        found.fitting.bit_count(),
+        found.suitable.bit_count(),
+        least_nodes(view.snapshot.machine, entry, found),
+    )
+    many = "1 node" if least == 1 else f"{least:,} nodes"
+    return f"waits for {many}: {free:,} of the {able:,} suitable nodes are free now"
+
+
+def _for_others(on: Dependencies, *, never: bool) -> str:
+    """Describe the first dependency that is open, or lost."""
+    if never:
+        lost = next((each for each in on.open if each.state is DependencyState.NEVER), on.open[0])
+        return f"waits for a dependency that can never be satisfied: {describe_condition(lost)}"
+    first = describe_condition(on.open[0])
+    if len(on.open) == 1:
+        return f"waits until {first}"
+    return (
+        f"waits for {'one of ' if on.any_of else ''}{len(on.open):,} dependencies, the first of"
+        f" which is: {first}"
     )

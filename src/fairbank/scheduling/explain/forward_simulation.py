@@ -1,4 +1,5 @@
-"""Forward simulation: the passes that decide on a cluster go on from a snapshot, with assumed run times."""
+"""Forward simulation: the passes that decide on a cluster go on from a snapshot, with assumed run
+times."""
 
 from __future__ import annotations
 
@@ -16,45 +17,49 @@ Pass = Callable[[Snapshot[J, P, M], int], SchedulePlan[J, P]]
 
 
 class PassSchedule(Protocol[J, P, M]):
-    """Who says which passes are due, as in the simulator."""
+    """Scheduler that says which passes are due, as in the simulator."""
 
-    def passes(self, now: int, *, event: bool) -> Iterable[Pass[J, P, M]]: ...
+    def passes(self, now: int, *, has_event: bool) -> Iterable[Pass[J, P, M]]: ...
 
-    def wake(self, now: int) -> int: ...
+    def next_wake(self, now: int) -> int: ...
 
-    def ended(self, running: RunningJob[J, P], now: int) -> None: ...
+    def record_end(self, running: RunningJob[J, P], now: int) -> None: ...
 
 
 class EventScheduler:
-    """One pass whenever somebody comes or ends, and at these instants, which are in order."""
+    """Scheduler with one pass at each event and at each of `instants`, which are in order."""
 
     def __init__(self, pass_: Pass[Any, Any, Any], instants: Sequence[int] = ()) -> None:
         self._passes = (pass_,)
         self._instants = instants
 
-    def passes(self, now: int, *, event: bool) -> Iterable[Pass[Any, Any, Any]]:
+    def passes(self, now: int, *, has_event: bool) -> Iterable[Pass[Any, Any, Any]]:
         return self._passes
 
-    def wake(self, now: int) -> int:
+    def next_wake(self, now: int) -> int:
         place = bisect_right(self._instants, now)
         return self._instants[place] if place < len(self._instants) else FOR_EVER
 
-    def ended(self, running: RunningJob[Any, Any], now: int) -> None: ...
+    def record_end(self, running: RunningJob[Any, Any], now: int) -> None: ...
 
 
 class SimulatedStart(NamedTuple):
-    """How a rehearsal came out: when the job started (None: not as far as it went), and how many passes it took."""
+    """Result of a forward simulation: start of the job (None: it did not start), and number of
+    passes.
+    """
 
     at: int | None
     passes: int
 
 
 RunTimeModel = Callable[[J, int, int], int]
-"""How many seconds a job runs in all, given its limit and how much of that is past."""
+"""Function that returns the whole run time of a job in seconds, given its limit and the elapsed
+part of it.
+"""
 
 
 def whole_limit(job: object, limit: int, elapsed: int) -> int:
-    """All of its time limit; whoever is past it ends within the next second."""
+    """Return the whole time limit; a job over its limit ends within the next second."""
     return max(limit, elapsed + 1)
 
 
@@ -64,10 +69,10 @@ def simulate_forward(
     now: int,
     number: int,
     *,
-    lasts: RunTimeModel[J] = whole_limit,
-    coming: Iterable[J] = (),
-    event: bool = False,
-    most: int = FOR_EVER,
+    run_time: RunTimeModel[J] = whole_limit,
+    arrivals: Iterable[J] = (),
+    has_event: bool = False,
+    max_passes: int = FOR_EVER,
 ) -> SimulatedStart:
     """Return when the job with this number starts.
 
@@ -81,30 +86,30 @@ def simulate_forward(
         event: something happened at `now` that the scheduler does not know of.
         most: number of passes after which the simulation ends without a start.
     """
-    loop = EventLoop(snapshot, scheduler.ended)
+    loop = EventLoop(snapshot, scheduler.record_end)
     for running in snapshot.running:
         elapsed = now - running.started
-        run_time = lasts(running.job, running.ends - running.started, elapsed)
-        loop.ends.append((max(running.started + run_time, now + 1), running))
+        end = running.started + run_time(running.job, running.ends - running.started, elapsed)
+        loop.ends.append((max(end, now + 1), running))
     heapify(loop.ends)
-    events, passes = loop.events(coming), 0
+    events, passes = loop.events(arrivals), 0
     while True:
-        for pass_ in scheduler.passes(now, event=event):
-            if passes == most:
+        for pass_ in scheduler.passes(now, has_event=has_event):
+            if passes == max_passes:
                 return SimulatedStart(None, passes)
             passes += 1
             for job, placement in pass_(snapshot, now).starts:
                 if job.number == number:
                     return SimulatedStart(now, passes)
-                if preempted := getattr(placement, "instead", ()):
+                if preempted := getattr(placement, "preempted", ()):
                     _remove(loop, scheduler, set(preempted), now)
                 running = snapshot.start(job, placement, now)
-                heappush(loop.ends, (now + lasts(job, running.ends - now, 0), running))
-        loop.wake = scheduler.wake(now)
+                heappush(loop.ends, (now + run_time(job, running.ends - now, 0), running))
+        loop.wake = scheduler.next_wake(now)
         now, arrived = next(events, (FOR_EVER, []))
         if now == FOR_EVER:
             return SimulatedStart(None, passes)
-        event = loop.has_event
+        has_event = loop.has_event
         for job in arrived:
             snapshot.queue.add(job)
 
@@ -116,6 +121,6 @@ def _remove(
     for _, running in loop.ends:
         if running.number in numbers:
             loop.snapshot.end(running)
-            scheduler.ended(running, now)
+            scheduler.record_end(running, now)
     loop.ends[:] = [end for end in loop.ends if end[1].number not in numbers]
     heapify(loop.ends)

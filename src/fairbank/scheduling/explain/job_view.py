@@ -1,4 +1,4 @@
-"""How a job that waits stands, once what a pass decided is carried out: all that there is to tell of it follows from this."""
+"""State of a pending job after a plan is applied: all of an explanation follows from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairbank.scheduling.explain.node_filter import FilteredNodes, filter_nodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import Reservation, SchedulePlan
+from fairbank.scheduling.plan import JobReservation, SchedulePlan
 from fairbank.scheduling.slurm.queue_order import (
     QueueEntry,
     entries_in_all_partitions,
@@ -19,42 +19,45 @@ from fairbank.scheduling.slurm.queue_order import (
 
 
 class JobView(NamedTuple):
-    """A job, and what it would have to get past.
+    """Pending job, and all that it must pass.
 
-    code       why it waits, in Slurm's word
-    there      the machine and who runs, with those who start now
-    queued     it has a place among those who wait
-    sifted     the nodes of each partition that takes it; of each of its partitions where it has no place
-    ahead      who is before it and wants nodes that it could have, in order
-    names      of all who have a place, in order, as squeue has them
-    planned    for whom room is kept
+    code           Slurm's reason why it waits
+    snapshot       machine and running jobs, with those that start now
+    is_queued      True if it is in the queue
+    filtered       nodes of each partition that accepts it; of each of its partitions if it is not
+                   in the queue
+    ahead          jobs before it that want nodes that it could use, in order
+    names          all jobs of the queue, in order, with squeue's names
+    reservations   reservations of the plan
     """
 
     job: PendingJob
     now: int
     code: str
-    there: OnNodes
-    queued: bool
-    sifted: Sequence[tuple[QueueEntry, FilteredNodes]]
+    snapshot: OnNodes
+    is_queued: bool
+    filtered: Sequence[tuple[QueueEntry, FilteredNodes]]
     ahead: tuple[int, ...]
     names: Mapping[int, str]
-    planned: Mapping[int, Reservation[PendingJob, Placement]]
+    reservations: Mapping[int, JobReservation[PendingJob, Placement]]
 
     @property
     def position(self) -> int | None:
-        """One for the next."""
-        return list(self.names).index(self.job.number) + 1 if self.queued else None
+        """Return the position in the queue, 1 for the next."""
+        return list(self.names).index(self.job.number) + 1 if self.is_queued else None
 
     @property
-    def kept(self) -> Reservation[PendingJob, Placement] | None:
-        """The room that is kept for it."""
-        return self.planned.get(self.job.number)
+    def reservation(self) -> JobReservation[PendingJob, Placement] | None:
+        """Return the reservation of the job."""
+        return self.reservations.get(self.job.number)
 
 
 def job_view(
     snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], number: int, now: int
 ) -> JobView:
-    """`plan` is what a pass made of the snapshot. Raises NotFound for a job that does not wait there."""
+    """Return the view of a job, by the plan that a pass made from the snapshot. Raises NotFound for
+    a job that does not wait.
+    """
     starts = {start.job.number for start in plan.starts}
     job = next((each for each in snapshot.queue.jobs() if each.number == number), None)
     if job is None or number in starts:
@@ -66,30 +69,32 @@ def job_view(
     there = apply_plan(snapshot, plan, now)
     order = [
         each
-        for each in queue_entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True)[0]
+        for each in queue_entries(snapshot.machine, snapshot.queue.jobs(), now, by_least_time=True)[
+            0
+        ]
         if each.job.number not in starts
     ]
-    mine = [each for each in order if each.job.number == number and not each.soft]
-    ahead, planned = _ahead(order, mine), {each.job.number: each for each in plan.planned}
+    mine = [each for each in order if each.job.number == number and not each.with_preference]
+    ahead, planned = _ahead(order, mine), {each.job.number: each for each in plan.reservations}
     before = [planned[each] for each in ahead if each in planned]
     return JobView(
         job=job,
         now=now,
-        code=plan.why(number),
-        there=there,
-        queued=bool(mine),
-        sifted=[
+        code=plan.reason(number),
+        snapshot=there,
+        is_queued=bool(mine),
+        filtered=[
             (entry, filter_nodes(there.machine, entry, before, now))
             for entry in mine or entries_in_all_partitions(there.machine, job)
         ],
         ahead=ahead,
         names={each.job.number: each.job.name for each in order},
-        planned=planned,
+        reservations=planned,
     )
 
 
 def _ahead(order: list[QueueEntry], mine: list[QueueEntry]) -> tuple[int, ...]:
-    """Whoever stands before its last entry and wants nodes that it could have."""
+    """Return the jobs before its last entry that want nodes that it could use."""
     if not mine:
         return ()
     nodes = mine[0].nodes

@@ -1,4 +1,4 @@
-"""Which nodes fit a job, and why each other one does not: the first cause that is found for it."""
+"""Nodes that fit a job, and the first cause that excludes each other node."""
 
 from __future__ import annotations
 
@@ -12,38 +12,43 @@ from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.search import PlacementRequest
-from fairbank.scheduling.plan import Reservation
+from fairbank.scheduling.plan import JobReservation
 from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
 
 
 class ExcludedNodes(NamedTuple):
-    """Some nodes, and why the job cannot have them. `lasting`: whoever else is there."""
+    """Nodes that the job cannot use, and the cause. `is_permanent`: the cause holds on an empty
+    machine, too.
+    """
 
     cause: str
     nodes: NodeSet
-    lasting: bool
+    is_permanent: bool
 
 
 class FilteredNodes(NamedTuple):
-    """The nodes of a partition: those that the job could have now, and the others with the cause."""
+    """Nodes of a partition: those that the job could use now, and the others with the cause."""
 
     fitting: NodeSet
     excluded: tuple[ExcludedNodes, ...]
 
     @property
-    def able(self) -> NodeSet:
-        """The nodes that it could have at some time."""
+    def suitable(self) -> NodeSet:
+        """Return the nodes that it could use at some time."""
         found = self.fitting
         for each in self.excluded:
-            if not each.lasting:
+            if not each.is_permanent:
                 found |= each.nodes
         return found
 
 
 def filter_nodes(
-    nodes: Nodes, entry: QueueEntry, ahead: Iterable[Reservation[PendingJob, Placement]], now: int
+    nodes: Nodes,
+    entry: QueueEntry,
+    ahead: Iterable[JobReservation[PendingJob, Placement]],
+    now: int,
 ) -> FilteredNodes:
-    """`ahead`: what is planned for jobs ahead of it."""
+    """Return the nodes of an entry, filtered. `ahead`: reservations of jobs ahead of it."""
     left, excluded = entry.nodes, list[ExcludedNodes]()
     request = placement_request(nodes, entry)
     causes = (
@@ -62,7 +67,7 @@ def filter_nodes(
         if each.at <= end and each.placement.nodes & left:
             excluded.append(
                 ExcludedNodes(
-                    f"kept for job {each.job.name}, which comes before",
+                    f"reserved for job {each.job.name}, which is ahead",
                     each.placement.nodes & left,
                     False,
                 )
@@ -75,39 +80,39 @@ Cause = tuple[str, NodeSet]
 
 
 def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Iterator[Cause]:
-    """By what they are, whoever is there."""
+    """Yield causes that hold on an empty machine."""
     cluster, what, wanted = nodes.cluster, request.demand, entry.job.wanted
     yield "excluded by name", cluster.named(wanted.excluded, field="excluded")
     yield f"fewer than {what.least_cpus} CPUs", node_set.packed(cluster.cpus < what.least_cpus)
     memory = max(what.memory or 0, what.memory_per_cpu * what.least_cpus)
     yield f"less than {memory} MiB of memory", node_set.packed(cluster.memory < memory)
     yield f"less than {what.tmp} MiB of temporary disk", node_set.packed(cluster.tmp < what.tmp)
-    everybody = cluster.everybody
+    everybody = cluster.all_nodes
     if what.gpus:
         names = ", ".join(f"{number} {kind}".strip() for kind, number in what.gpus)
         yield (
-            f"not these GPUs: {names}",
+            f"without these GPUs: {names}",
             node_set.without(
-                everybody, nodes.places.empty.nodes(what._replace(memory=0, memory_per_cpu=0))
+                everybody, nodes.search.empty.nodes(what._replace(memory=0, memory_per_cpu=0))
             ),
         )
     yield (
-        "too little of what a task needs",
-        node_set.without(everybody, nodes.places.empty.nodes(what)),
+        "too few resources for a task",
+        node_set.without(everybody, nodes.search.empty.nodes(what)),
     )
     if wanted.constraint:
-        of_any = node_set.NOBODY
+        of_any = node_set.NO_NODES
         for some in (*request.alternatives, *(kind for kind, _ in request.kinds)):
             of_any |= some
         plain = not request.kinds
         yield (
-            f"not as {wanted.constraint} says",
-            node_set.without(everybody, of_any) if plain else node_set.NOBODY,
+            f"without the features {wanted.constraint}",
+            node_set.without(everybody, of_any) if plain else node_set.NO_NODES,
         )
 
 
 def _unusable(nodes: Nodes) -> Iterator[Cause]:
-    """By their state."""
+    """Yield causes by the state of nodes."""
     for state in NodeState:
         if not state.usable:
             yield (
@@ -119,14 +124,16 @@ def _unusable(nodes: Nodes) -> Iterator[Cause]:
 
 
 def _reserved(nodes: Nodes, entry: QueueEntry, now: int) -> Iterator[Cause]:
-    """By reservations that the job would run into, and by its own, whose nodes alone it may have."""
+    """Yield causes by reservations that the job would run into, and by its own, outside of which it
+    has no nodes.
+    """
     end = now + entry.job.least_seconds(entry.rules)
-    for each, there in nodes.reserved:
+    for each, there in nodes.reservations:
         if each.name == entry.job.reservation:
-            if entry.kept_to is not None:
+            if entry.own_reservation is not None:
                 yield (
                     f"not in reservation {each.name}",
-                    node_set.without(nodes.cluster.everybody, there),
+                    node_set.without(nodes.cluster.all_nodes, there),
                 )
         elif each.begin <= end and now < each.end:
             what = "reserved for maintenance" if each.maintenance else "reserved for others"
@@ -134,24 +141,24 @@ def _reserved(nodes: Nodes, entry: QueueEntry, now: int) -> Iterator[Cause]:
 
 
 def _taken(nodes: Nodes, request: PlacementRequest) -> Iterator[Cause]:
-    """By those who run."""
-    cluster, room, what = nodes.cluster, nodes.room, request.demand
-    everybody, busy = cluster.everybody, node_set.without(cluster.everybody, room.idle)
+    """Yield causes by running jobs."""
+    cluster, room, what = nodes.cluster, nodes.free, request.demand
+    everybody, busy = cluster.all_nodes, node_set.without(cluster.all_nodes, room.idle)
     if what.alone:
-        yield "other jobs are there", busy
+        yield "other jobs run there", busy
     yield (
         "too few CPUs are free",
         node_set.packed(what.rows * room.cpus - room.shared < what.least_cpus),
     )
     if what.memory is None:
         yield (
-            "a job there holds memory, and this one wants all",
+            "a job there has memory, and this one needs all of it",
             node_set.packed(room.memory < cluster.memory),
         )
     else:
         memory = max(what.memory, what.memory_per_cpu * what.least_cpus)
         yield "too little memory is free", node_set.packed(room.memory < memory)
     yield (
-        "too few GPUs are free" if what.gpus else "too little is free for a task",
+        "too few GPUs are free" if what.gpus else "too few resources are free for a task",
         node_set.without(everybody, room.nodes(what)),
     )

@@ -1,10 +1,13 @@
-"""When a job is likely to start: a range from many rehearsals, each with run times drawn from what users' jobs did before.
+"""Range of likely starts of a job, from many simulated runs with sampled run times
+(docs/decisions/0030).
 
-The method (docs/decisions/0030). A rehearsal takes everybody who runs and waits, draws how long each of them runs (`history.Luck`), and
-lets the scheduler go on from event to event until the job starts. Of all these starts, in order, the range leaves out the first tenth and
-the last. What nobody can know from the past is in no rehearsal: nodes that fail, jobs that are cancelled, reservations that are made later.
+A simulated run takes all running and pending jobs, samples their run times
+(`run_times.RunTimeSampler`), and lets the scheduler go on from event to event until the job starts.
+The range leaves out the first tenth and the last tenth of all starts. What the past cannot tell is
+in no run: nodes that fail, jobs that are cancelled, later reservations.
 
-The draws come from a seed: the same snapshot, history and seed give the same range on any machine.
+The samples depend on a seed: the same snapshot, history and seed give the same range on any
+machine.
 """
 
 from __future__ import annotations
@@ -30,47 +33,55 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 
-RUNS, FEWEST = 100, 10
-"""How many rehearsals are made; at least so many, however long they take."""
-PASSES, PASSES_ON_NODES, LOOKS_ON_NODES = 60_000, 1_000, 16_000
-"""So many passes of the scheduler all of them together may take: then there are fewer of them. One of them may take a quarter of that. On
-nodes passes also look at each of those ahead, and all of them together may do so as often as the last figure says."""
-LOOKS_OF_A_PASS = 16
-"""A pass over nodes costs as much as so many of these looks, whoever waits."""
+RUNS, MIN_RUNS = 100, 10
+"""Number of simulated runs, and the least number, however long they take."""
+MAX_PASSES, MAX_PASSES_ON_NODES, MAX_JOB_TESTS = 60_000, 1_000, 16_000
+"""Number of passes that all runs together may take; one may take a quarter. On nodes, where a pass
+also tests each job ahead, `MAX_JOB_TESTS` limits these tests of all runs together.
+"""
+TESTS_PER_PASS = 16
+"""Fixed cost of a pass over nodes, in job tests."""
 
 
 Tick = Callable[[int, int], None]
-"""Told after each rehearsal how many were made, and how many there are at the most."""
+"""Function that is called after each run with the number of runs made, and their maximum."""
 
 
 def start_range(
-    rehearsal: Callable[[Random, int], SimulatedStart],
+    simulate: Callable[[Random, int], SimulatedStart],
     *,
     runs: int = RUNS,
     seed: int = 1,
-    passes: int = PASSES,
+    passes: int = MAX_PASSES,
     tick: Tick | None = None,
 ) -> StartRange | NoStartRange:
-    """`rehearsal` is given what it draws from, and how many passes it may make. Untold where the job started in too few of them.
+    """Return the range of many simulated runs, or the reason why there is none: the job started in
+    too few of them.
 
-    One that had to end without a start counts as a late one.
+    Args:
+        simulate: runs one simulation, given its random numbers and the number of passes that it may
+            make. One that ends without a start counts as a late start.
+        runs: number of runs.
+        seed: seed of the random numbers.
+        passes: number of passes that all runs together may make.
+        tick: called after each run.
     """
     starts: list[int] = []
     made = spent = 0
     most, cut = max(passes // 4, 1), False
-    while made < runs and (spent < passes or made < min(FEWEST, runs)):
-        came = rehearsal(Random(f"{seed}:{made}"), most)  # noqa: S311 - a rehearsal, not a secret
-        made, spent = made + 1, spent + came.passes
+    while made < runs and (spent < passes or made < min(MIN_RUNS, runs)):
+        start = simulate(Random(f"{seed}:{made}"), most)  # noqa: S311 - a rehearsal, not a secret
+        made, spent = made + 1, spent + start.passes
         if tick is not None:
             tick(made, runs)
-        if came.at is not None:
-            starts.append(came.at)
-        elif came.passes >= most:
+        if start.at is not None:
+            starts.append(start.at)
+        elif start.passes >= most:
             cut = True
     starts.sort()
     first, last = max(-(-made // 10), 1) - 1, max(-(-made * 9 // 10), 1) - 1
     if first >= len(starts):
-        return NoStartRange.TOO_FAR if cut else NoStartRange.KEPT
+        return NoStartRange.TOO_FAR if cut else NoStartRange.NO_START
     return StartRange(
         starts[first], starts[last] if last < len(starts) else None, made, len(starts)
     )
@@ -86,20 +97,29 @@ def start_range_on_nodes(
     ahead: Collection[int] | None = None,
     runs: int = RUNS,
     seed: int = 1,
-    passes: int | None = None,
     tick: Tick | None = None,
 ) -> StartRange | NoStartRange:
-    """The range under Slurm's two passes, which are made whenever somebody ends, a reservation begins or ends, or a job may start at last;
-    nobody comes. The snapshot stays as it is.
+    """Return the range under Slurm's two passes, which run when a job ends, a reservation begins or
+    ends, or a job becomes eligible. No job arrives. The snapshot stays as it is.
 
-    `ahead` are the numbers of those who wait for its nodes before it (`why.Why.ahead`): others start now or stay out of the rehearsals,
-    which are so much shorter, since backfill lets nobody behind delay it. None: everybody is in them; so they are for a job that waits for
-    a limit, which whoever is behind may use up. `passes`: None is as many as can be waited for.
+    Args:
+        snapshot: machine, queue and running jobs.
+        parameters: SchedulerParameters of slurm.conf.
+        history: run times of ended jobs.
+        number: number of the job.
+        now: time in seconds.
+        ahead: numbers of the jobs that wait for its nodes before it (`Explanation.ahead`). The
+            others start now or are left out, which shortens the runs: no job behind can delay it
+            under backfill. None: no job is left out. So it is for a job that waits for a limit,
+            which jobs behind may use up.
+        runs: number of runs.
+        seed: seed of the random numbers.
+        tick: called after each run.
     """
     after = apply_plan(snapshot, run_passes(snapshot, parameters, now), now)
     job = next((each for each in after.queue.jobs() if each.number == number), None)
     limited = job is not None and all(
-        after.machine.limits.holds(job, name) for name in job.partitions
+        after.machine.limits.hold_reason(job, name) for name in job.partitions
     )
     if ahead is not None and not limited:
         for other in [
@@ -108,25 +128,24 @@ def start_range_on_nodes(
             if each.number != number and each.number not in ahead
         ]:
             after.queue.remove(other)
-    if passes is None:
-        passes = affordable_passes(sum(1 for _ in after.queue.jobs()) - 1)
-    instants = _instants(after, now)
+    passes = affordable_passes(sum(1 for _ in after.queue.jobs()) - 1)
+    instants = _times(after, now)
 
     def rehearsal(chance: Random, most: int) -> SimulatedStart:
         luck = RunTimeSampler(history, chance)
 
         def lasts(job: PendingJob, limit: int, elapsed: int) -> int:
-            return luck.lasts(job.user, limit, elapsed)
+            return luck.run_time(job.user, limit, elapsed)
 
         there = copy_snapshot(after)
-        scheduler = _Counting(partial(_pass, parameters), instants, there.machine.limits, now)
-        return simulate_forward(there, scheduler, now, number, lasts=lasts, most=most)
+        scheduler = _LimitScheduler(partial(_pass, parameters), instants, there.machine.limits, now)
+        return simulate_forward(there, scheduler, now, number, run_time=lasts, max_passes=most)
 
     return start_range(rehearsal, runs=runs, seed=seed, passes=passes, tick=tick)
 
 
-class _Counting(EventScheduler):
-    """Tells limits who ended. `since`: when the rehearsal begins."""
+class _LimitScheduler(EventScheduler):
+    """Scheduler that counts ends in the limits. `since`: start of the simulation."""
 
     def __init__(
         self,
@@ -138,15 +157,17 @@ class _Counting(EventScheduler):
         super().__init__(pass_, instants)
         self._limits, self._since = limits, since
 
-    def ended(self, running: Active, now: int) -> None:
-        self._limits.ended(running.job, running.placement, now - max(running.started, self._since))
+    def record_end(self, running: Active, now: int) -> None:
+        self._limits.record_end(
+            running.job, running.placement, now - max(running.started, self._since)
+        )
 
 
-def _instants(snapshot: OnNodes, now: int) -> list[int]:
-    """When others may start than before without anybody's end."""
+def _times(snapshot: OnNodes, now: int) -> list[int]:
+    """Return the times at which a job may start although none ends."""
     found: set[int] = {
         at
-        for reserved, _ in snapshot.machine.reserved.named.values()
+        for reserved, _ in snapshot.machine.reservations.named.values()
         for at in (reserved.begin, reserved.end)
     }
     found.update(job.eligible for job in snapshot.queue.jobs())
@@ -154,8 +175,10 @@ def _instants(snapshot: OnNodes, now: int) -> list[int]:
 
 
 def affordable_passes(ahead: int) -> int:
-    """How many passes may be made where so many stand ahead: some seconds of them."""
-    return max(min(PASSES_ON_NODES, LOOKS_ON_NODES // (LOOKS_OF_A_PASS + max(ahead, 0))), 1)
+    """Return how many passes are affordable with so many jobs ahead: some seconds of
+    computation.
+    """
+    return max(min(MAX_PASSES_ON_NODES, MAX_JOB_TESTS // (TESTS_PER_PASS + max(ahead, 0))), 1)
 
 
 def _pass(
@@ -164,5 +187,5 @@ def _pass(
     plan = run_passes(snapshot, parameters, now)
     nodes: Nodes = snapshot.machine
     for job, where in plan.starts:
-        nodes.limits.started(job, where)
+        nodes.limits.record_start(job, where)
     return plan

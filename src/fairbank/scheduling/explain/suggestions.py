@@ -1,4 +1,6 @@
-"""What would start a job sooner: another partition, less memory, nodes that are shared, a shorter limit. Each was planned, not guessed."""
+"""Changes that start a job earlier: another partition, less memory, shared nodes, a shorter limit.
+Each is planned, not guessed.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,11 @@ def suggest_earlier_start(
     number: int,
     now: int,
 ) -> EarlierStartAdvice:
-    """The one change that starts the job soonest, sooner than `plan` does; of several as soon the smallest sacrifice. Of a job that is held
-    back nothing is tried.
+    """Return the one change that starts the job earliest, and earlier than `plan` does; of equal
+    ones the smallest sacrifice. Nothing is tried for a held job.
 
-    Every change is one pass over the whole queue with the job changed, so that nobody ahead is delayed by it.
+    Each change takes one pass over the whole queue with the job changed, so that it delays no job
+    ahead.
     """
     job = next(
         (each for each in snapshot.queue.jobs() if each.number == number and each.held is None),
@@ -48,16 +51,16 @@ def suggest_earlier_start(
 
 
 def _start(plan: SchedulePlan[PendingJob, Placement], number: int, now: int) -> int | None:
-    """When the job starts; None where nobody can say."""
+    """Return the start of the job; None if it is unknown."""
     if any(start.job.number == number for start in plan.starts):
         return now
-    return next((each.at for each in plan.planned if each.job.number == number), None)
+    return next((each.at for each in plan.reservations if each.job.number == number), None)
 
 
 def _tries(
     job: PendingJob, snapshot: OnNodes, start: Callable[[PendingJob], int | None]
 ) -> Iterator[Candidate]:
-    """The smallest sacrifice first."""
+    """Yield the changes, the smallest sacrifice first."""
     for option, changed in _changes(job, snapshot):
         yield request_change(option, partial(start, changed))
     yield from shorter_limit(
@@ -67,7 +70,7 @@ def _tries(
 
 
 def _changes(job: PendingJob, snapshot: OnNodes) -> Iterator[tuple[str, PendingJob]]:
-    """What may be changed beside its limit."""
+    """Yield the changes other than the limit."""
     wanted = job.wanted
     for name, rules in snapshot.machine.cluster.rules.items():
         if name not in job.partitions and rules.up:
@@ -96,7 +99,7 @@ def _wanting(job: PendingJob, **other: object) -> PendingJob:
 
 
 def _limit(job: PendingJob, snapshot: OnNodes) -> int:
-    """For how long it may run now, in seconds."""
+    """Return how many seconds the job may run now."""
     there = [
         snapshot.machine.cluster.rules[name]
         for name in job.partitions

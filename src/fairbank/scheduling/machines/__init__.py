@@ -1,3 +1,3 @@
-"""Machines that a policy plans on, identical processors or nodes, with their queues and
+"""Machines on which a policy plans, identical processors or nodes, with their queues and
 profiles.
 """

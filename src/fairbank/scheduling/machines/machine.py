@@ -1,6 +1,7 @@
-"""What a policy needs of a machine, whatever it is made of: processors that are all alike (`processors`), or nodes (`nodes`).
+"""Interface between policies and machines: identical processors (`processors`) or nodes (`nodes`).
 
-J is a job as the machine knows it, P what such a job is given: a number of processors, or a placement on nodes.
+J is a job as the machine knows it. P is the placement of such a job: a number of processors, or
+nodes.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 
 class NumberedJob(Protocol):
-    """All that every policy asks of a job."""
+    """Attributes of a job that every policy needs."""
 
     @property
     def number(self) -> int:
-        """No two jobs have the same."""
+        """Return the number, which no other job has."""
         ...
 
     @property
     def submitted(self) -> int:
-        """Submit time in seconds."""
+        """Return the submit time in seconds."""
         ...
 
 
@@ -28,14 +29,14 @@ P = TypeVar("P")
 J_contra = TypeVar("J_contra", bound=NumberedJob, contravariant=True)
 
 FOR_EVER = 1 << 62
-"""Later than any instant."""
+"""Time later than all others."""
 
-Gap = tuple[int, int]
-"""So many processors are free for so many seconds from now on."""
+Hole = tuple[int, int]
+"""Number of processors that are free, and for how many seconds from now on."""
 
 
 class TimeSlot(NamedTuple, Generic[P]):
-    """Something is a job's from `begin` until just before `end`."""
+    """Placement of a job from `begin` until just before `end`."""
 
     begin: int
     end: int
@@ -43,7 +44,9 @@ class TimeSlot(NamedTuple, Generic[P]):
 
 
 class RunningJob(NamedTuple, Generic[J, P]):
-    """A job that runs, since `started` and until `ends` at the latest. They are kept in the order of these ends."""
+    """Job that runs since `started` and until `ends` at the latest. Lists of them are in the order
+    of these ends.
+    """
 
     ends: int
     number: int
@@ -53,70 +56,79 @@ class RunningJob(NamedTuple, Generic[J, P]):
 
 
 class Machine(Protocol[J, P]):
-    """What is free now. Instants are seconds since whatever the snapshot counts from."""
+    """Free resources now. Times are seconds from an origin that the snapshot chooses."""
 
     def place(self, job: J, now: int) -> P | None:
-        """What the job would be given if it started now, for all the time that it may run; None where it does not fit."""
+        """Return the placement if the job started now, for its whole time limit; None if it does
+        not fit.
+        """
         ...
 
-    def ever(self, job: J) -> bool:
-        """Whether it would fit if nobody else were there."""
+    def can_ever_fit(self, job: J) -> bool:
+        """Return True if the job would fit on the empty machine."""
         ...
 
     def seconds(self, job: J, placement: P) -> int:
-        """How long the job may keep it, at least 1."""
+        """Return how long the job may keep the placement, at least 1 s."""
         ...
 
     def take(self, placement: P) -> None:
-        """It is somebody's. It must be free: whoever takes asks `place` first."""
+        """Allocate a placement, which must be free."""
         ...
 
     def give(self, placement: P) -> None:
-        """It is nobody's any more."""
+        """Free a placement."""
         ...
 
     def copy(self) -> Self:
-        """The same, to be played with."""
+        """Return a copy that can be changed by itself."""
         ...
 
-    def ahead(self, running: Sequence[RunningJob[J, P]], now: int) -> Profile[J, P]:
-        """The machine from now on, if those who run use all their time. `running` comes in the order of their ends."""
-        ...
-
-
-class StartsNow(Protocol[J_contra, P]):
-    """Who could start now, beside all for whom room is kept later."""
-
-    def now(self, job: J_contra) -> TimeSlot[P] | None:
-        """What the job gets if it starts now, and nobody is in its way until it ends; None where somebody is."""
-        ...
-
-    def take(self, job: J_contra, slot: TimeSlot[P]) -> None:
-        """Keep it for the job. It must be free: whoever takes asks for it first."""
-        ...
-
-    def gaps(self) -> Sequence[Gap] | None:
-        """What may be had from now on, the narrowest and longest gap first, which may last for ever.
-
-        None where it takes more than two numbers to say that: then every job must be asked for by itself.
+    def profile(self, running: Sequence[RunningJob[J, P]], now: int) -> Profile[J, P]:
+        """Return the machine over time if all running jobs use their whole limit. `running` is in
+        the order of the ends.
         """
         ...
 
 
-class Profile(StartsNow[J_contra, P], Protocol[J_contra, P]):
-    """A machine from now on: who runs ends by and by, and what is kept for somebody is nobody else's.
+class SlotsNow(Protocol[J_contra, P]):
+    """Slots that start now and delay no reservation."""
 
-    Whoever should have ended by now is expected to do so within the next second, or when Slurm will have killed it: what it holds is not
-    free.
+    def slot_now(self, job: J_contra) -> TimeSlot[P] | None:
+        """Return the slot if the job starts now; None if it does not fit, or would delay a
+        reservation.
+        """
+        ...
+
+    def take(self, job: J_contra, slot: TimeSlot[P]) -> None:
+        """Reserve a slot, which must be free, for the job."""
+        ...
+
+    def holes(self) -> Sequence[Hole] | None:
+        """Return the free holes from now on, the narrowest and longest first, which may last for
+        ever.
+
+        None if two numbers cannot describe them. Each job must then be tested by itself.
+        """
+        ...
+
+
+class Profile(SlotsNow[J_contra, P], Protocol[J_contra, P]):
+    """Machine over time, as running jobs end and reservations begin.
+
+    A job that should have ended already is expected to end within the next second, or when Slurm
+    will have killed it. Its resources are not free until then.
     """
 
-    def earliest(self, job: J_contra) -> TimeSlot[P] | None:
-        """What the job gets at the first instant at which it can be had: now only where `now` has it. None where that never comes."""
+    def earliest_slot(self, job: J_contra) -> TimeSlot[P] | None:
+        """Return the earliest slot of the job; now only if `slot_now` has it. None if there is none
+        at any time.
+        """
         ...
 
 
 class RemainingHoles(NamedTuple):
-    """What a plan left of a machine: the gaps as they were `at` that instant."""
+    """Holes that a plan left of a machine, as they were at the time `at`."""
 
     at: int
-    gaps: Sequence[Gap]
+    holes: Sequence[Hole]

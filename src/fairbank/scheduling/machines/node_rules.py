@@ -1,4 +1,4 @@
-"""The rules by which nodes are given away, beside what is free: whose place may be taken, and what accounting has to say."""
+"""Rules for nodes besides free resources: preemption and the limits of accounting."""
 
 from __future__ import annotations
 
@@ -16,42 +16,50 @@ from fairbank.scheduling.placement.free_resources import Placement
 
 
 class StartLimits(Protocol):
-    """What accounting has to say while jobs start one after the other in a pass."""
+    """Limits of accounting while jobs start one after the other in a pass."""
 
     def copy(self) -> StartLimits:
-        """One for a pass of its own."""
+        """Return a copy for another pass."""
         ...
 
-    def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
-        """Why it may not start beside those that run and have started, in Slurm's word; None where it may. `where`: on these nodes, which
-        count as they are; without, by what it asks for."""
+    def hold_reason(
+        self, job: PendingJob, partition: str, placement: Placement | None = None
+    ) -> str | None:
+        """Return Slurm's reason why the job may not start beside the running ones; None if it may.
+
+        With `placement` the nodes count as they are, without it as the job requests them.
+        """
         ...
 
-    def started(self, job: PendingJob, where: Placement) -> None:
-        """From now on it counts."""
+    def record_start(self, job: PendingJob, placement: Placement) -> None:
+        """Count a job that starts."""
         ...
 
-    def ended(self, job: PendingJob, where: Placement, seconds: int) -> None:
-        """It counts no more. Of what it ran, so many seconds were not told when the snapshot was taken."""
+    def record_end(self, job: PendingJob, placement: Placement, seconds: int) -> None:
+        """Stop to count a job that ends. `seconds`: the part of its run time that the snapshot did
+        not contain.
+        """
         ...
 
 
 class NoStartLimits:
-    """Nobody has a limit."""
+    """Absence of limits."""
 
     def copy(self) -> NoStartLimits:
         return self
 
-    def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
+    def hold_reason(
+        self, job: PendingJob, partition: str, where: Placement | None = None
+    ) -> str | None:
         return None
 
-    def started(self, job: PendingJob, where: Placement) -> None: ...
+    def record_start(self, job: PendingJob, where: Placement) -> None: ...
 
-    def ended(self, job: PendingJob, where: Placement, seconds: int) -> None: ...
+    def record_end(self, job: PendingJob, where: Placement, seconds: int) -> None: ...
 
 
 class PreemptBy(Enum):
-    """PreemptType: whose jobs may take the place of whose."""
+    """PreemptType: rule by which jobs preempt others."""
 
     NONE = "preempt/none"
     PARTITION = "preempt/partition_prio"
@@ -59,8 +67,11 @@ class PreemptBy(Enum):
 
 
 class QosRules(msgspec.Struct, frozen=True, kw_only=True):
-    """A QOS as preemption knows it. `priority`: of those whose place may be taken, whoever has the lowest goes first. `preempted` None: as
-    the cluster has it. `exempt_seconds`: for how long its jobs are left alone."""
+    """Preemption rules of a QOS.
+
+    `priority`: jobs of the QOS with the lowest go first. `preempted` None: the mode of the cluster.
+    `exempt_seconds`: time after the start in which its jobs are not preempted.
+    """
 
     priority: int = 0
     preempts: frozenset[str] = frozenset()
@@ -69,7 +80,9 @@ class QosRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preemption(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster's rules of preemption. Raises InvalidInput for QOS that preempt each other in a circle."""
+    """Preemption rules of the cluster. Raises InvalidInput for QOS that preempt each other in a
+    circle.
+    """
 
     by: PreemptBy = PreemptBy.NONE
     mode: PreemptMode = PreemptMode.REQUEUE

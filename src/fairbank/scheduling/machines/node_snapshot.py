@@ -1,4 +1,4 @@
-"""A snapshot of nodes: how it is put together, and what becomes of it when a plan is carried out."""
+"""Snapshot of nodes: creation, copies, and application of a plan."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ OnNodes = Snapshot[PendingJob, Placement, Nodes]
 def node_snapshot(
     nodes: Nodes, *, pending: Iterable[PendingJob] = (), running: Iterable[Active] = ()
 ) -> OnNodes:
-    """Those wait and run on these nodes, where nobody was. The nodes are the snapshot's from now on.
+    """Return a snapshot with these jobs on empty nodes. The snapshot owns the nodes from now on.
 
-    Raises InvalidInput for two jobs of one number, and for running jobs that hold more than there
-    is.
+    Raises InvalidInput for two jobs with the same number, and for running jobs that use more than a
+    node has.
     """
     waiting, there = list(pending), sorted(running)
     numbers = Counter([job.number for job in waiting])
@@ -38,7 +38,7 @@ def node_snapshot(
     snapshot.running = there
     for each in there:
         nodes.take(each.placement)
-    if wrong := nodes.room.overdrawn():
+    if wrong := nodes.free.overdrawn():
         names = nodes.cluster.names(wrong)
         jobs = ", ".join(
             str(number)
@@ -52,14 +52,14 @@ def node_snapshot(
 
 
 def apply_plan(snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], now: int) -> OnNodes:
-    """What is there when those have started whom the plan starts, one after the other, and those went whose place they took."""
+    """Return the snapshot after the starts and preemptions of a plan."""
     nodes = snapshot.machine.copy()
     running = {each.number: each for each in snapshot.running}
     for job, where in plan.starts:
-        for number in where.instead:
+        for number in where.preempted:
             nodes.give(running.pop(number).placement)
         nodes.take(where)
-        nodes.limits.started(job, where)
+        nodes.limits.record_start(job, where)
         running[job.number] = to_running(job, where, now, nodes.seconds(job, where))
     begun_now = {start.job.number for start in plan.starts}
     after: OnNodes = Snapshot(
@@ -71,7 +71,7 @@ def apply_plan(snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], now
 
 
 def replace_job(snapshot: OnNodes, changed: PendingJob) -> OnNodes:
-    """The same, with this job in the place of the one of its number."""
+    """Return the snapshot with this job instead of the one with its number."""
     return _with(
         snapshot,
         (changed if job.number == changed.number else job for job in snapshot.queue.jobs()),
@@ -79,7 +79,7 @@ def replace_job(snapshot: OnNodes, changed: PendingJob) -> OnNodes:
 
 
 def copy_snapshot(snapshot: OnNodes) -> OnNodes:
-    """The same, to be played with."""
+    """Return a copy that can be changed by itself."""
     return _with(snapshot, snapshot.queue.jobs())
 
 

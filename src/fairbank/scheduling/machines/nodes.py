@@ -1,4 +1,5 @@
-"""The machine that is made of nodes: what is free on each, and the rules by which they are given away."""
+"""The machine that is made of nodes: what is free on each, and the rules by which they are given
+away."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from fairbank.scheduling.slurm.reservation_rules import ReservationRules
 
 
 class Nodes:
-    """A cluster, the room on its nodes, reservations, and the rules of preemption and of limits.
+    """Cluster with free resources, reservations, preemption rules and limits.
 
-    Raises InvalidInput for two reservations of one name.
+    Raises InvalidInput for two reservations with the same name.
     """
 
     def __init__(
@@ -29,71 +30,81 @@ class Nodes:
         reservations: Iterable[Reservation] = (),
         preemption: Preemption | None = None,
         limits: StartLimits | None = None,
-        places: PlacementSearch | None = None,
+        search: PlacementSearch | None = None,
     ) -> None:
         self.cluster = cluster
-        self.places = places or PlacementSearch(cluster)
-        self.room = FreeResources(cluster)
-        self.reserved = ReservationRules(cluster, reservations)
+        self.search = search or PlacementSearch(cluster)
+        self.free = FreeResources(cluster)
+        self.reservations = ReservationRules(cluster, reservations)
         self.preemption = preemption or Preemption()
         self.limits: StartLimits = limits or NoStartLimits()
 
     def copy(self) -> Nodes:
-        other = Nodes(self.cluster, preemption=self.preemption, places=self.places)
-        other.room, other.reserved, other.limits = (
-            self.room.copy(),
-            self.reserved,
+        other = Nodes(self.cluster, preemption=self.preemption, search=self.search)
+        other.free, other.reservations, other.limits = (
+            self.free.copy(),
+            self.reservations,
             self.limits.copy(),
         )
         return other
 
     def place(self, job: PendingJob, now: int) -> Placement | None:
-        """In the first of its partitions in which it fits."""
-        found = (self.where(job, name, self.room, now) for name in job.partitions)
+        """Return the placement in the first of its partitions in which the job fits."""
+        found = (self.placement_at(job, name, self.free, now) for name in job.partitions)
         return next((each for each in found if each is not None), None)
 
-    def where(
+    def placement_at(
         self, job: PendingJob, partition: str, room: FreeResources, begin: int
     ) -> Placement | None:
-        """Where the job goes in a partition if it starts then, with what is free on the nodes then; None where it does not fit."""
+        """Return the placement of the job in a partition if it starts at a time; None if it does
+        not fit.
+
+        Args:
+            job: the pending job.
+            partition: name of the partition.
+            room: free resources at that time.
+            begin: start time in seconds.
+        """
         if exclusion_reason(job, self.cluster, partition) is not None:
             return None
         rules, nodes = self.cluster.partition(partition)
         within = (
-            nodes & self.cluster.usable & self.reserved.left(job, begin, begin + job.seconds(rules))
+            nodes
+            & self.cluster.usable
+            & self.reservations.usable_nodes(job, begin, begin + job.seconds(rules))
         )
         for wanted in (
             (job.wanted.with_preference(), job.wanted) if job.wanted.prefer else (job.wanted,)
         ):
             if (
                 found := find_placement(
-                    self.cluster, room, self.places.request(wanted, partition), within
+                    self.cluster, room, self.search.request(wanted, partition), within
                 )
             ) is not None:
                 return found
         return None
 
-    def ever(self, job: PendingJob) -> bool:
-        return any(self.able(job, name) for name in job.partitions)
+    def can_ever_fit(self, job: PendingJob) -> bool:
+        return any(self.can_ever_fit_in(job, name) for name in job.partitions)
 
-    def able(self, job: PendingJob, partition: str) -> bool:
-        """Whether the partition takes the job, and could ever give it nodes."""
-        return exclusion_reason(job, self.cluster, partition) is None and self.places.ever(
-            self.places.request(job.wanted, partition)
+    def can_ever_fit_in(self, job: PendingJob, partition: str) -> bool:
+        """Return True if the partition accepts the job and could give it nodes if it were empty."""
+        return exclusion_reason(job, self.cluster, partition) is None and self.search.can_ever_fit(
+            self.search.request(job.wanted, partition)
         )
 
     def seconds(self, job: PendingJob, placement: Placement) -> int:
         return job.seconds(self.cluster.rules[placement.partition])
 
     def take(self, placement: Placement) -> None:
-        self.room.take(placement)
+        self.free.take(placement)
 
     def give(self, placement: Placement) -> None:
-        self.room.give(placement)
+        self.free.give(placement)
 
-    def ahead(self, running: Sequence[Active], now: int) -> NodeProfile:
+    def profile(self, running: Sequence[Active], now: int) -> NodeProfile:
         return NodeProfile(self, running, now)
 
-    def there(self, partition: str) -> NodeSet | None:
-        """The nodes of a partition; None where it is gone."""
+    def partition_nodes(self, partition: str) -> NodeSet | None:
+        """Return the nodes of a partition; None if it does not exist."""
         return self.cluster.partitions.get(partition)

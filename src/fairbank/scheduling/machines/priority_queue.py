@@ -1,4 +1,4 @@
-"""Jobs that wait for processors, the highest priority first."""
+"""Pending jobs for processors, ordered by priority."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from fairbank.scheduling.machines.machine import FOR_EVER, StartsNow
-from fairbank.scheduling.machines.processor_queue import FEW, fits
+from fairbank.scheduling.machines.machine import FOR_EVER, SlotsNow
+from fairbank.scheduling.machines.processor_queue import FEW, fits_hole
 from fairbank.scheduling.machines.processors import ProcessorJob
 
 
 class SubmittedJob(ProcessorJob, Protocol):
-    """A job of which it is known who sent it, of which group, and when."""
+    """Job with submit time, user and group."""
 
     @property
     def submitted(self) -> int: ...
@@ -26,78 +26,81 @@ class SubmittedJob(ProcessorJob, Protocol):
 
 S = TypeVar("S", bound=SubmittedJob)
 _Key = tuple[bool, int, int, int]
-"""Whether it was put last, its priority (the highest is the least), when it was submitted, its number."""
+"""True for a job that was moved to the end; negative priority; submit time; number."""
 
 
 class PriorityQueue(Generic[S]):
-    """Whoever waits: by priority as it was when somebody last worked it out, then submit time, then number; behind them who was put last.
+    """Queue by priority as last computed, then submit time, then number. Jobs that were moved to
+    the end are behind all others.
 
-    The order is kept from pass to pass, and so are the processors that all together want (`wanted`).
+    Invariants: `_order` has the keys of all jobs with a priority, sorted, and `_ranked` the same
+    jobs in the same order. `_unranked` has all other jobs. `total_processors` is the sum over all
+    jobs, and `_widths` counts the jobs of each number of processors.
     """
 
     def __init__(self) -> None:
         self._jobs: dict[int, S] = {}
         self._keys: dict[int, _Key] = {}
         self._order: list[_Key] = []
-        self._line: list[S] = []
-        """Those whose priority is known, as in `_order`."""
+        self._ranked: list[S] = []
+        """Jobs with a known priority, in the order of `_order`."""
         self._unranked: dict[int, S] = {}
-        self._last: set[int] = set()
+        self._at_end: set[int] = set()
         self._widths: dict[int, int] = {}
-        self.wanted = 0
+        self.total_processors = 0
 
     def add(self, job: S) -> None:
         self._jobs[job.number] = self._unranked[job.number] = job
         self._widths[job.processors] = self._widths.get(job.processors, 0) + 1
-        self.wanted += job.processors
+        self.total_processors += job.processors
 
     def remove(self, job: S) -> None:
         del self._jobs[job.number]
         if self._unranked.pop(job.number, None) is None:
-            self._take_out(self._keys.pop(job.number))
-        self._last.discard(job.number)
-        self.wanted -= job.processors
+            self._remove_key(self._keys.pop(job.number))
+        self._at_end.discard(job.number)
+        self.total_processors -= job.processors
         if self._widths[job.processors] == 1:
             del self._widths[job.processors]
         else:
             self._widths[job.processors] -= 1
 
-    def put_last(self, job: S) -> None:
-        """Whatever its priority, it waits behind all of whom this is not said."""
-        self._last.add(job.number)
+    def move_to_end(self, job: S) -> None:
+        """Let a job wait behind all others, whatever its priority."""
+        self._at_end.add(job.number)
         key = self._keys.get(job.number)
         if key is not None and not key[0]:
-            self._take_out(key)
-            self._put_in((True, *key[1:]))
+            self._remove_key(key)
+            self._insert_key((True, *key[1:]))
 
-    def _take_out(self, key: _Key) -> None:
+    def _remove_key(self, key: _Key) -> None:
         at = bisect_left(self._order, key)
-        del self._order[at], self._line[at]
+        del self._order[at], self._ranked[at]
 
-    def _put_in(self, key: _Key) -> None:
+    def _insert_key(self, key: _Key) -> None:
         at = bisect_left(self._order, key)
         self._keys[key[-1]] = key
         self._order.insert(at, key)
-        self._line.insert(at, self._jobs[key[-1]])
+        self._ranked.insert(at, self._jobs[key[-1]])
 
     def __len__(self) -> int:
         return len(self._jobs)
 
     @property
-    def narrowest(self) -> int:
-        """The fewest processors that anybody wants."""
+    def min_processors(self) -> int:
+        """Return the least number of processors that a job wants."""
         return min(self._widths, default=FOR_EVER)
 
     def jobs(self) -> Iterator[S]:
         return iter(self._jobs.values())
 
     def unranked(self) -> Sequence[S]:
-        """Those whose priority nobody worked out yet."""
+        """Return the jobs without a priority."""
         return list(self._unranked.values())
 
-    def rank(self, jobs: Sequence[S], priorities: Iterable[int]) -> None:
-        """Tell the priorities of some that had none."""
-        last = self._last
+    def set_priorities(self, jobs: Sequence[S], priorities: Iterable[int]) -> None:
+        """Set the priorities of jobs that had none."""
+        last = self._at_end
         ranked = [
             (job.number in last, -priority, job.submitted, job.number)
             for job, priority in zip(jobs, priorities, strict=True)
@@ -106,25 +109,27 @@ class PriorityQueue(Generic[S]):
             del self._unranked[key[-1]]
         if len(ranked) <= FEW:
             for key in ranked:
-                self._put_in(key)
+                self._insert_key(key)
             return
         self._keys.update((key[-1], key) for key in ranked)
         self._order = sorted(self._keys.values())
-        self._line = [self._jobs[key[-1]] for key in self._order]
+        self._ranked = [self._jobs[key[-1]] for key in self._order]
 
-    def forget(self) -> None:
-        """Nobody's priority is known any more."""
-        self._keys, self._order, self._line = {}, [], []
+    def clear_priorities(self) -> None:
+        """Forget the priorities of all jobs."""
+        self._keys, self._order, self._ranked = {}, [], []
         self._unranked = dict(self._jobs)
 
-    def line(self, now: int) -> JobList[S]:
-        """Who has no priority yet comes last. It holds until somebody comes, goes or is ranked."""
+    def order(self, now: int) -> JobList[S]:
+        """Return the jobs in order, those without a priority last. It is valid until the queue
+        changes.
+        """
         if not self._unranked:
-            return JobList(self._line)
-        last = self._last
+            return JobList(self._ranked)
+        last = self._at_end
         return JobList(
             [
-                *self._line,
+                *self._ranked,
                 *sorted(
                     self._unranked.values(),
                     key=lambda job: (job.number in last, job.submitted, job.number),
@@ -134,31 +139,35 @@ class PriorityQueue(Generic[S]):
 
 
 class JobList(Generic[S]):
-    """Some jobs in their order."""
+    """List of jobs as an order. Positions are indexes."""
 
     reasons: Mapping[int, str] = {}
 
     def __init__(self, jobs: Sequence[S]) -> None:
         self._jobs = jobs
 
-    def upto(self, most: int) -> JobList[S]:
-        """The first so many."""
-        return self if len(self._jobs) <= most else JobList(self._jobs[:most])
+    def first_jobs(self, count: int) -> JobList[S]:
+        """Return the first `count` jobs."""
+        return self if len(self._jobs) <= count else JobList(self._jobs[:count])
 
     def __iter__(self) -> Iterator[tuple[int, S]]:
         return enumerate(self._jobs)
 
-    def lines(self) -> Iterable[Iterator[tuple[int, S]]]:
+    def by_partition(self) -> Iterable[Iterator[tuple[int, S]]]:
         found: dict[int, list[tuple[int, S]]] = {}
         for turn, job in self:
             found.setdefault(job.partition, []).append((turn, job))
         return map(iter, found.values())
 
-    def first(self, after: int, ahead: StartsNow[S, Any]) -> tuple[int, S] | None:
-        gaps = ahead.gaps()
+    def first_that_fits(self, after: int, profile: SlotsNow[S, Any]) -> tuple[int, S] | None:
+        gaps = profile.holes()
         if gaps is None:
             return next(
-                ((turn, job) for turn, job in self if turn > after and ahead.now(job) is not None),
+                (
+                    (turn, job)
+                    for turn, job in self
+                    if turn > after and profile.slot_now(job) is not None
+                ),
                 None,
             )
         if not gaps:
@@ -166,6 +175,6 @@ class JobList(Generic[S]):
         room = gaps[-1][0]
         for turn in range(after + 1, len(self._jobs)):
             job = self._jobs[turn]
-            if job.processors <= room and fits(job, gaps):
+            if job.processors <= room and fits_hole(job, gaps):
                 return turn, job
         return None

@@ -1,4 +1,4 @@
-"""Jobs that wait for processors, in the order of their numbers: for passes that look at the first, at each partition's, or for a gap's."""
+"""Pending jobs for processors in the order of their numbers, for the policies of the literature."""
 
 from __future__ import annotations
 
@@ -7,144 +7,162 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Self
 
-from fairbank.scheduling.machines.machine import FOR_EVER, Gap, StartsNow
+from fairbank.scheduling.machines.machine import FOR_EVER, Hole, SlotsNow
 from fairbank.scheduling.machines.processors import ProcessorJob, W
 
 FEW = 24
-"""So many are looked at one by one sooner than they are lined up."""
-ROOM = 16
-"""A line of them has room for so many at least."""
-_NOBODY = 2 * FOR_EVER
-"""In place of a limit where nobody waits: longer than any gap."""
+"""Up to so many new jobs are scanned one by one, which is faster than sorting them into the
+trees.
+"""
+MIN_CAPACITY = 16
+"""Smallest capacity of a tree."""
+_NO_JOB = 2 * FOR_EVER
+"""Limit at an empty place: longer than any hole."""
 
 
 class OrderedQueue(Generic[W]):
-    """One line, from whose middle somebody may leave. Everybody in it may start."""
+    """Queue in the order of numbers, from whose middle jobs may leave. All of its jobs may
+    start.
+    """
 
-    __slots__ = ("_line",)
+    __slots__ = ("_order",)
     reasons: Mapping[int, str] = {}
 
     @property
-    def narrowest(self) -> int:
-        """Nobody wants fewer processors. No more is said where only the first are looked at."""
+    def min_processors(self) -> int:
+        """Return a lower bound of the processors that a job wants. It is exact in WidthQueue
+        only.
+        """
         return 1
 
     def __init__(self) -> None:
-        self._line: OrderedDict[int, W] = (
+        self._order: OrderedDict[int, W] = (
             OrderedDict()
         )  # a dict would look for its first entry among all that are gone
 
     def add(self, job: W) -> None:
-        self._line[job.number] = job
+        self._order[job.number] = job
 
     def remove(self, job: W) -> None:
-        del self._line[job.number]
+        del self._order[job.number]
 
     def __len__(self) -> int:
-        return len(self._line)
+        return len(self._order)
 
     def jobs(self) -> Iterator[W]:
-        return iter(self._line.values())
+        return iter(self._order.values())
 
-    def line(self, now: int) -> Self:
+    def order(self, now: int) -> Self:
         return self
 
     def __iter__(self) -> Iterator[tuple[int, W]]:
-        return iter(self._line.items())
+        return iter(self._order.items())
 
-    def lines(self) -> Iterable[Iterator[tuple[int, W]]]:
+    def by_partition(self) -> Iterable[Iterator[tuple[int, W]]]:
         found: dict[int, list[tuple[int, W]]] = {}
         for turn in self:
             found.setdefault(turn[1].partition, []).append(turn)
         return map(iter, found.values())
 
-    def first(self, after: int, ahead: StartsNow[W, Any]) -> tuple[int, W] | None:
+    def first_that_fits(self, after: int, profile: SlotsNow[W, Any]) -> tuple[int, W] | None:
         return next(
-            (turn for turn in self if turn[0] > after and ahead.now(turn[1]) is not None), None
+            (turn for turn in self if turn[0] > after and profile.slot_now(turn[1]) is not None),
+            None,
         )
 
 
 class PartitionQueue(OrderedQueue[W]):
-    """One line, and beside it a line for each partition."""
+    """Queue with an additional order for each partition."""
 
-    __slots__ = ("_lines",)
+    __slots__ = ("_by_partition",)
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines: dict[int, OrderedDict[int, W]] = {}
+        self._by_partition: dict[int, OrderedDict[int, W]] = {}
 
     def add(self, job: W) -> None:
-        line = self._lines.get(job.partition)
+        line = self._by_partition.get(job.partition)
         if line is None:
-            line = self._lines[job.partition] = OrderedDict()
-        self._line[job.number] = line[job.number] = job
+            line = self._by_partition[job.partition] = OrderedDict()
+        self._order[job.number] = line[job.number] = job
 
     def remove(self, job: W) -> None:
-        del self._line[job.number]
-        line = self._lines[job.partition]
+        del self._order[job.number]
+        line = self._by_partition[job.partition]
         del line[job.number]
         if not line:
-            del self._lines[job.partition]
+            del self._by_partition[job.partition]
 
-    def lines(self) -> Iterable[Iterator[tuple[int, W]]]:
-        return [iter(line.items()) for line in self._lines.values()]
+    def by_partition(self) -> Iterable[Iterator[tuple[int, W]]]:
+        return [iter(line.items()) for line in self._by_partition.values()]
 
 
 class WidthQueue(OrderedQueue[W]):
-    """One line, and beside it a line for each number of processors, in which the first job that is short enough is found at once.
+    """Queue with an additional tree for each number of processors, which finds the first job that
+    is short enough at once.
 
-    Of thousands who wait, a pass that fills gaps so looks at one or two of each width (docs/decisions/0022). Newcomers join these lines
-    when somebody looks at those who were there before them: many start as they come.
+    A backfill pass over thousands of jobs so tests one or two of each width (docs/decisions/0022).
+
+    Invariants: each job is in `_order`, and either in `_newcomers` or in the tree of its width. New
+    jobs enter the trees when a pass searches those before them, because many start as they arrive.
+    Numbers in `_newcomers` are higher than `_last_in_trees`. `_widths` are the widths of trees that
+    are not empty, in order. `_min_processors` is 0 if it is unknown because the narrowest job left.
     """
 
-    __slots__ = ("_lined_up", "_lines", "_narrowest", "_newcomers", "_widths")
+    __slots__ = ("_last_in_trees", "_min_processors", "_newcomers", "_trees", "_widths")
 
     def __init__(self) -> None:
         super().__init__()
         self._newcomers: dict[int, W] = {}
-        self._lined_up = -1
-        """The last who joined a line: newcomers are behind."""
+        self._last_in_trees = -1
+        """Highest number in a tree."""
         self._widths: list[int] = []
-        """Those that somebody waits for, in order. The lines of the others stay, empty: their width comes again."""
-        self._lines: dict[int, LimitTree[W]] = {}
-        self._narrowest = FOR_EVER
-        """The fewest processors that anybody wants; 0: not known since the narrowest left."""
+        """Widths of pending jobs, in order. Empty trees stay, because their width comes again."""
+        self._trees: dict[int, LimitTree[W]] = {}
+        self._min_processors = FOR_EVER
+        """Least number of processors of a pending job; 0: unknown since the narrowest left."""
 
     def add(self, job: W) -> None:
-        self._line[job.number] = self._newcomers[job.number] = job
-        if job.processors < self._narrowest:
-            self._narrowest = job.processors
+        self._order[job.number] = self._newcomers[job.number] = job
+        if job.processors < self._min_processors:
+            self._min_processors = job.processors
 
     def remove(self, job: W) -> None:
         number, width = job.number, job.processors
-        del self._line[number]
-        if width == self._narrowest:
-            self._narrowest = 0
+        del self._order[number]
+        if width == self._min_processors:
+            self._min_processors = 0
         if self._newcomers.pop(number, None) is None:
-            line = self._lines[width]
+            line = self._trees[width]
             line.remove(job)
             if not line.waiting:
                 del self._widths[bisect_left(self._widths, width)]
 
     @property
-    def narrowest(self) -> int:
-        if not self._narrowest:
+    def min_processors(self) -> int:
+        if not self._min_processors:
             newest = min([job.processors for job in self._newcomers.values()], default=FOR_EVER)
-            self._narrowest = min(newest, self._widths[0]) if self._widths else newest
-        return self._narrowest
+            self._min_processors = min(newest, self._widths[0]) if self._widths else newest
+        return self._min_processors
 
-    def first(self, after: int, ahead: StartsNow[W, Any]) -> tuple[int, W] | None:
-        if (gaps := ahead.gaps()) is None:
-            return super().first(after, ahead)
-        found = self.fitting(after, gaps) if gaps and self._narrowest <= gaps[-1][0] else None
+    def first_that_fits(self, after: int, profile: SlotsNow[W, Any]) -> tuple[int, W] | None:
+        if (gaps := profile.holes()) is None:
+            return super().first_that_fits(after, profile)
+        found = (
+            self.first_in_holes(after, gaps)
+            if gaps and self._min_processors <= gaps[-1][0]
+            else None
+        )
         return None if found is None else (found.number, found)
 
-    def fitting(self, after: int, gaps: Sequence[Gap]) -> W | None:
-        """The first job behind number `after` that fits one of the gaps, which come in the order of their width: the wider, the shorter."""
-        if after >= self._lined_up and len(self._newcomers) <= FEW:
-            return self._newcomer(after, gaps)
+    def first_in_holes(self, after: int, gaps: Sequence[Hole]) -> W | None:
+        """Return the first job behind number `after` that fits one of the holes, the narrowest and
+        longest of which is first.
+        """
+        if after >= self._last_in_trees and len(self._newcomers) <= FEW:
+            return self._first_newcomer(after, gaps)
         if self._newcomers:
-            self._line_up()
+            self._add_newcomers()
         found: W | None = None
         gap, (room, seconds) = 0, gaps[0]
         for width in self._widths:
@@ -153,38 +171,40 @@ class WidthQueue(OrderedQueue[W]):
                 if gap == len(gaps):
                     return found
                 room, seconds = gaps[gap]
-            line = self._lines[width]
-            if line.least[1] <= seconds:
-                job = line.first(after, seconds)
+            line = self._trees[width]
+            if line.shortest[1] <= seconds:
+                job = line.first_within(after, seconds)
                 if job is not None and (found is None or job.number < found.number):
                     found = job
         return found
 
-    def _newcomer(self, after: int, gaps: Sequence[Gap]) -> W | None:
-        """The same among newcomers, from the last on: after an arrival hardly anybody is behind those who were left waiting."""
+    def _first_newcomer(self, after: int, gaps: Sequence[Hole]) -> W | None:
+        """Return the same among new jobs, scanned from the last on. After an arrival few jobs are
+        behind those that a pass left waiting.
+        """
         found: W | None = None
         room, seconds = gaps[-1]
         for job in reversed(self._newcomers.values()):
             if job.number <= after:
                 break
-            if job.processors <= room and (job.limit <= seconds or fits(job, gaps)):
+            if job.processors <= room and (job.limit <= seconds or fits_hole(job, gaps)):
                 found = job
         return found
 
-    def _line_up(self) -> None:
+    def _add_newcomers(self) -> None:
         for job in self._newcomers.values():
-            line = self._lines.get(job.processors)
+            line = self._trees.get(job.processors)
             if line is None:
-                line = self._lines[job.processors] = LimitTree()
+                line = self._trees[job.processors] = LimitTree()
             if not line.waiting:
                 insort(self._widths, job.processors)
             line.add(job)
-            self._lined_up = job.number
+            self._last_in_trees = job.number
         self._newcomers.clear()
 
 
-def fits(job: ProcessorJob, gaps: Sequence[Gap]) -> bool:
-    """Whether it fits one of the gaps, which come in the order of their width: the wider, the shorter."""
+def fits_hole(job: ProcessorJob, gaps: Sequence[Hole]) -> bool:
+    """Return True if the job fits one of the holes, the narrowest and longest of which is first."""
     for room, seconds in gaps:
         if job.processors <= room:
             return job.limit <= seconds
@@ -192,27 +212,28 @@ def fits(job: ProcessorJob, gaps: Sequence[Gap]) -> bool:
 
 
 class LimitTree(Generic[W]):
-    """Jobs of one width in the order of the queue, under a tree: `least[i]` is the shortest limit in its stretch of the line.
+    """Jobs of one width in the order of the queue, under a tree: `shortest[i]` is the shortest
+    limit below node i.
 
-    The tree lies in a list as a heap does: 1 is the root, 2i and 2i + 1 are below i, the last `room` entries are the places of the
-    line. Places of jobs that left stay empty until the line needs more room than it has;
-    `waiting` are still there.
+    Invariants: the tree is stored in a list like a heap. 1 is the root, 2i and 2i + 1 are below i,
+    and the last `_capacity` entries are the places of the jobs. Places of jobs that left stay empty
+    until the tree needs more capacity. `waiting` is the number of jobs.
     """
 
-    __slots__ = ("_jobs", "_numbers", "_room", "least", "waiting")
+    __slots__ = ("_capacity", "_jobs", "_numbers", "shortest", "waiting")
 
     def __init__(self) -> None:
         self.waiting = 0
-        self._lay([], ROOM)
+        self._build([], MIN_CAPACITY)
 
     def add(self, job: W) -> None:
-        if len(self._jobs) == self._room:
+        if len(self._jobs) == self._capacity:
             waiting = [each for each in self._jobs if each is not None]
-            self._lay(waiting, max(ROOM, 1 << (2 * len(waiting)).bit_length()))
+            self._build(waiting, max(MIN_CAPACITY, 1 << (2 * len(waiting)).bit_length()))
         self.waiting += 1
         self._jobs.append(job)
         self._numbers.append(job.number)
-        least, place = self.least, self._room + len(self._jobs) - 1
+        least, place = self.shortest, self._capacity + len(self._jobs) - 1
         while place and least[place] > job.limit:
             least[place] = job.limit
             place >>= 1
@@ -221,9 +242,9 @@ class LimitTree(Generic[W]):
         place = bisect_left(self._numbers, job.number)
         self._jobs[place] = None
         self.waiting -= 1
-        least = self.least
-        place += self._room
-        least[place] = _NOBODY
+        least = self.shortest
+        place += self._capacity
+        least[place] = _NO_JOB
         while place > 1:
             place >>= 1
             shortest = least[2 * place]
@@ -233,9 +254,9 @@ class LimitTree(Generic[W]):
                 break
             least[place] = shortest
 
-    def first(self, after: int, seconds: int) -> W | None:
-        """The first job behind number `after` whose limit is at most so many seconds."""
-        least, room = self.least, self._room
+    def first_within(self, after: int, seconds: int) -> W | None:
+        """Return the first job behind number `after` whose limit is at most so many seconds."""
+        least, room = self.shortest, self._capacity
         if least[1] > seconds:
             return None
         place = bisect_right(self._numbers, after) + room
@@ -252,13 +273,13 @@ class LimitTree(Generic[W]):
             place += least[place] > seconds
         return self._jobs[place - room]
 
-    def _lay(self, waiting: list[W], room: int) -> None:
+    def _build(self, waiting: list[W], capacity: int) -> None:
         self._jobs: list[W | None] = list(waiting)
         self._numbers = [job.number for job in waiting]
-        self._room = room
-        level = [job.limit for job in waiting] + [_NOBODY] * (room - len(waiting))
-        self.least = level
+        self._capacity = capacity
+        level = [job.limit for job in waiting] + [_NO_JOB] * (capacity - len(waiting))
+        self.shortest = level
         while len(level) > 1:
             level = list(map(min, level[::2], level[1::2]))
-            self.least = level + self.least
-        self.least = [_NOBODY, *self.least]
+            self.shortest = level + self.shortest
+        self.shortest = [_NO_JOB, *self.shortest]

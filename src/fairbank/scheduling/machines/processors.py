@@ -1,4 +1,4 @@
-"""The plainest machine: processors that are all alike, of which a job is given a number."""
+"""Simplest machine: identical processors. The placement of a job is their number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from itertools import accumulate
 from typing import Generic, Protocol, TypeVar
 
 from fairbank.core.types import new_tuple
-from fairbank.scheduling.machines.machine import FOR_EVER, Gap, NumberedJob, RunningJob, TimeSlot
+from fairbank.scheduling.machines.machine import (
+    FOR_EVER,
+    Hole,
+    NumberedJob,
+    RemainingHoles,
+    RunningJob,
+    TimeSlot,
+)
 
 
 class ProcessorJob(NumberedJob, Protocol):
@@ -19,7 +26,7 @@ class ProcessorJob(NumberedJob, Protocol):
 
     @property
     def limit(self) -> int:
-        """Seconds that it may run, at least 1."""
+        """Return the time limit in seconds, at least 1."""
         ...
 
     @property
@@ -30,7 +37,7 @@ W = TypeVar("W", bound=ProcessorJob)
 
 
 class Processors(Generic[W]):
-    """`size` processors, `free` of them nobody's."""
+    """Machine of `size` processors, of which `free` are free."""
 
     __slots__ = ("free", "size")
 
@@ -40,7 +47,7 @@ class Processors(Generic[W]):
     def place(self, job: W, now: int) -> int | None:
         return job.processors if job.processors <= self.free else None
 
-    def ever(self, job: W) -> bool:
+    def can_ever_fit(self, job: W) -> bool:
         return job.processors <= self.size
 
     def seconds(self, job: W, placement: int) -> int:
@@ -57,57 +64,71 @@ class Processors(Generic[W]):
         other.free = self.free
         return other
 
-    def ahead(self, running: Sequence[RunningJob[W, int]], now: int) -> ProcessorProfile[W]:
+    def profile(self, running: Sequence[RunningJob[W, int]], now: int) -> ProcessorProfile[W]:
         return ProcessorProfile(self.size, self.free, running, now)
 
 
 class ProcessorProfile(Generic[W]):
-    """Processors from now on, as steps: `free[i]` of them from `times[i]` until the next step begins; the last one lasts for ever.
+    """Free processors over time, as steps: `free[i]` of them from `times[i]` until the next step
+    begins. The last step lasts for ever.
 
-    Most passes keep something for one job at the most. Until then what is free only grows, and the place of that job is found on the way
-    through the running ones; the steps are laid when a second job asks for later.
+    Invariants: `_new_slots` are the slots that the steps do not contain yet. `_drops` are the times
+    at which fewer processors are free than ever before, with their number; None: unknown.
+    `_later_begins` are the begins of slots later than now, in order: free processors can only
+    decrease there. `_running` is in the order of the ends and lacks `_started`.
+
+    Optimisation: most passes reserve for one job at most. Until then free processors only increase,
+    and a scan over the running jobs finds the place of that job. The steps are built when a second
+    job needs a later slot.
     """
 
-    __slots__ = "_begins _drops _free _kept _known _laid _now _running _size _started _then _told free times".split()
+    __slots__ = (
+        "_drops _free _free_at_first _has_steps _holes _known _later_begins _new_slots _now "
+        "_running _size _started free times"
+    ).split()
 
     def __init__(
         self, size: int, free: int, running: Sequence[RunningJob[W, int]], now: int
     ) -> None:
         self._size, self._free, self._running, self._now = size, free, running, now
         self._started: list[tuple[W, TimeSlot[int]]] = []
-        """They start now, and `_running` is without them."""
-        self._told: list[Gap] | None = None
-        """The gaps, until somebody takes."""
-        self._laid = False
-        self._then = free
-        """What is free when the first job that cannot start now could."""
-        self._kept: list[TimeSlot[int]] = []
-        """Of whom the steps say nothing yet."""
-        self._begins: list[int] = []
-        """When something that is kept for later begins, in order: only then can there be less than before."""
+        """Jobs that start now, which `_running` does not contain yet."""
+        self._holes: list[Hole] | None = None
+        """Cached holes, valid until the next `take`."""
+        self._has_steps = False
+        self._free_at_first = free
+        """Free processors at the time of the first slot that begins later than now."""
+        self._new_slots: list[TimeSlot[int]] = []
+        """Slots that the steps do not contain yet."""
+        self._later_begins: list[int] = []
+        """Begins of slots later than now, in order: only there fewer processors than before can be
+        free.
+        """
         self._drops: list[tuple[int, int]] | None = []
-        """When there will be less than ever before, and how much then; None: not known."""
+        """Times at which fewer processors are free than ever before, with their number; None:
+        unknown.
+        """
 
-    def now(self, job: W) -> TimeSlot[int] | None:
+    def slot_now(self, job: W) -> TimeSlot[int] | None:
         wanted, end = job.processors, self._now + job.limit
         if wanted > self._free:
             return None
-        if less := self._less():
-            clear = self.reach(end)
+        if less := self._find_drops():
+            clear = self.first_begin_after(end)
             for at, free in less:
                 if free < wanted and at < clear:
                     return None
         return new_tuple(TimeSlot, (self._now, end, wanted))
 
-    def earliest(self, job: W) -> TimeSlot[int] | None:
+    def earliest_slot(self, job: W) -> TimeSlot[int] | None:
         wanted, seconds = job.processors, job.limit
         if wanted > self._size:
             return None
-        if not self._begins:
-            begin, self._then = self._grown_to(wanted)
+        if not self._later_begins:
+            begin, self._free_at_first = self._first_time_with(wanted)
             return new_tuple(TimeSlot, (begin, begin + seconds, wanted))
-        self._lay()
-        times, free, reach = self.times, self.free, self.reach
+        self._build_steps()
+        times, free, reach = self.times, self.free, self.first_begin_after
         # What is taken is never given back, so for alike jobs the search goes on where it ended.
         low = self._known.get((wanted, seconds), self._now)
         step, last = bisect_right(times, low) - 1, len(times)
@@ -126,13 +147,13 @@ class ProcessorProfile(Generic[W]):
 
     def take(self, job: W, slot: TimeSlot[int]) -> None:
         begin, end, processors = slot
-        self._told = None
+        self._holes = None
         if begin == self._now:
             drops = (
-                self._less() if self._begins else ()
+                self._find_drops() if self._later_begins else ()
             )  # measured by what is free before this job takes its part
             self._free -= processors
-            if not self._begins:
+            if not self._later_begins:
                 self._started.append((job, slot))
                 return
             if drops:
@@ -140,56 +161,58 @@ class ProcessorProfile(Generic[W]):
                     self._free,
                     [(at, free - processors if at < end else free) for at, free in drops],
                 )
-        elif self._begins:
-            insort(self._begins, begin)
+        elif self._later_begins:
+            insort(self._later_begins, begin)
         else:
-            self._begins = [begin]
-            left = self._then - processors
+            self._later_begins = [begin]
+            left = self._free_at_first - processors
             self._drops = [(begin, left)] if left < self._free else []
-        self._kept.append(slot)
+        self._new_slots.append(slot)
 
-    def gaps(self) -> Sequence[Gap]:
-        if self._told is None:
-            self._told = self._between_drops()
-        return self._told
+    def holes(self) -> Sequence[Hole]:
+        if self._holes is None:
+            self._holes = self._compute_holes()
+        return self._holes
 
-    def _between_drops(self) -> list[Gap]:
-        room, less = self._free, self._less()
+    def _compute_holes(self) -> list[Hole]:
+        room, less = self._free, self._find_drops()
         if not less:
             return [(room, FOR_EVER)] if room else []
-        found: list[Gap] = []
+        found: list[Hole] = []
         for at, free in less:
-            found.append((room, self.edge(at) - self._now))
+            found.append((room, self.last_end_before(at) - self._now))
             room = free
         if room:
             found.append((room, FOR_EVER))
         found.reverse()
         return found
 
-    def _less(self) -> list[tuple[int, int]]:
-        if self._kept and self._laid:
-            self._lay()
+    def _find_drops(self) -> list[tuple[int, int]]:
+        if self._new_slots and self._has_steps:
+            self._build_steps()
         if self._drops is None:
             times, free = self.times, self.free
             self._drops = _strictly_less(
-                self._free, [(at, free[bisect_right(times, at) - 1]) for at in self._begins]
+                self._free, [(at, free[bisect_right(times, at) - 1]) for at in self._later_begins]
             )
         return self._drops
 
-    def edge(self, begin: int) -> int:
-        """When others must be gone at the latest from what is kept for somebody from `begin` on."""
+    def last_end_before(self, begin: int) -> int:
+        """Return the latest time at which other jobs may end if a slot begins at `begin`."""
         return begin
 
-    def reach(self, until: int) -> int:
-        """The same from the other side: whoever stays until then is in the way of what is kept for others from before this instant."""
+    def first_begin_after(self, until: int) -> int:
+        """Return the first time at which a slot may begin if another job stays until `until`."""
         return until
 
-    def overdue(self, ends: int) -> int:
-        """When somebody is expected to end who should have by now."""
+    def overdue_end(self, ends: int) -> int:
+        """Return the expected end of a job that should have ended at `ends`."""
         return self._now + 1
 
-    def _ends(self) -> Sequence[RunningJob[W, int]]:
-        """Those who run and those who start now, in the order of their ends, of which none is past."""
+    def _sorted_ends(self) -> Sequence[RunningJob[W, int]]:
+        """Return all jobs that run or start now, in the order of their expected ends, none of which
+        is past.
+        """
         if self._started:
             self._running = [*self._running]
             for job, slot in self._started:
@@ -199,37 +222,41 @@ class ProcessorProfile(Generic[W]):
             self._started = []
         if self._running and self._running[0].ends <= self._now:
             self._running = sorted(
-                each if each.ends > self._now else each._replace(ends=self.overdue(each.ends))
+                each if each.ends > self._now else each._replace(ends=self.overdue_end(each.ends))
                 for each in self._running
             )
         return self._running
 
-    def _grown_to(self, wanted: int) -> tuple[int, int]:
-        """When so many are free at first, and how many then are: all who are to end at that very second made room."""
+    def _first_time_with(self, wanted: int) -> tuple[int, int]:
+        """Return the first time at which so many processors are free, and how many are free then,
+        all jobs that end in that second counted.
+        """
         free, begin = self._free, self._now
         if free >= wanted:
             return begin, free
-        for end, _, processors, _, _ in self._ends():
+        for end, _, processors, _, _ in self._sorted_ends():
             if free >= wanted and end > begin:
                 break
             free += processors
             begin = end
         return begin, free
 
-    def _lay(self) -> None:
-        """The steps: one for each instant at which somebody ends, and then cut where something is kept for somebody."""
-        if not self._laid:
-            self._laid = True
+    def _build_steps(self) -> None:
+        """Build one step for each end of a running job, then cut the steps where a slot begins or
+        ends.
+        """
+        if not self._has_steps:
+            self._has_steps = True
             self._known: dict[tuple[int, int], int] = {}
-            running = self._ends()
+            running = self._sorted_ends()
             before = self._size - sum([each.placement for each in running])
             ends = accumulate((each.placement for each in running), initial=before)
             steps = dict(zip([self._now, *(each.ends for each in running)], ends, strict=True))
             self.times, self.free = list(steps), list(steps.values())
         free = self.free
-        for begin, end, processors in self._kept:
-            first = self._cut(begin)
-            taken = slice(first, self._cut(end))
+        for begin, end, processors in self._new_slots:
+            first = self._step_at(begin)
+            taken = slice(first, self._step_at(end))
             left = [before - processors for before in free[taken]]
             free[taken] = left
             if (
@@ -238,15 +265,17 @@ class ProcessorProfile(Generic[W]):
                 and min(left) < self._least_before(begin)
             ):
                 self._drops = None
-        self._kept = []
+        self._new_slots = []
 
     def _least_before(self, at: int) -> int:
-        """The least that is free from now until then, where the drops are known."""
+        """Return the least number of free processors from now until a time, if the drops are
+        known.
+        """
         drops = self._drops or ()
         return next((free for begin, free in reversed(drops) if begin <= at), self._free)
 
-    def _cut(self, at: int) -> int:
-        """The step that begins at this instant; makes it where there is none."""
+    def _step_at(self, at: int) -> int:
+        """Return the step that begins at a time, and insert it if there is none."""
         step = bisect_left(self.times, at)
         if step == len(self.times) or self.times[step] != at:
             self.times.insert(step, at)
@@ -255,10 +284,73 @@ class ProcessorProfile(Generic[W]):
 
 
 def _strictly_less(room: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those, in order, at which there is less than `room` and than ever before."""
+    """Return the times, in order, with fewer than `room` free processors and fewer than at any time
+    before.
+    """
     found = []
     for at, free in counts:
         if free < room:
             found.append((at, free))
             room = free
+    return found
+
+
+class Holes(Generic[W]):
+    """Holes that are left now, while new jobs start. No job ended since the plan, and none should
+    have.
+    """
+
+    __slots__ = ("_holes", "_now")
+
+    def __init__(self, left: RemainingHoles, now: int) -> None:
+        self._now = now
+        at, gaps = left
+        self._holes: Sequence[Hole] = (
+            gaps if at == now else [(room, lasts - now + at) for room, lasts in gaps]
+        )
+
+    def slot_now(self, job: W) -> TimeSlot[int] | None:
+        wanted, seconds = job.processors, job.limit
+        for room, lasts in self._holes:
+            if wanted <= room:
+                return (
+                    new_tuple(TimeSlot, (self._now, self._now + seconds, wanted))
+                    if seconds <= lasts
+                    else None
+                )
+        return None
+
+    def take(self, job: W, slot: TimeSlot[int]) -> None:
+        self._holes = reduce_holes(self._holes, slot.placement, slot.end - slot.begin)
+
+    def holes(self) -> Sequence[Hole]:
+        return self._holes
+
+    def remaining(self) -> RemainingHoles:
+        return new_tuple(RemainingHoles, (self._now, self._holes))
+
+
+def reduce_holes(holes: Sequence[Hole], processors: int, seconds: int) -> list[Hole]:
+    """Return what is left of holes when a job that fits takes processors.
+
+    Args:
+        holes: number of processors and seconds of each hole, the narrowest and longest first.
+        processors: processors that the job takes.
+        seconds: time that it takes them, from now on.
+    """
+    found: list[Hole] = []
+    rest = FOR_EVER
+    for room, lasts in reversed(holes):  # from the widest on
+        left = room - processors
+        if left > rest:
+            left = rest
+        if found and found[-1][0] == left:
+            found.pop()
+        if left:
+            found.append((left, lasts))
+        if (
+            lasts >= seconds
+        ):  # in this one it ends: those that last longer have what they had, but no more than this one
+            rest, processors = left, 0
+    found.reverse()
     return found

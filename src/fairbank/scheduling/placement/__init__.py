@@ -1,1 +1,1 @@
-"""Where a job goes: sets of nodes, what jobs may say of them, what is free on each, and which are taken."""
+"""Placement of jobs: sets of nodes, constraints, free resources, and selection of nodes."""

@@ -1,13 +1,13 @@
-"""What a job says of the features of its nodes, in the grammar of `sbatch --constraint`.
+"""Features of nodes that a job requests, in the grammar of `sbatch --constraint` (slurm-rules.md,
+"Constraints").
 
-a&b   a,b      every node has both
-a|b            every node has one of them
-a&b|c          from left to right: (a and b) or c; parentheses group otherwise, one level of them
-[a|b|c]        all nodes have the same one
-a*4            at least four of the nodes have a
-[a*2&b*4]      two nodes with a and four others with b; without a count, one. Here (x&y)*2 and (x|y)*2 are counted as well
-
-Source: docs/reference/slurm-rules.md, "Constraints"; SLURM 2002.
+    a&b   a,b      every node has both
+    a|b            every node has one of them
+    a&b|c          from left to right: (a and b) or c; parentheses group otherwise, one level only
+    [a|b|c]        all nodes have the same one
+    a*4            at least four of the nodes have a
+    [a*2&b*4]      two nodes with a and four others with b; without a count, one. Here (x&y)*2 and
+                   (x|y)*2 are allowed, too
 """
 
 from __future__ import annotations
@@ -39,17 +39,15 @@ Expression: TypeAlias = Feature | AllOf | AnyOf
 
 
 class FeatureCount(NamedTuple):
-    """At least so many nodes are of this kind."""
+    """Least number of nodes of a kind."""
 
     nodes: Expression
     least: int
 
 
 class Constraint(NamedTuple):
-    """What the nodes of a job must be.
-
-    alternatives    all nodes satisfy the same one; a constraint without brackets is a single one, None where it only counts
-    groups          besides, so many nodes of each kind, no node in two groups
+    """Parsed `--constraint`: all nodes match the same one of `alternatives`, and of each of
+    `groups` there are enough nodes.
     """
 
     alternatives: tuple[Expression | None, ...] = (None,)
@@ -57,13 +55,15 @@ class Constraint(NamedTuple):
 
 
 ANY = Constraint()
-"""Any nodes will do."""
+"""Constraint that any node satisfies."""
 
 
 def matching_nodes(
     expression: Expression | None, having: Callable[[str], NodeSet], everybody: NodeSet
 ) -> NodeSet:
-    """The nodes of which it is true, where `having` says which have a feature."""
+    """Return the nodes for which the expression is true. `having` returns the nodes with a
+    feature.
+    """
     match expression:
         case None:
             return everybody
@@ -81,7 +81,7 @@ def matching_nodes(
 
 @lru_cache(maxsize=4_096)
 def parse(text: str, field: str = "constraint") -> Constraint:
-    """Raises InvalidInput, naming `field` and the place where it goes wrong."""
+    """Parse a constraint. Raises InvalidInput, naming `field` and the place of the error."""
     return _Reader(text, field).constraint() if text.strip() else ANY
 
 
@@ -97,7 +97,7 @@ class _Token(NamedTuple):
 
 
 class _Reader:
-    """Reads a constraint from left to right, one token ahead."""
+    """Parser of a constraint, from left to right with one token ahead."""
 
     def __init__(self, text: str, field: str) -> None:
         self.text, self.field = text.rstrip(), field
@@ -118,7 +118,9 @@ class _Reader:
         return found
 
     def _plain(self) -> Constraint:
-        """Without brackets: terms from left to right. Only a single term may be counted."""
+        """Parse a constraint without brackets: terms from left to right. Only a single term may
+        have a count.
+        """
         term = self._term(counted=True)
         if isinstance(term, FeatureCount):
             if self.at < len(self.tokens) and self.tokens[self.at].text in "&|":
@@ -247,7 +249,8 @@ class _Reader:
         return self.at < len(self.tokens) and self.tokens[self.at].text == sign
 
     def _takes(self, *signs: str) -> str:
-        """The next token where it is one of these, and then it is behind us; empty where it is not."""
+        """The next token where it is one of these, and then it is behind us; empty where it is
+        not."""
         if (
             self.at < len(self.tokens)
             and not self.tokens[self.at].is_name
@@ -265,7 +268,8 @@ class _Reader:
             return self._wrong(
                 what,
                 token.place,
-                "count a feature on its own, such as fat*2, or groups in brackets, such as [a*2&b*4]",
+                "count a feature on its own, such as fat*2, or groups in brackets, such as"
+                " [a*2&b*4]",
             )
         return self._wrong(what, token.place)
 

@@ -1,6 +1,7 @@
-"""The last word before a job is told that nothing fits: every way there is.
+"""Complete search for nodes, before a job is said not to fit.
 
-Slurm leaves out nodes with little room, the smallest first, and tries again, which misses a way now and then; here none is missed.
+Slurm omits nodes with little room, the smallest first, and tries again. It misses a solution now
+and then; this search misses none.
 """
 
 from __future__ import annotations
@@ -18,85 +19,99 @@ from fairbank.scheduling.placement.node_table import Counts
 
 
 class NodeSelection(NamedTuple):
-    """How many nodes and tasks, which nodes in any case, and of which kinds how many: no node counts for two kinds."""
+    """Number of nodes and tasks, nodes that must be in, and the number of nodes of each kind. No
+    node counts for two kinds.
+    """
 
     least: int
     most: int
     tasks: int
-    required: NodeSet = node_set.NOBODY
+    required: NodeSet = node_set.NO_NODES
     kinds: tuple[tuple[NodeSet, int], ...] = ()
     contiguous: bool = False
 
 
-def has_room(among: NodeSet, room: Counts, asked: NodeSelection) -> bool:
-    """Whether the largest of them have room for all tasks, as if no node were required and no kind asked for."""
-    if min(among.bit_count(), asked.most) >= asked.tasks:
+def can_hold_tasks(among: NodeSet, tasks_per_node: Counts, selection: NodeSelection) -> bool:
+    """Return True if the largest nodes hold all tasks, required nodes and kinds left aside."""
+    if min(among.bit_count(), selection.most) >= selection.tasks:
         return True  # each has room for one
-    sizes = room[node_set.places(among)]
-    if len(sizes) > asked.most:
-        sizes = np.partition(sizes, len(sizes) - asked.most)[-asked.most :]
-    return int(sizes.sum()) >= asked.tasks
+    sizes = tasks_per_node[node_set.places(among)]
+    if len(sizes) > selection.most:
+        sizes = np.partition(sizes, len(sizes) - selection.most)[-selection.most :]
+    return int(sizes.sum()) >= selection.tasks
 
 
-def by_size(among: NodeSet, room: Counts, asked: NodeSelection) -> list[int] | None:
-    """The nodes with the most room, as few as do.
+def by_size(among: NodeSet, tasks_per_node: Counts, selection: NodeSelection) -> list[int] | None:
+    """Return the nodes with the most room, as few as needed; None if there is no solution.
 
-    Sets of nodes that leave a place for each kind are the independent ones of a matroid, so that taking the largest node that may still be
-    taken ends with the most room that any choice has.
+    Sets of nodes that leave a place for each kind are the independent sets of a matroid. Taking the
+    largest node that may still be taken therefore ends with the most room that any choice has.
     """
-    taken: list[int] = node_set.places(asked.required).tolist()
-    chosen, tasks = asked.required, asked.tasks - int(room[taken].sum())
-    if not _leaves_kinds(chosen, among, asked):
+    taken: list[int] = node_set.places(selection.required).tolist()
+    chosen, tasks = selection.required, selection.tasks - int(tasks_per_node[taken].sum())
+    if not _can_complete_kinds(chosen, among, selection):
         return None
-    places = node_set.places(node_set.without(among, asked.required)).tolist()
-    for place in sorted(places, key=lambda place: (-int(room[place]), place)):
-        missing = _missing(chosen, asked)
-        enough = len(taken) >= asked.least and tasks <= 0
-        if len(taken) == asked.most or (enough and not missing):
+    places = node_set.places(node_set.without(among, selection.required)).tolist()
+    for place in sorted(places, key=lambda place: (-int(tasks_per_node[place]), place)):
+        missing = _missing(chosen, selection)
+        enough = len(taken) >= selection.least and tasks <= 0
+        if len(taken) == selection.most or (enough and not missing):
             break
         more = chosen | 1 << place
-        if _leaves_kinds(more, among, asked) if not enough else _missing(more, asked) < missing:
+        if (
+            _can_complete_kinds(more, among, selection)
+            if not enough
+            else _missing(more, selection) < missing
+        ):
             chosen = more
             taken.append(place)
-            tasks -= int(room[place])
+            tasks -= int(tasks_per_node[place])
     return (
-        taken if len(taken) >= asked.least and tasks <= 0 and not _missing(chosen, asked) else None
+        taken
+        if len(taken) >= selection.least and tasks <= 0 and not _missing(chosen, selection)
+        else None
     )
 
 
-def _missing(chosen: NodeSet, asked: NodeSelection) -> int:
-    """How many nodes these lack at least so that each kind has its own: after Hall, for the kinds that are worst off together."""
+def _missing(chosen: NodeSet, selection: NodeSelection) -> int:
+    """Return how many nodes are missing at least so that each kind has its own, by Hall's theorem:
+    for the kinds that lack most together.
+    """
     worst = 0
-    for size in range(1, len(asked.kinds) + 1):
-        for some in combinations(asked.kinds, size):
-            together = node_set.NOBODY
+    for size in range(1, len(selection.kinds) + 1):
+        for some in combinations(selection.kinds, size):
+            together = node_set.NO_NODES
             for nodes, _ in some:
                 together |= nodes
             worst = max(worst, sum(count for _, count in some) - (chosen & together).bit_count())
     return worst
 
 
-def _leaves_kinds(chosen: NodeSet, among: NodeSet, asked: NodeSelection) -> bool:
-    """Whether nodes can be added to these, up to the most that may be, until each kind has its own."""
-    if not asked.kinds:
-        return chosen.bit_count() <= asked.most
+def _can_complete_kinds(chosen: NodeSet, among: NodeSet, selection: NodeSelection) -> bool:
+    """Return True if nodes can be added, up to the maximum, until each kind has its own."""
+    if not selection.kinds:
+        return chosen.bit_count() <= selection.most
     return (
-        not _missing(chosen | among, asked)
-        and chosen.bit_count() + _missing(chosen, asked) <= asked.most
+        not _missing(chosen | among, selection)
+        and chosen.bit_count() + _missing(chosen, selection) <= selection.most
     )
 
 
 def contiguous(
-    among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: NodeSelection
+    among: NodeSet, weights: Sequence[NodeSet], tasks_per_node: Counts, selection: NodeSelection
 ) -> list[int] | None:
-    """Consecutive nodes: in a run of one weight, the lightest first, and of these the shortest that does; else in any run."""
-    if not node_set.has_run(among, asked.least):
+    """Return consecutive nodes; None if there is no solution.
+
+    A run of one weight comes first, the lightest weight before others and of these the shortest
+    run; then any run.
+    """
+    if not node_set.has_run(among, selection.least):
         return None
     for some in (*weights, among):
         windows = [
             window
             for begin, end in node_set.runs(some)
-            if (window := _window(begin, end, room, asked))
+            if (window := _window(begin, end, tasks_per_node, selection))
         ]
         if windows:
             _, begin, end = min(windows)
@@ -105,24 +120,24 @@ def contiguous(
 
 
 def _window(
-    begin: int, end: int, room: Counts, asked: NodeSelection
+    begin: int, end: int, tasks_per_node: Counts, selection: NodeSelection
 ) -> tuple[int, int, int] | None:
-    """The first stretch of a run that will do, behind the length of the run."""
-    sums = [0, *accumulate(room[begin:end].tolist())]
+    """Return the length of a run and the first stretch of it that is sufficient."""
+    sums = [0, *accumulate(tasks_per_node[begin:end].tolist())]
     for first in range(end - begin):
-        shortest = max(first + asked.least, bisect_left(sums, sums[first] + asked.tasks))
-        longest = min(first + asked.most, end - begin)
-        if shortest > longest or not _suits(begin + first, begin + longest, asked):
+        shortest = max(first + selection.least, bisect_left(sums, sums[first] + selection.tasks))
+        longest = min(first + selection.most, end - begin)
+        if shortest > longest or not _is_suitable(begin + first, begin + longest, selection):
             continue
         last = next(
             last
             for last in range(shortest, longest + 1)
-            if _suits(begin + first, begin + last, asked)
+            if _is_suitable(begin + first, begin + last, selection)
         )
         return end - begin, begin + first, begin + last
     return None
 
 
-def _suits(begin: int, end: int, asked: NodeSelection) -> bool:
+def _is_suitable(begin: int, end: int, selection: NodeSelection) -> bool:
     inside = node_set.between(begin, end)
-    return asked.required & inside == asked.required and _missing(inside, asked) == 0
+    return selection.required & inside == selection.required and _missing(inside, selection) == 0

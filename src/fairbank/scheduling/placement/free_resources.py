@@ -1,4 +1,4 @@
-"""What is free on each node now, and what of it jobs hold. Never more is held than there is."""
+"""Free and allocated resources of each node now. No more than a node has is ever allocated."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fairbank.scheduling.placement.node_table import Counts, NodeTable
 
 _ALL = slice(None)
 _FEW = 64
-"""Up to so many nodes are looked at one by one."""
+"""Up to so many nodes are computed one by one."""
 
 
 class NodeShare(NamedTuple):
-    """What a job holds of a node."""
+    """Resources of one node that a job has."""
 
     place: int
     cpus: int
@@ -29,24 +29,26 @@ class NodeShare(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Where a job is. `sharing`: its CPUs may be those of other jobs too, as many as its partition has rows.
+    """Nodes and resources of a job.
 
-    `partition`: in which of its partitions the job runs. `instead`: the numbers of the jobs that must go first.
+    `sharing`: other jobs may have the same CPUs, too, as many as the partition has rows.
+    `partition`: the one of its partitions in which the job runs. `preempted`: numbers of the jobs
+    that must go first.
     """
 
     nodes: NodeSet
     shares: tuple[NodeShare, ...]
     partition: str
     sharing: bool = False
-    instead: tuple[int, ...] = ()
+    preempted: tuple[int, ...] = ()
 
     @property
     def cpus(self) -> int:
         return sum(share.cpus for share in self.shares)
 
 
-class _Seen:
-    """How many tasks of some kind each node has room for, as it was found some changes ago."""
+class _CachedCounts:
+    """Number of tasks of one demand that fit on each node, as of some changes ago."""
 
     __slots__ = ("nodes", "tasks", "upto")
 
@@ -56,24 +58,29 @@ class _Seen:
 
 
 class FreeResources:
-    """What is free. `take` and `give` keep it up to date; a copy may be played with."""
+    """Free resources of the nodes. `take` and `give` keep them up to date.
+
+    Invariants: `cpus` are the CPUs that no job has for itself; `shared` counts CPUs of jobs that
+    share them, once for each job. `idle` are the nodes where `jobs` is 0. `_cache` has counts by
+    demand; each is valid but for the nodes that `_changes` has from its `upto` on.
+    """
 
     def __init__(self, cluster: NodeTable) -> None:
         self.cluster = cluster
         self.cpus = cluster.cpus.copy()
-        """Not held by a job that shares none."""
+        """CPUs that no job has for itself."""
         self.shared = np.zeros_like(self.cpus)
-        """CPUs of jobs that share them, counted as often as they are held."""
+        """CPUs of jobs that share them, counted once for each job."""
         self.memory = cluster.memory.copy()
         self.gpus = {kind: counts.copy() for kind, counts in cluster.gpus.items()}
         self.jobs = np.zeros_like(self.cpus)
-        self.idle = cluster.everybody
-        """Where no job is."""
-        self._seen: dict[NodeDemand, _Seen] = {}
+        self.idle = cluster.all_nodes
+        """Nodes without a job."""
+        self._cache: dict[NodeDemand, _CachedCounts] = {}
         self._changes: list[int] = []
 
     def copy(self) -> FreeResources:
-        """The same, to be changed without changing this one."""
+        """Return a copy that can be changed by itself. It begins without a cache."""
         other = object.__new__(FreeResources)
         other.cluster = self.cluster
         other.cpus, other.shared, other.memory, other.jobs = (
@@ -84,16 +91,16 @@ class FreeResources:
         )
         other.gpus = {kind: counts.copy() for kind, counts in self.gpus.items()}
         other.idle = self.idle
-        other._seen, other._changes = {}, []
+        other._cache, other._changes = {}, []
         return other
 
     def take(self, placement: Placement) -> None:
-        """The job is there."""
+        """Allocate the resources of a job that starts."""
         self._move(placement, 1)
         self.idle = node_set.without(self.idle, placement.nodes)
 
     def give(self, placement: Placement) -> None:
-        """The job is gone."""
+        """Free the resources of a job that ends."""
         self._move(placement, -1)
         for share in placement.shares:
             if not self.jobs[share.place]:
@@ -113,31 +120,39 @@ class FreeResources:
                 self.gpus[kind][place] -= sign * count
             self._changes.append(place)
         if len(self._changes) > 4 * len(self.jobs) + _FEW:
-            self._seen.clear()  # cheaper to look anew, and a room that is kept for days is not to remember them
+            self._cache.clear()  # cheaper to look anew, and a room that is kept for days is not to remember them
             self._changes.clear()
 
     def overdrawn(self) -> NodeSet:
-        """Nodes of which more is held than there is: none, unless somebody told what cannot be."""
+        """Return the nodes of which more is allocated than they have. None, unless the input is
+        impossible.
+        """
         left = (self.cpus, self.memory, *self.gpus.values())
         return node_set.packed(np.any([counts < 0 for counts in left], axis=0))
 
     def tasks(self, demand: NodeDemand) -> Counts:
-        """How many tasks each node has room for now; 0 where the node would not do. To be read only."""
-        return self._looked(demand).tasks
+        """Return how many tasks fit on each node now; 0 if the node is unsuitable. The caller must
+        not change it.
+        """
+        return self._counts(demand).tasks
 
     def nodes(self, demand: NodeDemand) -> NodeSet:
-        """The nodes with room for one task at least."""
-        return self._looked(demand).nodes
+        """Return the nodes with room for at least one task."""
+        return self._counts(demand).nodes
 
-    def _looked(self, demand: NodeDemand) -> _Seen:
-        """What was found before, brought up to date for the nodes that changed since."""
-        seen = self._seen.get(demand)
+    def _counts(self, demand: NodeDemand) -> _CachedCounts:
+        """Return the cached counts, updated for the nodes that changed since."""
+        seen = self._cache.get(demand)
         if seen is None:
-            self._seen[demand] = seen = _Seen(self._count(demand, _ALL), len(self._changes))
+            self._cache[demand] = seen = _CachedCounts(
+                self._count(demand, _ALL), len(self._changes)
+            )
         elif seen.upto < len(self._changes):
             changed = sorted(set(self._changes[seen.upto :]))
             if len(changed) > _FEW:
-                self._seen[demand] = seen = _Seen(self._count(demand, _ALL), len(self._changes))
+                self._cache[demand] = seen = _CachedCounts(
+                    self._count(demand, _ALL), len(self._changes)
+                )
                 return seen
             seen.upto = len(self._changes)
             found = self._count(demand, np.array(changed))
@@ -174,7 +189,7 @@ class FreeResources:
     def _has_gpus(
         self, wanted: tuple[Gpus, ...], at: slice | npt.NDArray[np.intp]
     ) -> npt.NDArray[np.bool_]:
-        """Enough of each type, and of any type as many as are wanted beside those."""
+        """Return the nodes with enough GPUs of each type, and besides these enough of any type."""
         none = np.zeros_like(self.cpus)
         fits: npt.NDArray[np.bool_] = sum(self.gpus.values(), none)[at] >= sum(
             count for _, count in wanted
@@ -185,7 +200,10 @@ class FreeResources:
         return fits
 
     def gpus_at(self, place: int, wanted: tuple[Gpus, ...], *, alone: bool) -> tuple[Gpus, ...]:
-        """Which of a node's GPUs a job gets that fits there: of any type from the first on; a job that is alone gets all."""
+        """Return the GPUs of a node that a job gets, which fits there.
+
+        Of any type it gets the first ones; a job that is alone on the node gets all.
+        """
         free = {kind: int(counts[place]) for kind, counts in self.gpus.items()}
         if alone:
             return tuple(Gpus(kind, count) for kind, count in free.items() if count)

@@ -1,4 +1,4 @@
-"""What a job asks of each of its nodes: the part of a request that a node alone can be judged by."""
+"""Demand of a job on each of its nodes: the part of a request that one node can satisfy."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
 
 
 class NodeDemand(NamedTuple):
-    """The same for many jobs, so that what was found for one serves the others.
+    """Demand on a node. Many jobs have the same, so that results for one are reused for the others.
 
     cpus             of a task
     least_cpus       of a node
     most_tasks       on a node
-    memory           of a node, in MiB; None: all that it has
-    memory_per_cpu   where it is asked for so; then `memory` is 0
-    alone            nobody else is on the node
-    rows             how many jobs may have a CPU at once
+    memory           of a node, in MiB; None: all of it
+    memory_per_cpu   if requested so; `memory` is then 0
+    alone            no other job may be on the node
+    rows             number of jobs that may share a CPU
     """
 
     cpus: int = 1
@@ -33,7 +33,7 @@ class NodeDemand(NamedTuple):
 
 
 def node_demand(wanted: ResourceRequest, rules: PartitionRules) -> NodeDemand:
-    """What the request means in a partition."""
+    """Return the demand of a request in a partition."""
     asked = rules.with_default_memory(wanted)
     memory = 0 if asked.memory_per_cpu else asked.memory_per_node
     return NodeDemand(

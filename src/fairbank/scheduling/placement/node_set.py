@@ -1,4 +1,4 @@
-"""Sets of nodes, by their places in the order of the machine: bit i of a whole number is node i (decision 0023)."""
+"""Sets of nodes as integers: bit i is the node at place i of the machine (docs/decisions/0023)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 NodeSet: TypeAlias = int
-"""`&` and `|` are those of sets, `bit_count()` is the size, `not` says that it is empty. Never negative: use `without` for a difference."""
+"""Set of nodes. `&` and `|` are intersection and union, `bit_count()` the size, `not` tests for the
+empty set. Never negative: use `without` for a difference.
+"""
 Places: TypeAlias = npt.NDArray[np.intp]
 
-NOBODY: NodeSet = 0
+NO_NODES: NodeSet = 0
 
 
-def everybody(count: int) -> NodeSet:
-    """The first `count` nodes."""
+def all_nodes(count: int) -> NodeSet:
+    """Return the first `count` nodes."""
     return (1 << count) - 1
 
 
@@ -25,31 +27,33 @@ def one(place: int) -> NodeSet:
 
 
 def of(places: Iterable[int]) -> NodeSet:
-    """The nodes at these places."""
-    found = NOBODY
+    """Return the nodes at these places."""
+    found = NO_NODES
     for place in places:
         found |= 1 << place
     return found
 
 
 def without(some: NodeSet, others: NodeSet) -> NodeSet:
-    """Those of `some` that are not among the others. Twenty times as quick as `some & ~others`, which makes a negative number."""
+    """Return the nodes of `some` that are not in `others`. 20 times as fast as `some & ~others`,
+    which makes a negative number.
+    """
     return some ^ (some & others)
 
 
 def packed(flags: npt.NDArray[np.bool_]) -> NodeSet:
-    """The nodes whose flag is set."""
+    """Return the nodes whose flag is set."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
 def places(some: NodeSet) -> Places:
-    """Where they are, in order."""
+    """Return the places of the nodes, in order."""
     raw = np.frombuffer(some.to_bytes((some.bit_length() + 7) // 8, "little"), np.uint8)
     return np.flatnonzero(np.unpackbits(raw, bitorder="little"))
 
 
 def each(some: NodeSet) -> Iterator[int]:
-    """The same, one after the other: quicker where they are few."""
+    """Yield the places of the nodes, in order. Faster than `places` for few nodes."""
     while some:
         lowest = some & -some
         yield lowest.bit_length() - 1
@@ -57,7 +61,7 @@ def each(some: NodeSet) -> Iterator[int]:
 
 
 def first(some: NodeSet, count: int) -> NodeSet:
-    """The `count` lowest; all where they are fewer."""
+    """Return the `count` lowest nodes; all if there are fewer."""
     low, high = 0, some.bit_length()
     while low < high:
         middle = (low + high) // 2
@@ -69,22 +73,24 @@ def first(some: NodeSet, count: int) -> NodeSet:
 
 
 def edges(some: NodeSet) -> Places:
-    """Its runs of consecutive nodes in order: a row for each, where it begins and just behind its end."""
+    """Return the runs of consecutive nodes in order: a row for each, with its begin and the place
+    behind its end.
+    """
     return places(some ^ (some << 1)).reshape(-1, 2)
 
 
 def runs(some: NodeSet) -> list[tuple[int, int]]:
-    """The same in Python's own numbers."""
+    """Return the same as a list of Python integers."""
     return [(begin, end) for begin, end in edges(some).tolist()]
 
 
 def between(begin: int, end: int) -> NodeSet:
-    """The nodes from place `begin` until just before `end`."""
+    """Return the nodes from place `begin` until just before `end`."""
     return (1 << end) - (1 << begin)
 
 
 def has_run(some: NodeSet, length: int) -> bool:
-    """Whether `length` consecutive nodes are among them."""
+    """Return True if the set contains `length` consecutive nodes."""
     got = 1
     while got < length and some:
         step = min(got, length - got)

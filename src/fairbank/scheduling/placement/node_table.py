@@ -1,4 +1,6 @@
-"""The nodes in their order, and the sets of them that stay as they are while jobs come and go."""
+"""Nodes and partitions of a cluster, and sets of nodes that do not change while jobs start and
+end.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,15 @@ from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
 
 Counts = npt.NDArray[np.int64]
-"""A number for each node, in their order."""
+"""Number for each node, in the order of the nodes."""
 
 
 class NodeTable:
-    """Nodes, and the partitions that they are in. Neither changes: with a node down it is another cluster.
+    """Nodes and the partitions that contain them. Neither changes: with a node down it is another
+    table.
 
-    Raises InvalidInput for two nodes or partitions of one name, NotFound for a partition's node that is not there.
+    Raises InvalidInput for two nodes or partitions with the same name, NotFound for a node of a
+    partition that does not exist.
     """
 
     def __init__(
@@ -38,7 +42,7 @@ class NodeTable:
                 field="nodes",
                 remedy="give each node a name of its own",
             )
-        self.everybody = node_set.everybody(len(self.nodes))
+        self.all_nodes = node_set.all_nodes(len(self.nodes))
         self.rules: dict[str, PartitionRules] = {}
         self.partitions: dict[str, NodeSet] = {}
         for rules in partitions:
@@ -51,12 +55,14 @@ class NodeTable:
             self.partitions[rules.name] = (
                 self.named(rules.nodes, field=f"{rules.name}.nodes")
                 if rules.nodes
-                else self.everybody
+                else self.all_nodes
             )
 
     def named(self, names: Iterable[str], *, field: str = "nodes") -> NodeSet:
-        """The set of these nodes. Raises NotFound, naming `field`, for one that the cluster has not."""
-        found = node_set.NOBODY
+        """Return the set of these nodes. Raises NotFound, naming `field`, for a node that does not
+        exist.
+        """
+        found = node_set.NO_NODES
         for name in names:
             place = self.place.get(name)
             if place is None:
@@ -70,7 +76,7 @@ class NodeTable:
         return found
 
     def partition(self, name: str) -> tuple[PartitionRules, NodeSet]:
-        """Its rules and nodes. Raises NotFound, listing those there are."""
+        """Return the rules and nodes of a partition. Raises NotFound, listing the existing ones."""
         if name not in self.rules:
             raise NotFound(
                 f"there is no partition {name!r}",
@@ -80,20 +86,20 @@ class NodeTable:
         return self.rules[name], self.partitions[name]
 
     def names(self, some: NodeSet) -> str:
-        """The set as a list of hosts."""
+        """Return the set as a host list."""
         return compress(self.nodes[place].name for place in node_set.places(some).tolist())
 
     def having(self, feature: str) -> NodeSet:
-        return self._features.get(feature, node_set.NOBODY)
+        return self._features.get(feature, node_set.NO_NODES)
 
     @cached_property
     def usable(self) -> NodeSet:
-        """Where jobs may start."""
+        """Return the nodes on which jobs may start."""
         return node_set.of(place for place, node in enumerate(self.nodes) if node.state.usable)
 
     @cached_property
     def by_weight(self) -> tuple[NodeSet, ...]:
-        """The nodes of each weight, those that are taken first at first."""
+        """Return the nodes of each weight, in the order in which they are used."""
         ranks: dict[tuple[int, int], list[int]] = {}
         for place, node in enumerate(self.nodes):
             ranks.setdefault((node.state.penalty, node.weight), []).append(place)
@@ -109,7 +115,7 @@ class NodeTable:
 
     @cached_property
     def cpus(self) -> Counts:
-        """Those of whole cores."""
+        """Return the CPUs of whole cores of each node."""
         return np.array([node.cores * node.threads for node in self.nodes], np.int64)
 
     @cached_property
@@ -126,7 +132,7 @@ class NodeTable:
 
     @cached_property
     def gpus(self) -> Mapping[str, Counts]:
-        """By type, in alphabetical order."""
+        """Return the GPUs of each type, in alphabetical order."""
         found: dict[str, Counts] = {}
         for place, node in enumerate(self.nodes):
             for kind, count in node.gpus:

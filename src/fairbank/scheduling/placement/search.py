@@ -1,4 +1,4 @@
-"""A request and the free nodes become a placement, or nothing."""
+"""Search for a placement of a request on free nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from fairbank.scheduling.placement.selection import select_nodes
 
 
 class PlacementRequest(NamedTuple):
-    """What a job wants in a partition, with the words looked up: sets of nodes for names and features.
+    """Request of a job in a partition, with names and features resolved to sets of nodes.
 
-    upto            it gets so many nodes where they are free: the most of a range that it names
-    able            the nodes of the partition that could ever do: by what they have, by name, by what every node must be
-    alternatives    of these, all nodes of the job are of the same one
+    upto            number of nodes that it gets if they are free: the maximum of its range
+    fitting         nodes of the partition that could ever run it: by resources, by name, by
+                    features of every node
+    alternatives    of these; all nodes of the job are from the same alternative
     """
 
     partition: str
@@ -30,38 +31,38 @@ class PlacementRequest(NamedTuple):
     upto: int
     most: int
     tasks: int
-    able: NodeSet
+    fitting: NodeSet
     alternatives: tuple[NodeSet, ...]
     required: NodeSet
     kinds: tuple[tuple[NodeSet, int], ...]
     contiguous: bool
 
     def possible(self) -> NodeSet:
-        """The nodes of any alternative."""
-        found = node_set.NOBODY
+        """Return the nodes of all alternatives."""
+        found = node_set.NO_NODES
         for each in self.alternatives:
             found |= each
-        return found & self.able
+        return found & self.fitting
 
 
 class FreeNodes(Protocol):
-    """What is free at some instant."""
+    """Free resources at some time."""
 
     def nodes(self, demand: NodeDemand) -> NodeSet:
-        """The nodes with room for one task at least."""
+        """Return the nodes with room for at least one task."""
         ...
 
     def tasks(self, demand: NodeDemand) -> Counts:
-        """How many tasks each node has room for. To be read only."""
+        """Return how many tasks fit on each node. The caller must not change it."""
         ...
 
     def gpus_at(self, place: int, wanted: tuple[Gpus, ...], *, alone: bool) -> tuple[Gpus, ...]:
-        """Which of a node's GPUs a job gets."""
+        """Return the GPUs of a node that a job gets."""
         ...
 
 
 class PlacementSearch:
-    """A cluster that requests are read for. What is found for a request is kept for the next of its like."""
+    """Requests resolved for a cluster, with a cache: equal requests are resolved once."""
 
     def __init__(self, cluster: NodeTable) -> None:
         self.cluster = cluster
@@ -70,19 +71,21 @@ class PlacementSearch:
         self._ever: dict[PlacementRequest, bool] = {}
 
     def request(self, wanted: ResourceRequest, partition: str) -> PlacementRequest:
-        """Raises NotFound for a partition or node that is not there, InvalidInput for a constraint that cannot be read."""
+        """Return the resolved request. Raises NotFound for a partition or node that does not exist,
+        InvalidInput for a constraint that cannot be parsed.
+        """
         key = wanted, partition
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = _request(self.cluster, self.empty, wanted, partition)
         return found
 
-    def ever(self, request: PlacementRequest) -> bool:
-        """Whether the job would fit if nobody else were there and all nodes were up."""
+    def can_ever_fit(self, request: PlacementRequest) -> bool:
+        """Return True if the job would fit if the cluster were empty and all nodes were up."""
         found = self._ever.get(request)
         if found is None:
             found = self._ever[request] = (
-                find_placement(self.cluster, self.empty, request, self.cluster.everybody)
+                find_placement(self.cluster, self.empty, request, self.cluster.all_nodes)
                 is not None
             )
         return found
@@ -94,7 +97,7 @@ def _request(
     rules, among = cluster.partition(partition)
     what = node_demand(wanted, rules)
     said = constraint.parse(wanted.constraint)
-    having, everybody = cluster.having, cluster.everybody
+    having, everybody = cluster.having, cluster.all_nodes
     able = node_set.without(among, cluster.named(wanted.excluded, field="excluded")) & empty.nodes(
         what
     )
@@ -113,7 +116,7 @@ def _request(
         upto=max(least, min(filter(None, (wanted.max_nodes or least, rules.max_nodes)))),
         most=min(filter(None, (wanted.max_nodes, rules.max_nodes, tasks))),
         tasks=tasks,
-        able=able,
+        fitting=able,
         alternatives=tuple(
             able & constraint.matching_nodes(each, having, everybody) for each in said.alternatives
         ),
@@ -127,46 +130,57 @@ def _request(
 
 
 def find_placement(
-    cluster: NodeTable, room: FreeNodes, request: PlacementRequest, within: NodeSet
+    cluster: NodeTable, free: FreeNodes, request: PlacementRequest, within: NodeSet
 ) -> Placement | None:
-    """Where the job goes if it takes nodes of `within` only; None where it does not fit there now.
+    """Return the placement of a job on nodes of `within`; None if it does not fit.
 
-    It gets as many nodes of a range as are free. Nodes are the lightest that do; of a constraint in brackets the first alternative that
-    fits. Jobs that share CPUs go to where they need not, if they can.
+    It gets as many nodes of its range as are free. The lightest sufficient nodes are used, and for
+    a constraint in brackets the first alternative that fits. Jobs that share CPUs use free CPUs
+    first.
+
+    Args:
+        cluster: nodes and partitions.
+        free: free resources at the start.
+        request: resolved request.
+        within: nodes that the job may use.
     """
     for plain in (
         (request.demand._replace(rows=1), request.demand)
         if request.demand.rows > 1
         else (request.demand,)
     ):
-        free = room.nodes(plain) & within
+        usable = free.nodes(plain) & within
         for alternative in request.alternatives:
-            among = free & alternative
-            for asked in _asked(request, among.bit_count()):
+            among = usable & alternative
+            for selection in _selections(request, among.bit_count()):
                 if (
-                    places := select_nodes(among, cluster.by_weight, room.tasks(plain), asked)
+                    places := select_nodes(among, cluster.by_weight, free.tasks(plain), selection)
                 ) is not None:
-                    return _dealt(cluster, room, request, plain, places)
+                    return _distribute(cluster, free, request, plain, places)
     return None
 
 
-def _asked(request: PlacementRequest, there: int) -> Iterator[NodeSelection]:
-    """As many nodes of its range as there are, then fewer. Each has a task at least."""
+def _selections(request: PlacementRequest, there: int) -> Iterator[NodeSelection]:
+    """Yield the selections to try: as many nodes of the range as are free, then fewer. Each node
+    has at least one task.
+    """
     for nodes in range(min(request.upto, there), request.least - 1, -1):
         most, tasks = max(request.most, nodes), max(request.tasks, nodes)
         yield NodeSelection(nodes, most, tasks, request.required, request.kinds, request.contiguous)
 
 
-def _dealt(
+def _distribute(
     cluster: NodeTable,
-    room: FreeNodes,
+    free: FreeNodes,
     request: PlacementRequest,
     plain: NodeDemand,
     places: list[int],
 ) -> Placement:
-    """Each node gets as many tasks as it has room for, but for one that is left for each node behind it."""
+    """Return the placement in which each node gets as many tasks as fit, but one for each node
+    behind it.
+    """
     tasks, behind, shares = request.tasks, len(places), []
-    columns = (room.tasks(plain), cluster.cpus, cluster.threads, cluster.memory)
+    columns = (free.tasks(plain), cluster.cpus, cluster.threads, cluster.memory)
     for at, fits, whole, threads, has in zip(
         places, *(column[places].tolist() for column in columns), strict=True
     ):
@@ -181,7 +195,7 @@ def _dealt(
             else plain.memory or plain.memory_per_cpu * (got if plain.alone else cpus)
         )
         gpus = (
-            room.gpus_at(at, plain.gpus, alone=plain.alone)
+            free.gpus_at(at, plain.gpus, alone=plain.alone)
             if cluster.gpus and (plain.gpus or plain.alone)
             else ()
         )

@@ -1,8 +1,7 @@
-"""Which nodes a job takes of those that would do.
+"""Selection of nodes among those that are sufficient (slurm-rules.md, "Node selection").
 
-The lightest first; of these runs of consecutive nodes, so that few and whole runs are used up; and no more nodes than it needs.
-
-Source: docs/reference/slurm-rules.md, "Node selection"; SLURM 2002.
+The lightest nodes come first. Of these, runs of consecutive nodes are used whole, so that few runs
+are broken, and no more nodes than needed.
 """
 
 from __future__ import annotations
@@ -19,74 +18,83 @@ from fairbank.scheduling.placement.node_table import Counts
 
 
 def select_nodes(
-    among: NodeSet, by_weight: Sequence[NodeSet], room: Counts, asked: NodeSelection
+    among: NodeSet, by_weight: Sequence[NodeSet], tasks_per_node: Counts, selection: NodeSelection
 ) -> list[int] | None:
-    """The places of the nodes, in the order in which tasks are dealt to them; None where there is no way at all.
+    """Return the places of the nodes in the order in which they get tasks; None if there is no
+    solution.
 
-    `room` says how many tasks each node has room for, `by_weight` which nodes are of one weight, the lightest first.
+    Args:
+        among: free nodes.
+        by_weight: nodes of each weight, the lightest first.
+        tasks_per_node: number of tasks that fit on each node.
+        selection: number of nodes and tasks, required nodes and kinds.
     """
-    if asked.required & among != asked.required or among.bit_count() < asked.least:
+    if selection.required & among != selection.required or among.bit_count() < selection.least:
         return None
-    lightest: NodeSet = node_set.NOBODY
+    lightest: NodeSet = node_set.NO_NODES
     weights: list[NodeSet] = []
     for some in by_weight:
         if some & among:
             weights.append(some & among)
             lightest |= weights[-1]
-            if lightest.bit_count() < asked.least or (asked.required & lightest) != asked.required:
+            if (
+                lightest.bit_count() < selection.least
+                or (selection.required & lightest) != selection.required
+            ):
                 continue
-            if (found := _of(lightest, weights, room, asked)) is not None:
+            if (found := _select_among(lightest, weights, tasks_per_node, selection)) is not None:
                 return found
     return None
 
 
-def _of(
-    among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: NodeSelection
+def _select_among(
+    among: NodeSet, weights: Sequence[NodeSet], tasks_per_node: Counts, selection: NodeSelection
 ) -> list[int] | None:
-    if asked.contiguous:
-        return exhaustive_search.contiguous(among, weights, room, asked)
-    if not exhaustive_search.has_room(among, room, asked):
+    if selection.contiguous:
+        return exhaustive_search.contiguous(among, weights, tasks_per_node, selection)
+    if not exhaustive_search.can_hold_tasks(among, tasks_per_node, selection):
         return None
-    kinds = asked.required
-    for some, count in asked.kinds:
+    kinds = selection.required
+    for some, count in selection.kinds:
         picked = node_set.first(node_set.without(among & some, kinds), count)
         if picked.bit_count() < count:
-            return exhaustive_search.by_size(among, room, asked)
+            return exhaustive_search.by_size(among, tasks_per_node, selection)
         kinds |= picked
     if (
-        kinds.bit_count() <= asked.most
-        and (found := _by_runs(among, weights, room, asked._replace(required=kinds))) is not None
+        kinds.bit_count() <= selection.most
+        and (found := _by_runs(among, weights, tasks_per_node, selection._replace(required=kinds)))
+        is not None
     ):
         return found
-    return exhaustive_search.by_size(among, room, asked)
+    return exhaustive_search.by_size(among, tasks_per_node, selection)
 
 
-class _Hand:
-    """The nodes taken so far, and what is still needed beside them."""
+class _ChosenNodes:
+    """Nodes chosen so far, and what is still needed."""
 
-    def __init__(self, room: Counts, asked: NodeSelection) -> None:
-        self.room = room
-        self.taken: list[int] = node_set.places(asked.required).tolist()
-        self.nodes = asked.least - len(self.taken)
-        self.tasks = asked.tasks - int(room[self.taken].sum())
-        self.most = asked.most - len(self.taken)
+    def __init__(self, tasks_per_node: Counts, selection: NodeSelection) -> None:
+        self.tasks_per_node = tasks_per_node
+        self.taken: list[int] = node_set.places(selection.required).tolist()
+        self.nodes = selection.least - len(self.taken)
+        self.tasks = selection.tasks - int(tasks_per_node[self.taken].sum())
+        self.most = selection.most - len(self.taken)
 
     @property
-    def full(self) -> bool:
-        """Whether nothing more is needed."""
+    def is_complete(self) -> bool:
+        """Return True if nothing more is needed."""
         return self.nodes <= 0 and self.tasks <= 0
 
     def take(self, places: Iterable[int]) -> None:
-        """One after the other, as far as they are needed."""
+        """Take nodes one after the other, as long as they are needed."""
         for place in places:
-            if self.full or self.most <= 0:
+            if self.is_complete or self.most <= 0:
                 return
             self.taken.append(place)
             self.nodes, self.most = self.nodes - 1, self.most - 1
-            self.tasks -= int(self.room[place])
+            self.tasks -= int(self.tasks_per_node[place])
 
     def take_run(self, begin: int, end: int, tasks: int) -> None:
-        """All of a run that has room for so many tasks, as far as it is needed."""
+        """Take all nodes of a run that holds so many tasks, as long as they are needed."""
         if self.most >= end - begin and (self.nodes >= end - begin or self.tasks >= tasks):
             self.taken.extend(range(begin, end))
             self.nodes, self.most, self.tasks = (
@@ -99,58 +107,68 @@ class _Hand:
 
 
 def _by_runs(
-    among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: NodeSelection
+    among: NodeSet, weights: Sequence[NodeSet], tasks_per_node: Counts, selection: NodeSelection
 ) -> list[int] | None:
-    """Run after run, those of required nodes and then the lightest first, until there are enough nodes with room for all tasks."""
-    hand = _Hand(room, asked)
-    if asked.required:
+    """Return the nodes of runs, those of required nodes first and then the lightest, until all
+    tasks fit.
+    """
+    chosen = _ChosenNodes(tasks_per_node, selection)
+    if selection.required:
         for some in weights:
-            _take_beside(hand, some & among, asked.required)
-        among = node_set.without(among, node_set.of(hand.taken))
+            _take_neighbours(chosen, some & among, selection.required)
+        among = node_set.without(among, node_set.of(chosen.taken))
     for some in weights:
-        if hand.full or hand.most <= 0:
+        if chosen.is_complete or chosen.most <= 0:
             break
-        _take_runs(hand, some & among)
-    return hand.taken if hand.full else None
+        _take_runs(chosen, some & among)
+    return chosen.taken if chosen.is_complete else None
 
 
-def _take_beside(hand: _Hand, among: NodeSet, required: NodeSet) -> None:
-    """Of one weight: the runs that required nodes are part of, from these upwards and then downwards."""
+def _take_neighbours(chosen: _ChosenNodes, among: NodeSet, required: NodeSet) -> None:
+    """Take neighbours of required nodes of one weight: first upwards, then downwards within each
+    run.
+    """
     for begin, end in node_set.runs(among | required):
         if beside := required & node_set.between(begin, end):
             middle = next(node_set.each(beside))
             outward = chain(range(middle, end), range(middle - 1, begin - 1, -1))
-            hand.take(place for place in outward if not beside >> place & 1)
+            chosen.take(place for place in outward if not beside >> place & 1)
 
 
-def _tightest(hand: _Hand, begin: int, end: int) -> int | None:
-    """Of a run that node which alone has room for all tasks that are left, and for the fewest beside them; None where none has."""
-    room = hand.room[begin:end]
-    enough = np.flatnonzero(room >= max(hand.tasks, 1))
+def _tightest(chosen: _ChosenNodes, begin: int, end: int) -> int | None:
+    """Return the node of a run that alone holds all remaining tasks with the least room left over;
+    None if there is none.
+    """
+    room = chosen.tasks_per_node[begin:end]
+    enough = np.flatnonzero(room >= max(chosen.tasks, 1))
     return begin + int(enough[np.argmin(room[enough])]) if len(enough) else None
 
 
-def _take_runs(hand: _Hand, among: NodeSet) -> None:
-    """Of one weight: the tightest run that is enough alone; while there is none the largest."""
+def _take_runs(chosen: _ChosenNodes, among: NodeSet) -> None:
+    """Take the tightest run of one weight that is sufficient alone; as long as there is none, the
+    largest.
+    """
     edges = node_set.edges(among)
     if not len(edges):
         return
     cuts = edges.ravel()
-    tasks = np.add.reduceat(hand.room, cuts if cuts[-1] < len(hand.room) else cuts[:-1])[::2]
+    tasks = np.add.reduceat(
+        chosen.tasks_per_node, cuts if cuts[-1] < len(chosen.tasks_per_node) else cuts[:-1]
+    )[::2]
     length = edges[:, 1] - edges[:, 0]
     longest = int(length.max())
     for largest in np.argsort(-tasks, kind="stable").tolist():
         best = largest
-        if tasks[largest] >= hand.tasks and longest >= hand.nodes:  # else none is enough
-            enough = np.flatnonzero((length >= hand.nodes) & (tasks >= hand.tasks))
+        if tasks[largest] >= chosen.tasks and longest >= chosen.nodes:  # else none is enough
+            enough = np.flatnonzero((length >= chosen.nodes) & (tasks >= chosen.tasks))
             best = int(enough[np.argmin(tasks[enough])]) if len(enough) else largest
         if (
-            hand.nodes <= 1
-            and (single := _tightest(hand, int(edges[best, 0]), int(edges[best, 1]))) is not None
+            chosen.nodes <= 1
+            and (single := _tightest(chosen, int(edges[best, 0]), int(edges[best, 1]))) is not None
         ):
-            hand.take((single,))
+            chosen.take((single,))
             return
-        hand.take_run(int(edges[best, 0]), int(edges[best, 1]), int(tasks[best]))
-        if hand.full or hand.most <= 0:
+        chosen.take_run(int(edges[best, 0]), int(edges[best, 1]), int(tasks[best]))
+        if chosen.is_complete or chosen.most <= 0:
             return
         length[largest] = tasks[largest] = -1  # used up

@@ -1,8 +1,9 @@
-"""First come, first served: nobody starts before all ahead have started."""
+"""Policies without reservations: first come, first served, and FIFO in each partition."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heapify, heappop, heapreplace
 from typing import Any
 
 from fairbank.scheduling.machines.machine import J, Machine, P
@@ -11,28 +12,76 @@ from fairbank.scheduling.snapshot import QueueOrder, Snapshot
 
 
 def fcfs(snapshot: Snapshot[J, P, Any], now: int) -> SchedulePlan[J, P]:
-    """Start from the head on until one does not fit. Nothing is planned for later. Whoever could never fit is in nobody's way."""
-    return start_in_order(snapshot.queue.line(now), snapshot.machine.copy(), now)
+    """Start jobs from the head on until one does not fit. A job that could never fit blocks none.
+    There are no reservations.
+    """
+    return start_in_order(snapshot.queue.order(now), snapshot.machine.copy(), now)
 
 
 def start_in_order(
-    line: QueueOrder[J],
+    order: QueueOrder[J],
     machine: Machine[J, P],
     now: int,
-    holds_up: Callable[[J], bool] | None = None,
+    is_blocking: Callable[[J], bool] | None = None,
 ) -> SchedulePlan[J, P]:
-    """The same for any line. What starts is taken from `machine`. `holds_up`: whether those behind wait for a job that does not fit."""
+    """Start jobs in order until a blocking one does not fit.
+
+    Args:
+        order: pending jobs in order.
+        machine: machine that loses what the started jobs take.
+        now: time in seconds.
+        is_blocking: function that returns True for a job that blocks those behind if it does not
+            fit; None: each does.
+    """
     starts: list[PlannedStart[J, P]] = []
-    reasons = dict(line.reasons)
-    for _, job in line:
+    reasons = dict(order.reasons)
+    for _, job in order:
         placement = machine.place(job, now)
         if placement is not None:
             machine.take(placement)
             starts.append(PlannedStart(job, placement))
-        elif machine.ever(job):
+        elif machine.can_ever_fit(job):
             reasons[job.number] = RESOURCES
-            if holds_up is None or holds_up(job):
+            if is_blocking is None or is_blocking(job):
                 break
         else:
             reasons[job.number] = BAD_CONSTRAINTS
+    return SchedulePlan(starts, (), reasons)
+
+
+def fifo(snapshot: Snapshot[J, P, Any], now: int) -> SchedulePlan[J, P]:
+    """Start the first of the heads of all partitions, then the next, until each partition is
+    blocked.
+
+    This is how SLURM began (M. Jette and M. Grondona, "SLURM: Simple Linux Utility for Resource
+    Management", 2002): when a job of a partition does not fit, no job behind it in that partition
+    is tested. A job that could never fit blocks none.
+    """
+    machine, line = snapshot.machine.copy(), snapshot.queue.order(now)
+    starts: list[PlannedStart[J, P]] = []
+    begun: set[int] = set()
+    reasons = dict(line.reasons)
+    lines = list(line.by_partition())
+    heads = [(turn, which, job) for which, each in enumerate(lines) for turn, job in (next(each),)]
+    heapify(heads)
+    while heads:
+        _, which, job = heads[0]
+        if job.number not in begun:  # from the line of another of its partitions
+            placement = machine.place(job, now)
+            if placement is not None:
+                machine.take(placement)
+                starts.append(PlannedStart(job, placement))
+                begun.add(job.number)
+                reasons.pop(job.number, None)
+            elif machine.can_ever_fit(job):
+                reasons[job.number] = RESOURCES
+                heappop(heads)
+                continue
+            else:
+                reasons.setdefault(job.number, BAD_CONSTRAINTS)
+        behind = next(lines[which], None)
+        if behind is None:
+            heappop(heads)
+        else:
+            heapreplace(heads, (behind[0], which, behind[1]))
     return SchedulePlan(starts, (), reasons)

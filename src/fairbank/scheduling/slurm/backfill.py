@@ -1,12 +1,13 @@
-"""Slurm's backfill pass: who can start now without delaying those ahead, and when and where each of these is expected to start.
+"""Slurm's backfill pass: jobs that can start now without delaying those ahead, and the expected
+start of each of these (slurm-rules.md, "Backfill").
 
-It goes through the queue once more. Whoever fits now, on nodes that are planned for nobody until it would end, starts. For everybody else
-whole nodes are planned at the first time that is found, and those behind keep off them. All plans are forgotten before the next pass.
+It tests the queue once. A job starts if it fits now on nodes that no plan needs before it would
+end. For each other job, whole nodes are planned at the first time that is found, and the jobs
+behind keep off them. All plans are forgotten before the next pass.
 
-Slurm guesses a start, finds a plan in its way, and guesses anew from there, as long as bf_max_time lets it. Here the instants at which more
-is free are gone through in order, without those at which too few nodes can be had: the same rules, and no limit of time is needed.
-
-Source: docs/reference/slurm-rules.md, "Backfill"; RCAC.
+Slurm guesses a start, finds a plan in its way, and guesses again from there, as long as bf_max_time
+permits. This pass visits the times at which more nodes are free in order, and skips those at which
+too few can be free. The rules are the same, and no limit of time is needed.
 """
 
 from __future__ import annotations
@@ -23,14 +24,20 @@ from fairbank.scheduling.pending_job import PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.search import PlacementRequest
-from fairbank.scheduling.plan import LICENCES, NEVER_TESTED, PlannedStart, Reservation, SchedulePlan
+from fairbank.scheduling.plan import (
+    LICENCES,
+    NEVER_TESTED,
+    JobReservation,
+    PlannedStart,
+    SchedulePlan,
+)
 from fairbank.scheduling.slurm.end_times import EndTimes
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import backfill_caps, holds_up, kinds
+from fairbank.scheduling.slurm.pass_rules import backfill_caps, can_reserve, cap_keys
 from fairbank.scheduling.slurm.planned_nodes import PlannedNodes
 from fairbank.scheduling.slurm.preemption import place_by_preemption, select_preempted
 from fairbank.scheduling.slurm.queue_order import (
-    Entries,
+    OrderedEntries,
     QueueEntry,
     placement_request,
     queue_entries,
@@ -42,182 +49,248 @@ def backfill(
     parameters: SchedulerParameters,
     now: int,
     *,
-    queued: Entries | None = None,
+    queued: OrderedEntries | None = None,
     begun_now: Iterable[int] = (),
 ) -> SchedulePlan[PendingJob, Placement]:
-    """One cycle. A start whose limit was cut down towards its least time has the new limit in its job. `queued`: the queue, where it is
-    known already. `begun_now`: whom the main pass before it has started, whose places nobody takes."""
-    found = _Cycle(
+    """Run one cycle. A job that starts with a limit reduced towards its least time has that limit.
+
+    Args:
+        snapshot: machine, queue and running jobs.
+        parameters: SchedulerParameters of slurm.conf.
+        now: time of the cycle in seconds.
+        queued: entries of the queue if they are known already.
+        begun_now: numbers of the jobs that the main pass just started. They are not preempted.
+    """
+    cycle = _Cycle(
         snapshot,
         parameters,
         now,
-        queued or queue_entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True),
+        queued or queue_entries(snapshot.machine, snapshot.queue.jobs(), now, by_least_time=True),
         begun_now,
     )
-    for entry in found.entries:
-        if found.over():
+    for entry in cycle.entries:
+        if cycle.is_over():
             break
-        if found.considers(entry):
-            found.tests(entry)
-    return SchedulePlan(found.starts, found.planned(), found.reasons, NEVER_TESTED)
+        if cycle.is_tested(entry):
+            cycle.test(entry)
+    return SchedulePlan(cycle.starts, cycle.reservations(), cycle.reasons, NEVER_TESTED)
 
 
-class _FoundStart(NamedTuple):
-    """When a job could start, where, and what was left to it in that time."""
+class _JobStart(NamedTuple):
+    """Time and place at which a job could start."""
 
     at: int
     placement: Placement
 
 
 class _Cycle:
-    """The state of one cycle: its own copies, which nobody else sees."""
+    """State of one cycle: copies that only this cycle changes.
+
+    Invariants: `free`, `limits` and `end_times` contain the jobs of `starts` and lack the preempted
+    ones. `planned_nodes` has the nodes of all reservations within the window, and `reserved` counts
+    these reservations by job, partition and array. `expected` has the earliest reservation of each
+    job, also of those that started later in another partition. A job in `started` is never tested
+    again.
+    """
 
     def __init__(
         self,
         snapshot: OnNodes,
         parameters: SchedulerParameters,
         now: int,
-        queued: Entries,
+        queued: OrderedEntries,
         begun_now: Iterable[int],
     ) -> None:
         self.nodes, self.parameters, self.now = snapshot.machine, parameters, now
         self.limits = snapshot.machine.limits.copy()
-        self.room = snapshot.machine.room.copy()
-        self.ahead = EndTimes(
-            self.nodes.places, self.room, snapshot.running, now, linear=parameters.bf_window_linear
+        self.free = snapshot.machine.free.copy()
+        self.end_times = EndTimes(
+            self.nodes.search, self.free, snapshot.running, now, linear=parameters.bf_window_linear
         )
-        self.space = PlannedNodes(
+        self.planned_nodes = PlannedNodes(
             self.nodes.cluster.usable, now, parameters.window_seconds, parameters.bf_resolution
         )
         self.entries, self.reasons = queued[0], dict(queued[1])
         self.starts: list[PlannedStart[PendingJob, Placement]] = []
-        self.expected: dict[int, Reservation[PendingJob, Placement]] = {}
-        self.done = set(begun_now)
+        self.expected: dict[int, JobReservation[PendingJob, Placement]] = {}
+        self.started = set(begun_now)
         self.caps = backfill_caps(parameters)
-        self.plans = Counter[str | int]()
+        self.reserved = Counter[str | int]()
         self.tested = 0
 
-    def over(self) -> bool:
-        """Whether the cycle has done what it may."""
-        asked = self.parameters
-        return self.tested >= asked.bf_max_job_test or 0 < asked.bf_max_job_start <= len(
+    def is_over(self) -> bool:
+        """Return True if the cycle has tested or started as many jobs as it may."""
+        parameters = self.parameters
+        return self.tested >= parameters.bf_max_job_test or 0 < parameters.bf_max_job_start <= len(
             self.starts
         )
 
-    def planned(self) -> list[Reservation[PendingJob, Placement]]:
-        """Of a job with plans in several partitions the earliest."""
-        return [each for number, each in self.expected.items() if number not in self.done]
+    def reservations(self) -> list[JobReservation[PendingJob, Placement]]:
+        """Return the earliest reservation of each job that did not start."""
+        return [
+            reservation
+            for number, reservation in self.expected.items()
+            if number not in self.started
+        ]
 
-    def considers(self, entry: QueueEntry) -> bool:
-        """Whether the entry is tested at all: not one of a user, partition or association that had as many as may be."""
+    def is_tested(self, entry: QueueEntry) -> bool:
+        """Return True if the job has not started and its user, partition and association have
+        tests left. The test is counted.
+        """
         job = entry.job
-        return job.number not in self.done and self.caps.takes(
-            *kinds(self.parameters, job.user, job.account, entry.rules.name)
+        return job.number not in self.started and self.caps.allow(
+            *cap_keys(self.parameters, job.user, job.account, entry.rules.name)
         )
 
-    def tests(self, entry: QueueEntry) -> None:
-        """Start it, plan it, or leave it. A limit is one of a job in a partition: in another it may start."""
-        job = entry.job
-        if (held := self.limits.holds(job, entry.rules.name)) is not None:
-            if held != LICENCES:  # of these backfill says nothing
+    def test(self, entry: QueueEntry) -> None:
+        """Start the job, reserve for it, or leave it.
+
+        A limit holds a job in one partition: it may start in another.
+        """
+        job, partition = entry.job, entry.rules.name
+        if (held := self.limits.hold_reason(job, partition)) is not None:
+            if held != LICENCES:  # backfill says nothing about licences
                 self.reasons[job.number] = held
             if not self.parameters.assoc_limit_stop:
                 return
         self.tested += 1
-        request, keeps = placement_request(self.nodes, entry), self._keeps_room(entry)
-        found = self._earliest(entry, request, later=keeps)
-        if found is None:
+        request, can_wait = placement_request(self.nodes, entry), self._can_reserve(entry)
+        start = self._earliest_start(entry, request, later=can_wait)
+        if start is None:
             return
-        beyond = (
-            None if held is not None else self.limits.holds(job, entry.rules.name, found.placement)
+        # Without a placement the limits counted what the job requests, now what it would get.
+        exceeded = (
+            None if held is not None else self.limits.hold_reason(job, partition, start.placement)
         )
-        if beyond is not None:
-            self.reasons[job.number] = beyond
-        elif found.at <= self.now:
-            if held is None:
-                self._starts(entry, found.placement)
-        elif keeps:
-            self._plans(entry, found)
+        if exceeded is not None:
+            self.reasons[job.number] = exceeded
+        elif start.at > self.now:
+            if can_wait:
+                self._reserve(entry, start)
+        elif held is None:
+            self._start(entry, start.placement)
 
-    def _keeps_room(self, entry: QueueEntry) -> bool:
-        """Whether room is kept for the job if it cannot start now: not for the young, the low and the soft, nor for more than is to be."""
-        asked, job = self.parameters, entry.job
-        return holds_up(asked, self.now - job.eligible, entry.priority) and not (
-            entry.soft
-            or (asked.bf_one_resv_per_job and self.plans[job.number])
+    def _can_reserve(self, entry: QueueEntry) -> bool:
+        """Return True if nodes are reserved for the job if it cannot start now.
+
+        There is no reservation for jobs that are too young or too low, for an entry with
+        preference, which comes again without it, nor beyond the maximum for a job, array or
+        partition.
+        """
+        parameters, job = self.parameters, entry.job
+        if entry.with_preference or not can_reserve(
+            parameters, self.now - job.eligible, entry.priority
+        ):
+            return False
+        of_partition = self.reserved[f"partition {entry.rules.name}"]
+        return not (
+            (parameters.bf_one_resv_per_job and self.reserved[job.number])
             or (
                 job.array is not None
-                and self.plans[f"array {job.array}"] > asked.bf_max_job_array_resv
+                and self.reserved[f"array {job.array}"] > parameters.bf_max_job_array_resv
             )
-            or 0 < asked.bf_job_part_count_reserve <= self.plans[f"partition {entry.rules.name}"]
+            or 0 < parameters.bf_job_part_count_reserve <= of_partition
         )
 
-    def _earliest(
+    def _earliest_start(
         self, entry: QueueEntry, request: PlacementRequest, *, later: bool
-    ) -> _FoundStart | None:
-        """The first start on nodes that neither plans nor reservations need until its end. `later`: also after now."""
+    ) -> _JobStart | None:
+        """Return the first start on nodes that neither plans nor reservations need until the job
+        would end. `later`: search after now, too.
+        """
         possible = entry.nodes & self.nodes.cluster.usable & request.possible()
         if possible.bit_count() < request.least or request.required & possible != request.required:
             return None
         seconds = entry.job.least_seconds(entry.rules)
-        usable, hopeless = self._usable(entry.job, request, possible, self.now, self.now, seconds)
-        found = self.ahead.place(request, usable, self.now) if hopeless <= self.now else None
-        if found is None and self.nodes.preemption.by is not PreemptBy.NONE:
-            found = self._instead(entry, request, possible, self.now + seconds)
-        if found is not None:
-            return _FoundStart(self.now, found)
-        return self._later(entry.job, request, possible, seconds, hopeless) if later else None
+        usable, not_before = self._usable_nodes(
+            entry.job, request, possible, self.now, self.now, seconds
+        )
+        placement = (
+            self.end_times.place(request, usable, self.now) if not_before <= self.now else None
+        )
+        if placement is None and self.nodes.preemption.by is not PreemptBy.NONE:
+            placement = self._place_by_preemption(entry, request, possible, self.now + seconds)
+        if placement is not None:
+            return _JobStart(self.now, placement)
+        if not later:
+            return None
+        return self._later_start(entry.job, request, possible, seconds, not_before)
 
-    def _later(
+    def _later_start(
         self,
         job: PendingJob,
         request: PlacementRequest,
         possible: NodeSet,
         seconds: int,
-        hopeless: int,
-    ) -> _FoundStart | None:
-        """The same after now: at the end of a stretch of those who run, or when plans or reservations give nodes back."""
-        enough = self.ahead.enough_from(request, possible)
-        if enough is None:
+        not_before: int,
+    ) -> _JobStart | None:
+        """Return the first start after now, within the window of backfill.
+
+        More nodes become usable at two kinds of times: when jobs end (visited at the end of each
+        stretch, as Slurm does), and when a plan or reservation releases nodes. Both are visited in
+        order.
+
+        Args:
+            job: the pending job.
+            request: its request.
+            possible: nodes of its partition that could run it.
+            seconds: how long it must be able to run.
+            not_before: every window that begins earlier has too few nodes.
+        """
+        enough_from = self.end_times.enough_nodes_from(request, possible)
+        if enough_from is None:
             return None
-        ends, since = iter(tuple(self.ahead.stretches)), self.now
-        end = next(ends, None)
-        while since <= self.now + self.parameters.window_seconds:
-            hopeless = max(hopeless, enough)
-            while end is not None and (end <= since or end < hopeless):
-                since, end = max(since, end), next(ends, None)
-            given = (
-                hopeless
-                if hopeless > max(since, enough)
-                else self._given(possible, max(since, enough - 1))
-            )
-            if end is None and given is None:
-                return None
-            if given is not None and (end is None or given <= end):
-                begin = at = given
+        ends = iter(tuple(self.end_times.candidate_times))
+        end, visited = next(ends, None), self.now
+        while visited <= self.now + self.parameters.window_seconds:
+            not_before = max(not_before, enough_from)
+            while end is not None and (end <= visited or end < not_before):
+                # No need to test here, but what is released later is looked for from here on.
+                visited, end = max(visited, end), next(ends, None)
+            if not_before > max(visited, enough_from):
+                release: int | None = not_before  # plans say so: no release before it helps
             else:
-                at = end or since
-                begin = since if since >= enough else self._last_given(possible, since, at)
-            usable, hopeless = self._usable(job, request, possible, begin, at, seconds)
-            if hopeless <= begin and (found := self.ahead.place(request, usable, at)) is not None:
-                return _FoundStart(self.ahead.needed(found, begin, at), found)
-            since = at
+                # A release at `enough_from` itself counts, hence the second before.
+                release = self._next_release(possible, max(visited, enough_from - 1))
+            if release is not None and (end is None or release <= end):
+                begin = at = release
+            elif end is not None:
+                # The job starts when the last job that it needs to end has ended, which may be
+                # before the end of the stretch. So its window begins with the stretch.
+                at = end
+                begin = (
+                    visited if visited >= enough_from else self._last_release(possible, visited, at)
+                )
+            else:
+                return None
+            usable, not_before = self._usable_nodes(job, request, possible, begin, at, seconds)
+            if not_before <= begin:
+                placement = self.end_times.place(request, usable, at)
+                if placement is not None:
+                    return _JobStart(self.end_times.start_time(placement, begin, at), placement)
+            visited = at
         return None
 
-    def _last_given(self, possible: NodeSet, since: int, until: int) -> int:
-        """When they last do up to then; `since` where they do not. Instants at which too few had ended were passed over, and what was given
-        back at one of them is not to be in the way."""
-        found, given = since, self._given(possible, since)
-        while given is not None and given <= until:
-            found, given = given, self._given(possible, given)
-        return found
+    def _last_release(self, possible: NodeSet, since: int, until: int) -> int:
+        """Return the last release up to a time; `since` if there is none.
 
-    def _given(self, possible: NodeSet, after: int) -> int | None:
-        """When plans or reservations next give some of the nodes back."""
-        given, change = self.space.more(possible, after), self.nodes.reserved.next_change(after)
-        return given if change is None else change if given is None else min(given, change)
+        Times at which too few jobs had ended were skipped. Plans that ended at one of them must
+        not be in the way.
+        """
+        last, release = since, self._next_release(possible, since)
+        while release is not None and release <= until:
+            last, release = release, self._next_release(possible, release)
+        return last
 
-    def _usable(
+    def _next_release(self, possible: NodeSet, after: int) -> int | None:
+        """Return the next time at which a plan or reservation releases some of the nodes."""
+        times = (
+            self.planned_nodes.next_release(possible, after),
+            self.nodes.reservations.next_release(after),
+        )
+        return min((time for time in times if time is not None), default=None)
+
+    def _usable_nodes(
         self,
         job: PendingJob,
         request: PlacementRequest,
@@ -226,66 +299,80 @@ class _Cycle:
         at: int,
         seconds: int,
     ) -> tuple[NodeSet, int]:
-        """The nodes that are left to it from `begin` until it ends that starts at `at`, and before when there are too few whatever else
-        happens. A plan that is due at the same end as this one begins earlier, with its step: it has room by then all the same."""
-        end, room = at + seconds, self.ahead.room_for(request.demand)
-        by_then = room if at == begin else lambda instant: room(max(instant, at))
-        usable, hopeless = self.space.window(possible, begin, end, request.least, by_then)
-        if self.nodes.reserved:
-            usable &= self.nodes.reserved.left(
+        """Return the nodes for a job that starts at `at`, from `begin` until it ends, and a time
+        before which every window has too few.
+
+        A plan for the same time as this one begins earlier, with its step of bf_resolution. It must
+        not count against the nodes that are free by then.
+        """
+        end, nodes_at = at + seconds, self.end_times.usable_nodes(request.demand)
+        by_start = nodes_at if at == begin else lambda time: nodes_at(max(time, at))
+        usable, not_before = self.planned_nodes.window(
+            possible, begin, end, request.least, by_start
+        )
+        if self.nodes.reservations:
+            usable &= self.nodes.reservations.usable_nodes(
                 job, begin, end, resolution=self.parameters.bf_resolution
             )
-        return usable, hopeless
+        return usable, not_before
 
-    def _instead(
+    def _place_by_preemption(
         self, entry: QueueEntry, request: PlacementRequest, possible: NodeSet, end: int
     ) -> Placement | None:
-        """Where it goes now if some go first: whoever is there, but not where a plan is."""
-        usable, _ = self.space.window(possible, self.now, end, request.least, lambda at: possible)
-        usable &= self.nodes.reserved.left(
+        """Return a placement now on nodes of jobs that go first. Nodes with a plan are excluded."""
+        usable, _ = self.planned_nodes.window(
+            possible, self.now, end, request.least, lambda time: possible
+        )
+        usable &= self.nodes.reservations.usable_nodes(
             entry.job, self.now, end, resolution=self.parameters.bf_resolution
         )
-        kind, running = (entry.rules.name, entry.job.qos), [job for _, _, job in self.ahead.running]
-        those = select_preempted(self.nodes, running, kind, usable, self.now, spared=self.done)
-        return place_by_preemption(self.nodes, self.room, request, usable, those)
-
-    def _starts(self, entry: QueueEntry, where: Placement) -> None:
-        job = entry.job
-        seconds = self._limit(entry, where.nodes)
-        for each in [each for _, _, each in self.ahead.running if each.number in where.instead]:
-            self.ahead.end(each)
-        self.ahead.begin(to_running(job, where, self.now, seconds))
-        self.limits.started(job, where)
-        shorter = (
-            job
-            if seconds == job.seconds(entry.rules)
-            else msgspec.structs.replace(job, limit=seconds)
+        kind, running = (
+            (entry.rules.name, entry.job.qos),
+            [job for _, _, job in self.end_times.running],
         )
-        self.starts.append(PlannedStart(shorter, where))
-        self.done.add(job.number)
+        candidates = select_preempted(
+            self.nodes, running, kind, usable, self.now, spared=self.started
+        )
+        return place_by_preemption(self.nodes, self.free, request, usable, candidates)
+
+    def _start(self, entry: QueueEntry, placement: Placement) -> None:
+        job = entry.job
+        seconds = self._time_limit(entry, placement.nodes)
+        for running in [job for _, _, job in self.end_times.running]:
+            if running.number in placement.preempted:
+                self.end_times.end(running)
+        self.end_times.begin(to_running(job, placement, self.now, seconds))
+        self.limits.record_start(job, placement)
+        if seconds != job.seconds(entry.rules):
+            job = msgspec.structs.replace(job, limit=seconds)
+        self.starts.append(PlannedStart(job, placement))
+        self.started.add(job.number)
         self.reasons.pop(job.number, None)
 
-    def _limit(self, entry: QueueEntry, nodes: NodeSet) -> int:
-        """As long as it wants, unless it said that less will do: then until its nodes are planned for or reserved by others, in minutes."""
+    def _time_limit(self, entry: QueueEntry, nodes: NodeSet) -> int:
+        """Return the time limit of a job that starts now, in seconds.
+
+        A job with a least time runs until its nodes are planned or reserved for others, in whole
+        minutes, but not less than that.
+        """
         longest, least = entry.job.seconds(entry.rules), entry.job.least_seconds(entry.rules)
         if least == longest:
             return longest
         claims = (
-            self.space.first_conflict(nodes, self.now),
-            self.nodes.reserved.next_claim(entry.job, nodes, self.now),
+            self.planned_nodes.first_conflict(nodes, self.now),
+            self.nodes.reservations.next_claim(entry.job, nodes, self.now),
         )
-        until = min((at for at in claims if at is not None), default=self.now + longest)
+        until = min((time for time in claims if time is not None), default=self.now + longest)
         return longest if until >= self.now + longest else max((until - self.now) // 60 * 60, least)
 
-    def _plans(self, entry: QueueEntry, found: _FoundStart) -> None:
-        """Its nodes are kept whole. What begins beyond the window is told and not kept."""
-        job = entry.job
-        told = self.expected.setdefault(job.number, Reservation(job, found.at, found.placement))
-        if found.at < told.at:
-            self.expected[job.number] = Reservation(job, found.at, found.placement)
-        if found.at >= self.space.end:
+    def _reserve(self, entry: QueueEntry, start: _JobStart) -> None:
+        """Plan whole nodes for the job. A start behind the window is expected, but not planned."""
+        job, partition = entry.job, entry.rules.name
+        expected = self.expected.get(job.number)
+        if expected is None or start.at < expected.at:
+            self.expected[job.number] = JobReservation(job, start.at, start.placement)
+        if start.at >= self.planned_nodes.end:
             return
-        self.plans[job.number] += 1
-        self.plans[f"partition {entry.rules.name}"] += 1
-        self.plans[f"array {job.array}"] += 1
-        self.space.take(found.placement.nodes, found.at, found.at + job.least_seconds(entry.rules))
+        self.reserved.update((job.number, f"partition {partition}", f"array {job.array}"))
+        until = start.at + job.least_seconds(entry.rules)
+        self.planned_nodes.take(start.placement.nodes, start.at, until)

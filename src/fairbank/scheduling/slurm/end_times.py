@@ -1,19 +1,17 @@
-"""When and where a job could start, as jobs end that run now.
+"""Times and places at which a job could start as running jobs end (slurm-rules.md, "Backfill").
 
-Ends are lumped together: Slurm looks again after every stretch of ends, and the stretches double, so that a job is told a time a little
-later than the first at which it would fit, for far fewer looks.
-
-Source: docs/reference/slurm-rules.md, "Backfill".
+Slurm groups ends: it tests a job after each stretch of ends, and the stretches double. A job so
+gets a time slightly later than the first at which it would fit, for far fewer tests.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fairbank.cluster.node import Gpus
-from fairbank.scheduling.machines.idle_nodes import IdleNodes
 from fairbank.scheduling.pending_job import Active
+from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_demand import NodeDemand
 from fairbank.scheduling.placement.node_set import NodeSet
@@ -26,12 +24,55 @@ from fairbank.scheduling.placement.search import (
 )
 from fairbank.scheduling.slurm.pass_rules import expected_end
 
+
+class IdleNodes:
+    """Idle nodes from now on, if each job stays until its end."""
+
+    def __init__(self, idle: NodeSet, running: Sequence[tuple[int, NodeSet]]) -> None:
+        """Initialise with the idle nodes, and the end and nodes of each running job in the order of
+        the ends.
+        """
+        seen, freed = node_set.NO_NODES, list[tuple[int, NodeSet]]()
+        for end, nodes in reversed(running):
+            freed.append(
+                (end, nodes ^ (nodes & seen))
+            )  # a node is idle when the last of its jobs is gone
+            seen |= nodes
+        self._ends: list[int] = []
+        self._idle = [idle]
+        for end, nodes in reversed(freed):
+            idle |= nodes
+            self._ends.append(end)
+            self._idle.append(idle)
+        self._begun: list[tuple[int, NodeSet]] = []
+        self._until: list[int] = []
+        """End of each job in `_begun`."""
+        self._busy: list[NodeSet] = []
+        """Nodes of the jobs in `_begun` from each one on."""
+
+    def at(self, instant: int) -> NodeSet:
+        """Return the nodes without a job at a time."""
+        idle = self._idle[bisect_right(self._ends, instant)]
+        later = bisect_right(self._until, instant)
+        return node_set.without(idle, self._busy[later]) if later < len(self._until) else idle
+
+    def begin(self, end: int, nodes: NodeSet) -> None:
+        """Add a job that starts now on these nodes and runs until `end`."""
+        insort(self._begun, (end, nodes))
+        busy, found = node_set.NO_NODES, []
+        for _, some in reversed(self._begun):
+            busy |= some
+            found.append(busy)
+        self._busy = found[::-1]
+        self._until = [until for until, _ in self._begun]
+
+
 STRETCH = 30
-"""Seconds: how precisely the first end is looked at, and the first stretch behind it."""
+"""Seconds: resolution of the first end, and length of the first stretch behind it."""
 
 
 class _WholeNodes:
-    """What is free to a job that has its nodes for itself: the idle ones, with all that they have."""
+    """Free nodes for a job that needs whole nodes: the idle ones, with all that they have."""
 
     def __init__(self, empty: FreeResources, idle: NodeSet) -> None:
         self.empty, self.idle = empty, idle
@@ -47,60 +88,70 @@ class _WholeNodes:
 
 
 class EndTimes:
-    """The machine from now on, if everybody who runs uses the whole time limit. What was found for one job serves the next."""
+    """Nodes from now on if all running jobs use their whole time limit.
+
+    Invariants: `running` is in the order of expected ends. `_bases` are the last ends of the
+    stretches; `candidate_times` are these and the ends of jobs that started in this pass.
+    `_free_by_time` caches the free resources at bases, and `_can_ever_fit` the result for requests:
+    what one job needs is computed for the next. `_rebuild` resets all of them after a preemption.
+    """
 
     def __init__(
         self,
-        places: PlacementSearch,
-        room: FreeResources,
+        search: PlacementSearch,
+        free: FreeResources,
         running: list[Active],
         now: int,
         *,
         linear: int = 0,
     ) -> None:
-        """`linear`: how much a stretch grows; 0: it doubles."""
-        self.places, self.now, self.room, self.linear = places, now, room, linear
+        """Initialise with the running jobs. `linear`: seconds by which each stretch is longer than
+        the one before (bf_window_linear); 0: stretches double.
+        """
+        self.search, self.now, self.free, self.linear = search, now, free, linear
         self.running = sorted((expected_end(job.ends, now), job.number, job) for job in running)
-        self._fits: dict[tuple[PlacementRequest, NodeSet], bool] = {}
-        self._forget()
+        self._can_ever_fit: dict[tuple[PlacementRequest, NodeSet], bool] = {}
+        self._rebuild()
 
-    def _forget(self) -> None:
-        self._idling = IdleNodes(
-            self.room.idle, [(end, job.placement.nodes) for end, _, job in self.running]
+    def _rebuild(self) -> None:
+        self._idle = IdleNodes(
+            self.free.idle, [(end, job.placement.nodes) for end, _, job in self.running]
         )
-        self._rooms: dict[int, FreeResources] = {}
+        self._free_by_time: dict[int, FreeResources] = {}
         """At the ends of stretches."""
-        self._bases = self._lumped()
-        self.stretches = list(self._bases)
-        """When it is worth while to look: the last end of each stretch, and the ends of those who started since."""
+        self._bases = self._stretch_ends()
+        self.candidate_times = list(self._bases)
+        """When it is worth while to look: the last end of each stretch, and the ends of those who
+        started since."""
 
     def free_at(self, at: int, demand: NodeDemand) -> FreeNodes:
-        """What is free when those have ended who are to end by then; for jobs that share nodes, by the end of the last stretch before.
+        """Return what is free when the jobs that end by `at` have ended. For jobs that share nodes:
+        by the end of the last stretch before.
 
-        To be read only.
+        The caller must not change it.
         """
         if demand.alone:
-            return _WholeNodes(self.places.empty, self._idling.at(at))
+            return _WholeNodes(self.search.empty, self._idle.at(at))
         before = bisect_right(self._bases, at)
-        return self._room(self._bases[before - 1]) if before else self.room
+        return self._free_after(self._bases[before - 1]) if before else self.free
 
-    def _room(self, at: int) -> FreeResources:
-        found = self._rooms.get(at)
+    def _free_after(self, at: int) -> FreeResources:
+        found = self._free_by_time.get(at)
         if found is None:
-            since = max((known for known in self._rooms if known < at), default=self.now)
-            found = self._rooms[at] = self._rooms.get(since, self.room).copy()
+            since = max((known for known in self._free_by_time if known < at), default=self.now)
+            found = self._free_by_time[at] = self._free_by_time.get(since, self.free).copy()
             begin, end = (bisect_right(self.running, instant, key=_end) for instant in (since, at))
             found.give_all(job.placement for _, _, job in self.running[begin:end])
         return found
 
-    def room_for(self, demand: NodeDemand) -> Callable[[int], NodeSet]:
-        """The nodes with room for a task at an instant; to whoever wants nodes for itself all that are idle."""
-        return (
-            self._idling.at if demand.alone else lambda at: self.free_at(at, demand).nodes(demand)
-        )
+    def usable_nodes(self, demand: NodeDemand) -> Callable[[int], NodeSet]:
+        """Return a function from a time to the nodes with room for a task. For a job that needs
+        whole nodes these are the idle ones.
+        """
+        return self._idle.at if demand.alone else lambda at: self.free_at(at, demand).nodes(demand)
 
-    def _lumped(self) -> list[int]:
-        """The last end of each stretch. The first one begins with the first end."""
+    def _stretch_ends(self) -> list[int]:
+        """Return the last end of each stretch. The first stretch begins with the first end."""
         found, at, stretch = list[int](), 0, STRETCH
         while at < len(self.running):
             until = -(-self.running[at][0] // STRETCH) * STRETCH + stretch
@@ -110,54 +161,58 @@ class EndTimes:
         return found
 
     def begin(self, job: Active) -> None:
-        """Somebody started now."""
+        """Add a job that starts now."""
         insort(self.running, (job.ends, job.number, job), key=_number)
-        self._idling.begin(job.ends, job.placement.nodes)
-        self.room.take(job.placement)
-        for at, room in self._rooms.items():
+        self._idle.begin(job.ends, job.placement.nodes)
+        self.free.take(job.placement)
+        for at, room in self._free_by_time.items():
             if at < job.ends:
                 room.take(job.placement)
-        insort(self.stretches, job.ends)
+        insort(self.candidate_times, job.ends)
         if not self._bases or job.ends > self._bases[-1]:
             self._bases.append(job.ends)
 
     def end(self, job: Active) -> None:
-        """Somebody was preempted now."""
+        """Remove a job that is preempted now."""
         self.running = [each for each in self.running if each[1] != job.number]
-        self.room.give(job.placement)
-        self._forget()
+        self.free.give(job.placement)
+        self._rebuild()
 
     def place(self, request: PlacementRequest, within: NodeSet, at: int) -> Placement | None:
-        """Where the job would go at that time."""
+        """Return the placement of the job at a time."""
         return find_placement(
-            self.places.cluster, self.free_at(at, request.demand), request, within
+            self.search.cluster, self.free_at(at, request.demand), request, within
         )
 
-    def enough_from(self, request: PlacementRequest, within: NodeSet) -> int | None:
-        """Before then too few of the nodes are free whatever is planned; None: for ever."""
+    def enough_nodes_from(self, request: PlacementRequest, within: NodeSet) -> int | None:
+        """Return the time before which too few of the nodes are free, whatever is planned. None:
+        there are never enough.
+        """
         key = request, within
-        if key not in self._fits:
-            self._fits[key] = (
-                find_placement(self.places.cluster, self.places.empty, request, within) is not None
+        if key not in self._can_ever_fit:
+            self._can_ever_fit[key] = (
+                find_placement(self.search.cluster, self.search.empty, request, within) is not None
             )
-        if not self._fits[key]:
+        if not self._can_ever_fit[key]:
             return None
         if (
             not request.demand.alone
-            or (self._idling.at(self.now) & within).bit_count() >= request.least
+            or (self._idle.at(self.now) & within).bit_count() >= request.least
         ):
             return self.now
         low, high = 0, len(self.running)
         while low < high:
             middle = (low + high) // 2
-            if (self._idling.at(self.running[middle][0]) & within).bit_count() >= request.least:
+            if (self._idle.at(self.running[middle][0]) & within).bit_count() >= request.least:
                 high = middle
             else:
                 low = middle + 1
         return self.running[low][0] if low < len(self.running) else self.now
 
-    def needed(self, found: Placement, begin: int, until: int) -> int:
-        """The end of the last job that has to end for it, of those between; `begin` where none has."""
+    def start_time(self, found: Placement, begin: int, until: int) -> int:
+        """Return the end of the last job that must end for a placement, of those between `begin`
+        and `until`; `begin` if none must.
+        """
         after, upto = (
             bisect_right(self.running, begin, key=_end),
             bisect_right(self.running, until, key=_end),

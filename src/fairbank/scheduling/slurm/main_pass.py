@@ -1,9 +1,8 @@
-"""Slurm's main pass: who starts now, from the head of the queue.
+"""Slurm's main pass: jobs that start now, from the head of the queue (slurm-rules.md, "Main scheduler").
 
-It makes no plan for the future. Once a job of a partition does not fit, all behind it in that partition wait, and the partition's nodes are
-given to nobody for the rest of the pass, neither in other partitions: that keeps large jobs from starving, and backfill fills the gap.
-
-Source: docs/reference/slurm-rules.md, "Main scheduler"; RCAC.
+It makes no plan for the future. When a job of a partition does not fit, all jobs behind it in that
+partition wait, and no job of another partition gets the nodes of that partition either. This keeps
+large jobs from starving; backfill fills the gap.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from fairbank.scheduling.plan import (
     SchedulePlan,
 )
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import holds_up, main_caps
+from fairbank.scheduling.slurm.pass_rules import can_reserve, main_caps
 from fairbank.scheduling.slurm.preemption import place_by_preemption, select_preempted
 from fairbank.scheduling.slurm.queue_order import (
-    Entries,
+    OrderedEntries,
     QueueEntry,
     placement_request,
     queue_entries,
@@ -34,16 +33,24 @@ from fairbank.scheduling.slurm.queue_order import (
 NOT_AVAILABLE = "ReqNodeNotAvail"
 
 
-def main(
+def main_pass(
     snapshot: OnNodes,
     parameters: SchedulerParameters,
     now: int,
     *,
     full: bool = False,
-    queued: Entries | None = None,
+    queued: OrderedEntries | None = None,
 ) -> SchedulePlan[PendingJob, Placement]:
-    """One pass. `full`: that of every sched_interval, which goes through the whole queue; others stop where default_queue_depth says, for
-    which those count too who wait behind somebody. `queued`: the queue, where it is known already."""
+    """Run one main pass.
+
+    Args:
+        snapshot: machine, queue and running jobs.
+        parameters: SchedulerParameters of slurm.conf.
+        now: time of the pass in seconds.
+        full: the pass of each sched_interval, which tests the whole queue. Other passes stop at
+            default_queue_depth tests; jobs that wait behind others count, too.
+        queued: entries of the queue if they are known already.
+    """
     found = _Pass(
         snapshot,
         parameters,
@@ -54,52 +61,58 @@ def main(
     for entry in found.entries:
         if 0 < parameters.sched_max_job_start <= len(found.starts):
             break
-        if found.passed_over(entry):
+        if found.is_skipped(entry):
             continue
         tested += 1
         if not full and tested > parameters.default_queue_depth + 1:
             break
-        if not found.waits_behind(entry):
+        if not found.is_blocked(entry):
             found.test(entry)
     return SchedulePlan(found.starts, (), found.reasons, NEVER_TESTED)
 
 
 class _Pass:
-    """The state of one pass: its own copies, which nobody else sees."""
+    """State of one pass: copies that only this pass changes.
+
+    Invariants: a job in `started` is never tested again. `blocked` has each partition and
+    reservation in which a job did not fit, and `open` the nodes that no such job keeps. `free`,
+    `running` and `limits` contain the jobs of `starts` and lack the preempted ones.
+    """
 
     def __init__(
-        self, snapshot: OnNodes, parameters: SchedulerParameters, now: int, queued: Entries
+        self, snapshot: OnNodes, parameters: SchedulerParameters, now: int, queued: OrderedEntries
     ) -> None:
         self.nodes, self.parameters, self.now = snapshot.machine, parameters, now
-        self.room, self.limits = snapshot.machine.room.copy(), snapshot.machine.limits.copy()
+        self.free, self.limits = snapshot.machine.free.copy(), snapshot.machine.limits.copy()
         self.running = list(snapshot.running)
         self.open = self.nodes.cluster.usable
         self.entries, self.reasons = queued[0], dict(queued[1])
         self.starts: list[PlannedStart[PendingJob, Placement]] = []
-        self.done: set[int] = set()
-        self.full: set[str] = set()
-        """Partitions, and reservations, in which a job did not fit."""
+        self.started: set[int] = set()
+        self.blocked: set[str] = set()
+        """Partitions and reservations in which a job did not fit."""
         self.rejected: set[tuple[int | None, str, str | None]] = set()
         """Arrays of which a task did not fit."""
         self.caps = main_caps(parameters)
 
-    def passed_over(self, entry: QueueEntry) -> bool:
-        """Whether the entry is not even counted: it started elsewhere, is of an array that was turned away, or of a partition of which as
-        many were looked at as may be."""
+    def is_skipped(self, entry: QueueEntry) -> bool:
+        """Return True if the entry is not even counted: its job started elsewhere, its array was
+        rejected, or its partition has as many tests as allowed.
+        """
         job, partition = entry.job, entry.rules.name
-        if job.number in self.done:
+        if job.number in self.started:
             return True
         if job.array is not None and (job.array, partition, job.reservation) in self.rejected:
             self.reasons.setdefault(job.number, RESOURCES)
             return True
-        if not self.caps.takes(partition):
+        if not self.caps.allow(partition):
             self.reasons.setdefault(job.number, PRIORITY)
             return True
         return False
 
-    def waits_behind(self, entry: QueueEntry) -> bool:
-        """Whether somebody ahead did not fit whom it has to wait for."""
-        if _queue_of(entry) not in self.full:
+    def is_blocked(self, entry: QueueEntry) -> bool:
+        """Return True if the entry waits behind a job that did not fit."""
+        if _queue_name(entry) not in self.blocked:
             return False
         if (
             self.reasons.get(entry.job.number, RESOURCES) == RESOURCES
@@ -108,79 +121,85 @@ class _Pass:
         return True
 
     def test(self, entry: QueueEntry) -> None:
-        """Start it now, or say why not."""
+        """Start the job now, or record why not."""
         job, partition = entry.job, entry.rules.name
-        if (why := self.limits.holds(job, partition)) is not None:
+        if (why := self.limits.hold_reason(job, partition)) is not None:
             self.reasons[job.number] = why
             if self.parameters.assoc_limit_stop:
-                self._fails(entry)
+                self._block(entry)
             return
         request = placement_request(self.nodes, entry)
         seconds = job.seconds(entry.rules)
         usable = (
-            entry.nodes & self.open & self.nodes.reserved.left(job, self.now, self.now + seconds)
+            entry.nodes
+            & self.open
+            & self.nodes.reservations.usable_nodes(job, self.now, self.now + seconds)
         )
         if request.required & self.nodes.cluster.usable != request.required:
             self.reasons[job.number] = NOT_AVAILABLE
             return
         where = None
         if usable.bit_count() >= request.least:
-            where = find_placement(self.nodes.cluster, self.room, request, usable)
+            where = find_placement(self.nodes.cluster, self.free, request, usable)
             if where is None:
                 kind = partition, job.qos
                 those = select_preempted(
-                    self.nodes, self.running, kind, usable, self.now, spared=self.done
+                    self.nodes, self.running, kind, usable, self.now, spared=self.started
                 )
-                where = place_by_preemption(self.nodes, self.room, request, usable, those)
+                where = place_by_preemption(self.nodes, self.free, request, usable, those)
         if where is None:
-            self._waits(entry, request, seconds)
-        elif (why := self.limits.holds(job, partition, where)) is not None:
+            self._wait(entry, request, seconds)
+        elif (why := self.limits.hold_reason(job, partition, where)) is not None:
             self.reasons[job.number] = why
             if self.parameters.assoc_limit_stop:
-                self._fails(entry)
+                self._block(entry)
         else:
-            self._starts(entry, where, seconds)
+            self._start(entry, where, seconds)
 
-    def _starts(self, entry: QueueEntry, where: Placement, seconds: int) -> None:
+    def _start(self, entry: QueueEntry, where: Placement, seconds: int) -> None:
         job = entry.job
-        for each in [each for each in self.running if each.number in where.instead]:
-            self.room.give(each.placement)
+        for each in [each for each in self.running if each.number in where.preempted]:
+            self.free.give(each.placement)
             self.running.remove(each)
-        self.room.take(where)
+        self.free.take(where)
         self.running.append(to_running(job, where, self.now, seconds))
-        self.limits.started(job, where)
+        self.limits.record_start(job, where)
         self.starts.append(PlannedStart(job, where))
-        self.done.add(job.number)
+        self.started.add(job.number)
         self.reasons.pop(job.number, None)
 
-    def _waits(self, entry: QueueEntry, request: PlacementRequest, seconds: int) -> None:
-        """It does not fit. What follows for those behind it depends on why."""
+    def _wait(self, entry: QueueEntry, request: PlacementRequest, seconds: int) -> None:
+        """Record why the job does not fit, and block the jobs behind it if the reason says so."""
         job, nodes = entry.job, self.nodes
-        if entry.soft:
+        if entry.with_preference:
             return  # it comes again without what it would only prefer
-        if not nodes.places.ever(request):
-            if not nodes.ever(job):  # in another of its partitions it may
+        if not nodes.search.can_ever_fit(request):
+            if not nodes.can_ever_fit(job):  # in another of its partitions it may
                 self.reasons[job.number] = BAD_CONSTRAINTS
             return
         if (
             entry.reservation is None
-            and (why := self._maintained(entry, request, seconds)) is not None
+            and (why := self._maintenance_reason(entry, request, seconds)) is not None
         ):
             self.reasons[job.number] = why
             return
         self.reasons[job.number] = RESOURCES
         if job.array is not None:
             self.rejected.add((job.array, entry.rules.name, job.reservation))
-        self._fails(entry, request)
+        self._block(entry, request)
 
-    def _maintained(self, entry: QueueEntry, request: PlacementRequest, seconds: int) -> str | None:
-        """Slurm's word where it is maintenance that leaves too few nodes to the job."""
+    def _maintenance_reason(
+        self, entry: QueueEntry, request: PlacementRequest, seconds: int
+    ) -> str | None:
+        """Return Slurm's reason if maintenance leaves too few nodes to the job."""
         end = self.now + seconds
-        without = entry.nodes & self.open & self.nodes.reserved.left(entry.job, self.now, end)
+        without = (
+            entry.nodes & self.open & self.nodes.reservations.usable_nodes(entry.job, self.now, end)
+        )
         with_them = (
             entry.nodes
             & self.open
-            & self.nodes.reserved.left(entry.job, self.now, end, maintenance=False)
+            & self.nodes.reservations.usable_nodes(entry.job, self.now, end, maintenance=False)
         )
         if without == with_them or (without & request.possible()).bit_count() >= request.least:
             return None
@@ -188,9 +207,11 @@ class _Pass:
             NOT_AVAILABLE if (with_them & request.possible()).bit_count() >= request.least else None
         )
 
-    def _fails(self, entry: QueueEntry, request: PlacementRequest | None = None) -> None:
-        """Those behind it wait, unless this one is too young or too low for nodes to be kept for it, or has named its own."""
-        if not holds_up(self.parameters, self.now - entry.job.eligible, entry.priority):
+    def _block(self, entry: QueueEntry, request: PlacementRequest | None = None) -> None:
+        """Block the jobs behind, unless this one is too young or too low for a reservation, or has
+        requested its own nodes.
+        """
+        if not can_reserve(self.parameters, self.now - entry.job.eligible, entry.priority):
             return
         if (
             request is not None
@@ -199,13 +220,17 @@ class _Pass:
         ):
             self.open = node_set.without(self.open, request.required)
             return
-        self.full.add(_queue_of(entry))
-        if entry.kept_to is None:
+        self.blocked.add(_queue_name(entry))
+        if entry.own_reservation is None:
             self.open = node_set.without(self.open, entry.nodes)
 
 
-def _queue_of(entry: QueueEntry) -> str:
-    """Those who wait behind each other: in a partition, or in a reservation that keeps to its nodes."""
+def _queue_name(entry: QueueEntry) -> str:
+    """Return the name of the queue in which jobs wait behind each other: a partition, or a
+    reservation that keeps to its nodes.
+    """
     return (
-        f"partition {entry.rules.name}" if entry.kept_to is None else f"reservation {entry.kept_to}"
+        f"partition {entry.rules.name}"
+        if entry.own_reservation is None
+        else f"reservation {entry.own_reservation}"
     )

@@ -1,6 +1,5 @@
-"""What an administrator says about the two passes: SchedulerParameters of slurm.conf.
-
-Source: docs/reference/slurm-rules.md, "Scheduler parameters".
+"""SchedulerParameters of slurm.conf, for both passes (slurm-rules.md, "Scheduler
+parameters").
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from fairbank.core.errors import InvalidInput
 
 _MOST = 2**31 - 1
 SECOND = 1_000_000
-"""In the microseconds of sched_min_interval."""
+"""Microseconds of a second: sched_min_interval is in microseconds."""
 
 
 class _Range(NamedTuple):
@@ -46,8 +45,11 @@ _RANGES = {
 
 
 class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
-    """Names, units and defaults are Slurm's. A pure pass is never interrupted, so that `bf_continue` says nothing to it: it is for a shell
-    that lets go of its locks in the middle, whose cycle then ends with the next change of a job or a node where this is off.
+    """Parameters with the names, units and defaults of Slurm.
+
+    A pass of pure functions is never interrupted, so `bf_continue` changes nothing in it. It is for
+    a caller that releases its locks during a cycle: without it, that cycle ends with the next
+    change of a job or node.
 
     Raises InvalidInput, naming the parameter, for a value out of range.
     """
@@ -85,25 +87,37 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def window_seconds(self) -> int:
-        """How far ahead backfill plans."""
+        """Return how many seconds ahead backfill plans."""
         return self.bf_window * 60
 
     def main_is_due(self, ended: int, asked: bool, now: int) -> bool:
-        """Whether the main pass runs at `now`, where the last one ended at `ended` and somebody asked for one since; in microseconds.
+        """Return True if the main pass runs at `now`. Submissions, ends and a due full pass request
+        one.
 
-        To submit a job, or to end, is to ask for one, and so is that a full one is due.
+        Args:
+            ended: end of the last main pass, in microseconds.
+            asked: a pass was requested since.
+            now: time in microseconds.
         """
         return asked and now - ended > self.sched_min_interval
 
     def full_is_due(self, ended: int, now: int) -> bool:
-        """Whether it runs through the whole queue at `now`, asked for or not, where it last did so until `ended`; in seconds.
+        """Return True if a full main pass runs at `now`, requested or not. All times are in
+        seconds.
 
-        Passes between do not count: where events are many, whoever waits far behind would never be come to.
+        Other passes do not count: where events are frequent, no pass would reach the jobs far
+        behind.
         """
         return 0 < self.sched_interval <= now - ended
 
     def backfill_is_due(self, ended: int, changed: bool, now: int) -> bool:
-        """Whether backfill runs at `now`, where its last cycle ended at `ended` and jobs or nodes changed since; all in seconds."""
+        """Return True if backfill runs at `now`.
+
+        Args:
+            ended: end of the last cycle, in seconds.
+            changed: a job or node changed since.
+            now: time in seconds.
+        """
         return changed and 0 < self.bf_interval <= now - ended
 
 
@@ -113,30 +127,42 @@ _FLAGS = frozenset(
     if isinstance(default, bool)
 )
 NO_MATTER = frozenset(
-    "allow_zero_lic batch_sched_delay bb_array_stage_cnt bf_ignore_newly_avail_nodes bf_max_time bf_yield_interval bf_yield_rpc_cnt "
-    "bf_yield_sleep build_queue_timeout correspond_after_task_cnt default_gbytes disable_job_shrink disable_hetjob_steps "
-    "enable_hetjob_steps enable_user_top ignore_numa ignore_prefer_validation inventory_interval max_array_tasks max_depend_depth "
-    "max_rpc_cnt max_sched_time max_script_size max_submit_line_size no_backup_scheduling no_env_cache nohold_on_prolog_fail "
-    "permit_job_expansion requeue_delay requeue_setup_env_fail salloc_wait_nodes sbatch_wait_nodes spec_cores_first step_retry_count "
-    "step_retry_time whole_hetjob".split()
+    (
+        "allow_zero_lic batch_sched_delay bb_array_stage_cnt bf_ignore_newly_avail_nodes "
+        "bf_max_time bf_yield_interval bf_yield_rpc_cnt bf_yield_sleep build_queue_timeout "
+        "correspond_after_task_cnt default_gbytes disable_job_shrink disable_hetjob_steps "
+        "enable_hetjob_steps enable_user_top ignore_numa ignore_prefer_validation "
+        "inventory_interval max_array_tasks max_depend_depth max_rpc_cnt max_sched_time "
+        "max_script_size max_submit_line_size no_backup_scheduling no_env_cache "
+        "nohold_on_prolog_fail permit_job_expansion requeue_delay requeue_setup_env_fail "
+        "salloc_wait_nodes sbatch_wait_nodes spec_cores_first step_retry_count step_retry_time "
+        "whole_hetjob "
+    ).split()
 )
-"""What Slurm knows and decides nothing in a pass that takes no time: how slurmctld shares its time between passes and requests, and what
-becomes of jobs before they wait and after they start."""
+"""Parameters that change nothing in a pass that takes no time: how slurmctld divides its time
+between passes and requests, and what happens to jobs before they wait and after they start.
+"""
 NOT_MODELLED = frozenset(
-    "bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate bf_hetjob_prio bf_licenses bf_node_space_size bf_running_job_reserve "
-    "bf_topopt_enable bf_topopt_iterations defer defer_batch delay_boot extra_constraints max_switch_wait pack_serial_at_end "
-    "preempt_reorder_count preempt_strict_order preempt_youngest_first preempt_youngest_order reduce_completing_frag "
-    "time_min_as_soft_limit".split()
+    (
+        "bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate bf_hetjob_prio bf_licenses "
+        "bf_node_space_size bf_running_job_reserve bf_topopt_enable bf_topopt_iterations defer "
+        "defer_batch delay_boot extra_constraints max_switch_wait pack_serial_at_end "
+        "preempt_reorder_count preempt_strict_order preempt_youngest_first preempt_youngest_order "
+        "reduce_completing_frag time_min_as_soft_limit "
+    ).split()
 )
-"""What changes who starts there, where or when, and is not in these passes. Whoever reads them for somebody is to say so."""
+"""Parameters that change which job starts, where or when, and that these passes do not model. A
+reader of slurm.conf must report them.
+"""
 
 
 def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> SchedulerParameters:
-    """The parameters in `text`, such as `bf_window=2880,bf_continue`, in small or capital letters, as slurmctld reads them. Those of Slurm
-    that say nothing to a pass are passed over, and so are those that are NOT_MODELLED.
+    """Parse `text`, such as `bf_window=2880,bf_continue`, in lower or upper case, as slurmctld
+    does.
 
-    Raises InvalidInput, naming `field` and the parameter: one that nobody knows, and one out of range, which Slurm would silently replace
-    by its default.
+    Parameters that change nothing in a pass are ignored, and so are those that are NOT_MODELLED.
+    Raises InvalidInput, naming `field` and the parameter, for an unknown one and for one out of range,
+    which Slurm would silently replace by its default.
     """
     said: dict[str, int | bool] = {}
     for each in filter(None, (part.strip() for part in text.split(","))):

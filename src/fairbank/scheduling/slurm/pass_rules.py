@@ -1,7 +1,8 @@
-"""Rules of Slurm's two passes that ask nothing of the machine, for nodes and for processors alike: who is looked at, whose place others
-keep off, and until when whoever runs is expected to.
+"""Rules of both passes that do not depend on the machine (slurm-rules.md, "Main scheduler",
+"Backfill").
 
-Source: docs/reference/slurm-rules.md, "Main scheduler" and "Backfill".
+They say which jobs a pass tests, for which jobs it keeps resources, and when it expects running
+jobs to end.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Hashable
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 
 KILL_WAIT = 30
-"""Seconds: what slurmctld leaves a job whose time is over between SIGTERM and SIGKILL (KillWait, as it is where nobody sets it)."""
+"""Seconds between SIGTERM and SIGKILL for a job that is over its limit: default of KillWait."""
 
 
 class JobCaps:
-    """Of each kind the first so many, one cap for each way to divide jobs into kinds; 0: all."""
+    """Maximum number of jobs with the same key, for each of several keys; 0: no maximum."""
 
     __slots__ = ("_most", "_seen")
 
@@ -26,8 +27,10 @@ class JobCaps:
     def __bool__(self) -> bool:
         return any(self._most)
 
-    def takes(self, *kinds: Hashable) -> bool:
-        """Whether the next one is looked at, which is of these kinds. It counts in each up to the first that has had enough."""
+    def allow(self, *kinds: Hashable) -> bool:
+        """Count a job with these keys and return True if all counts are within the maximum. Keys
+        behind the first that is exceeded are not counted, as in Slurm.
+        """
         for kind, most, seen in zip(kinds, self._most, self._seen, strict=True):
             if most:
                 seen[kind] = seen.get(kind, 0) + 1
@@ -36,34 +39,45 @@ class JobCaps:
         return True
 
 
-def main_caps(asked: SchedulerParameters) -> JobCaps:
-    """Of whom the main pass looks at no more, by partition: in a full pass too."""
-    return JobCaps(asked.partition_job_depth)
+def main_caps(parameters: SchedulerParameters) -> JobCaps:
+    """Return the caps of the main pass, by partition. They hold in a full pass, too."""
+    return JobCaps(parameters.partition_job_depth)
 
 
-def backfill_caps(asked: SchedulerParameters) -> JobCaps:
-    """Of whom backfill looks at no more: by whose they are, by partition, and by the user in the partition."""
+def backfill_caps(parameters: SchedulerParameters) -> JobCaps:
+    """Return the caps of backfill: by user or association, by partition, and by user in a
+    partition.
+    """
     return JobCaps(
-        asked.bf_max_job_assoc or asked.bf_max_job_user,
-        asked.bf_max_job_part,
-        asked.bf_max_job_user_part,
+        parameters.bf_max_job_assoc or parameters.bf_max_job_user,
+        parameters.bf_max_job_part,
+        parameters.bf_max_job_user_part,
     )
 
 
-def kinds(
-    asked: SchedulerParameters, user: Hashable, account: Hashable, partition: Hashable
+def cap_keys(
+    parameters: SchedulerParameters, user: Hashable, account: Hashable, partition: Hashable
 ) -> tuple[Hashable, Hashable, Hashable]:
-    """What backfill's caps count a job as. An association is a user in an account."""
-    return (user, account) if asked.bf_max_job_assoc else user, partition, (user, partition)
+    """Return the keys of a job for the caps of backfill. An association is a user in an account."""
+    return (user, account) if parameters.bf_max_job_assoc else user, partition, (user, partition)
 
 
-def holds_up(asked: SchedulerParameters, waited: int, priority: int | None = None) -> bool:
-    """Whether others keep off the place of a job that does not fit: not for the young and the low. None: nobody is too low."""
-    return waited >= asked.bf_min_age_reserve and (
-        priority is None or priority >= asked.bf_min_prio_reserve
+def can_reserve(parameters: SchedulerParameters, waited: int, priority: int | None = None) -> bool:
+    """Return True if a job that does not fit keeps resources from the jobs behind it. Jobs that are
+    too young or too low do not.
+
+    Args:
+        parameters: SchedulerParameters of slurm.conf.
+        waited: seconds since the job became eligible.
+        priority: priority of the job; None: do not compare it.
+    """
+    return waited >= parameters.bf_min_age_reserve and (
+        priority is None or priority >= parameters.bf_min_prio_reserve
     )
 
 
 def expected_end(ends: int, now: int) -> int:
-    """When whoever runs is gone: at its limit; beyond it when it will have been killed, and else any second."""
+    """Return the time when a running job is gone: at its limit; over the limit when it will have
+    been killed, or in a second.
+    """
     return ends if ends > now else max(ends + KILL_WAIT, now + 1)

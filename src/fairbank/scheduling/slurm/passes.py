@@ -1,4 +1,6 @@
-"""Slurm's two passes, one after the other: what a cluster does when a full main pass and a backfill cycle are due at the same time."""
+"""Both passes, one after the other, as when a full main pass and a backfill cycle are due at the
+same time.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.backfill import backfill
-from fairbank.scheduling.slurm.main_pass import main
+from fairbank.scheduling.slurm.main_pass import main_pass
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.queue_order import queue_entries
 
@@ -15,13 +17,15 @@ from fairbank.scheduling.slurm.queue_order import queue_entries
 def run_passes(
     snapshot: OnNodes, parameters: SchedulerParameters, now: int, *, full: bool = True
 ) -> SchedulePlan[PendingJob, Placement]:
-    """What the main pass starts, then what backfill starts and plans. Reasons are those of the main pass, unless backfill knows better."""
+    """Return the starts of the main pass, and the starts and reservations of backfill. A reason of
+    backfill replaces that of the main pass.
+    """
     inside, reasons = queued = queue_entries(snapshot.machine, snapshot.queue.jobs(), now)
-    first = main(snapshot, parameters, now, full=full, queued=queued)
+    first = main_pass(snapshot, parameters, now, full=full, queued=queued)
     begun_now = {start.job.number for start in first.starts}
     left = (
         None
-        if _some_shrink(snapshot)
+        if _has_shrinkable_job(snapshot)
         else ([entry for entry in inside if entry.job.number not in begun_now], reasons)
     )
     then = backfill(
@@ -30,9 +34,13 @@ def run_passes(
     said = {**first.reasons, **then.reasons}
     for start in then.starts:
         said.pop(start.job.number, None)
-    return SchedulePlan([*first.starts, *then.starts], then.planned, said, first.otherwise)
+    return SchedulePlan(
+        [*first.starts, *then.starts], then.reservations, said, first.default_reason
+    )
 
 
-def _some_shrink(snapshot: OnNodes) -> bool:
-    """Whether a job says that less time will do: then backfill may admit more than the main pass."""
+def _has_shrinkable_job(snapshot: OnNodes) -> bool:
+    """Return True if a job accepts a shorter limit. Backfill may then accept more jobs than the
+    main pass.
+    """
     return any(job.time_min is not None for job in snapshot.queue.jobs())

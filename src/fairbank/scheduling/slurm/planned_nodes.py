@@ -1,8 +1,7 @@
-"""Which nodes are planned for nobody, from now until the window of backfill ends: whole nodes, in steps of bf_resolution.
+"""Nodes without a plan, from now until the window of backfill ends (slurm-rules.md, "Backfill").
 
-Jobs that run are not in it: what they hold comes back as they end (`scheduling.slurm.end_times`).
-
-Source: docs/reference/slurm-rules.md, "Backfill".
+Plans take whole nodes, in steps of bf_resolution. Running jobs are not in it: their nodes come back
+as they end (`scheduling.slurm.end_times`).
 """
 
 from __future__ import annotations
@@ -15,11 +14,13 @@ from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
 
 _STRIDE = 8
-"""So many steps are taken together before it is counted what they leave."""
+"""Steps that are combined before their nodes are counted."""
 
 
 class PlannedNodes:
-    """Steps in order: `free[i]` from `begins[i]` until the next one begins; the last one for ever, but nothing is kept behind `end`."""
+    """Nodes without a plan, as steps: `free[i]` from `begins[i]` until the next step begins. The
+    last step lasts for ever, but nothing is planned behind `end`.
+    """
 
     def __init__(self, nodes: NodeSet, now: int, window: int, resolution: int) -> None:
         self.resolution = resolution
@@ -31,13 +32,29 @@ class PlannedNodes:
         return self.begins[step + 1] if step + 1 < len(self.begins) else FOR_EVER
 
     def window(
-        self, among: NodeSet, begin: int, end: int, least: int, room: Callable[[int], NodeSet]
+        self,
+        among: NodeSet,
+        begin: int,
+        end: int,
+        least: int,
+        nodes_with_room: Callable[[int], NodeSet],
     ) -> tuple[NodeSet, int]:
-        """Those of the nodes that are planned for nobody from `begin` until `end`, both included, and `begin`. Where fewer than `least` are
-        left that have room: some of them, and the instant before which every window of that length has too few.
+        """Return nodes without a plan from `begin` until `end`, and a time before which no such
+        window has enough.
 
-        `room` says which nodes have room for the job at an instant: later never fewer. The end is looked at first, so that the first steps
-        that leave too few together say how far the window must move.
+        If fewer than `least` of them have room, these are some of the nodes, and the time is later
+        than `begin`.
+
+        The end is tested first, so that the first steps that together leave too few say how far the
+        window must move.
+
+        Args:
+            among: nodes that the job may use.
+            begin: begin of the window in seconds, included.
+            end: end of the window in seconds, included.
+            least: number of nodes that the job needs.
+            nodes_with_room: function from a time to the nodes with room for the job. Later there
+                are never fewer.
         """
         first = max(bisect_right(self.begins, begin) - 1, 0)
         step = max(bisect_right(self.begins, end) - 1, first)
@@ -46,17 +63,19 @@ class PlannedNodes:
             known, stop = usable, max(step - _STRIDE, first - 1)
             for at in range(step, stop, -1):
                 usable &= self.free[at]
-            if (usable & room(self._ends(stop + 1))).bit_count() < least:
+            if (usable & nodes_with_room(self._ends(stop + 1))).bit_count() < least:
                 while (
-                    (known := known & self.free[step]) & room(self._ends(step))
+                    (known := known & self.free[step]) & nodes_with_room(self._ends(step))
                 ).bit_count() >= least:
                     step -= 1
                 return known, self._ends(step)
             step = stop
         return usable, begin
 
-    def more(self, among: NodeSet, after: int) -> int | None:
-        """When some of the nodes are next given back by a plan; None where that never happens."""
+    def next_release(self, among: NodeSet, after: int) -> int | None:
+        """Return the next time at which a plan releases some of the nodes; None if there is
+        none.
+        """
         step = max(bisect_right(self.begins, after) - 1, 0)
         here = among & self.free[step]
         for at in range(step + 1, len(self.begins)):
@@ -67,17 +86,19 @@ class PlannedNodes:
         return None
 
     def slot(self, begin: int, end: int) -> tuple[int, int]:
-        """The steps of the clock that a plan takes: from the one it begins in until the one it ends in, one at least."""
+        """Return the steps of the clock that a plan takes: from the one in which it begins until
+        the one in which it ends, at least one.
+        """
         first, resolution = begin // self.resolution * self.resolution, self.resolution
         return first, max(-(-end // resolution) * resolution, first + resolution)
 
     def first_conflict(self, nodes: NodeSet, begin: int) -> int | None:
-        """When the first plan begins on any of the nodes."""
+        """Return the begin of the first plan on any of the nodes."""
         steps = range(max(bisect_right(self.begins, begin) - 1, 0), len(self.begins))
         return next((self.begins[at] for at in steps if nodes & self.free[at] != nodes), None)
 
     def take(self, nodes: NodeSet, begin: int, end: int) -> None:
-        """They are planned for somebody. What lies behind the window is nobody's concern."""
+        """Plan the nodes for a job. Times behind the window are ignored."""
         first, behind = self.slot(begin, end)
         if first >= self.end:
             return

@@ -1,6 +1,5 @@
-"""Whose place a job may take, and whose it takes: by the tier of partitions that share nodes, or by QOS.
-
-Source: docs/reference/slurm-rules.md, "Queue order"; RCAC.
+"""Preemption: by the tier of partitions that share nodes, or by QOS (slurm-rules.md,
+"Queue order").
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from fairbank.scheduling.placement.free_resources import FreeResources, Placemen
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.search import PlacementRequest, find_placement
 
-MOST = 0xFFFF
-"""As far as slurmctld counts ranks and nodes when it weighs those whose place may be taken: it has 16 bits for each."""
+UINT16_MAX = 0xFFFF
+"""Limit of ranks and node counts in slurmctld's comparison: it has 16 bits for each."""
 
 Kind = tuple[str, str]
-"""A partition and a QOS: all that preemption knows of a job."""
+"""Partition and QOS: all that preemption depends on."""
 
 
 def may_preempt(nodes: Nodes, one: Kind, other: Kind) -> bool:
-    """Whether jobs of one kind may take the place of those of the other."""
+    """Return True if jobs of one kind may preempt jobs of the other."""
     rules, cluster = nodes.preemption, nodes.cluster
     if rules.by is PreemptBy.NONE or preempt_mode(nodes, other) is PreemptMode.OFF:
         return False
@@ -36,7 +35,7 @@ def may_preempt(nodes: Nodes, one: Kind, other: Kind) -> bool:
 
 
 def preempt_mode(nodes: Nodes, kind: Kind) -> PreemptMode:
-    """What becomes of a job of this kind when its place is taken."""
+    """Return what happens to a job of this kind when it is preempted."""
     rules, (partition, qos) = nodes.preemption, kind
     if rules.by is PreemptBy.QOS:
         said = rules.qos[qos].preempted if qos in rules.qos else None
@@ -56,12 +55,19 @@ def select_preempted(
     *,
     spared: Container[int],
 ) -> list[Active]:
-    """The jobs on these nodes whose place a job of this kind may take: those of the lowest rank first, by the priority of their QOS or the
-    tier of their partition, whichever decides; then those with the fewest nodes, so that few are lost, and of these whoever was submitted
-    first.
+    """Return the running jobs that a job may preempt, in the order in which they go.
 
-    `spared`: the numbers of those whom the pass has started itself, for what it decides it does not undo. Who started before it, be it in
-    the same second, is not spared.
+    The order is: lowest rank first, which is the priority of the QOS or the tier of the partition;
+    then fewest nodes, so that few are lost; then first submitted.
+
+    Args:
+        nodes: the machine.
+        running: running jobs.
+        kind: partition and QOS of the job that would start.
+        among: nodes that it may use.
+        now: time in seconds.
+        spared: numbers of jobs that this pass started: a pass does not undo its decisions. A job
+            that started before it, even in the same second, is not spared.
     """
     if nodes.preemption.by is PreemptBy.NONE:
         return []
@@ -78,19 +84,21 @@ def select_preempted(
         found,
         key=lambda each: (
             _rank(nodes, each),
-            min(each.placement.nodes.bit_count(), MOST),
+            min(each.placement.nodes.bit_count(), UINT16_MAX),
             each.number,
         ),
     )
 
 
 def _rank(nodes: Nodes, running: Active) -> int:
-    """How much the loss of it weighs before its nodes are counted. Nothing where its QOS or partition was removed since it started."""
+    """Return the weight of a running job before its nodes count. 0 if its QOS or partition was
+    removed since it started.
+    """
     if nodes.preemption.by is PreemptBy.QOS:
         qos = nodes.preemption.qos.get(running.job.qos)
-        return 0 if qos is None else min(qos.priority, MOST)
+        return 0 if qos is None else min(qos.priority, UINT16_MAX)
     partition = nodes.cluster.rules.get(running.placement.partition)
-    return 0 if partition is None else min(partition.tier, MOST)
+    return 0 if partition is None else min(partition.tier, UINT16_MAX)
 
 
 def _kind(running: Active) -> Kind:
@@ -104,25 +112,34 @@ def _exempt_seconds(nodes: Nodes, qos: str) -> int:
 
 def place_by_preemption(
     nodes: Nodes,
-    room: FreeResources,
+    free: FreeResources,
     request: PlacementRequest,
     within: NodeSet,
-    those: list[Active],
+    candidates: list[Active],
 ) -> Placement | None:
-    """Where the job goes if some of those go first: one after the other until there is room, and then only those who were in the way."""
-    if not those:
+    """Return the placement of the job if some of the candidates go first: one after the other until
+    it fits. Only those on its nodes then go.
+
+    Args:
+        nodes: the machine.
+        free: free resources now.
+        request: request of the job.
+        within: nodes that it may use.
+        candidates: jobs that it may preempt, in order.
+    """
+    if not candidates:
         return None
-    freed = room.copy()
-    freed.give_all(job.placement for job in those)
+    freed = free.copy()
+    freed.give_all(job.placement for job in candidates)
     if find_placement(nodes.cluster, freed, request, within) is None:
         return None
-    freed, gone = room.copy(), list[Active]()
-    for job in those:
+    freed, gone = free.copy(), list[Active]()
+    for job in candidates:
         freed.give(job.placement)
         gone.append(job)
         if (found := find_placement(nodes.cluster, freed, request, within)) is not None:
             return found._replace(
-                instead=tuple(
+                preempted=tuple(
                     sorted(job.number for job in gone if job.placement.nodes & found.nodes)
                 )
             )

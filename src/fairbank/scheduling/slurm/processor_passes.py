@@ -1,6 +1,6 @@
-"""Identical processors as Slurm's backfill plans them: in steps of bf_resolution, as far as bf_window.
+"""Slurm's two passes on identical processors, for the simulator (slurm-rules.md, "Backfill").
 
-Source: docs/reference/slurm-rules.md, "Backfill".
+Backfill plans in steps of bf_resolution, as far as bf_window.
 """
 
 from __future__ import annotations
@@ -12,25 +12,27 @@ from fairbank.scheduling.machines.priority_queue import JobList, S
 from fairbank.scheduling.machines.processors import ProcessorProfile, Processors
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.policies.fcfs import start_in_order
-from fairbank.scheduling.policies.reserving import plan_with_reservations
+from fairbank.scheduling.policies.reservations import plan_with_reservations
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.pass_rules import (
     backfill_caps,
+    can_reserve,
+    cap_keys,
     expected_end,
-    holds_up,
-    kinds,
     main_caps,
 )
 from fairbank.scheduling.snapshot import Snapshot
 
 
 class BackfillSteps(ProcessorProfile[S]):
-    """Everybody must be gone before the step in which a plan begins, not just by then; a plan lasts to the end of a step.
+    """Profile with the steps of backfill: a job must end before the step in which a reservation
+    begins, and a reservation lasts to the end of a step.
 
-    For what would begin behind the window no room is kept, nor for whoever has waited less than `least_age` seconds.
+    No reservation is made behind the window, nor for a job that has waited less than `least_age`
+    seconds.
     """
 
-    __slots__ = ("_came_by", "_resolution", "_window")
+    __slots__ = ("_latest_submit", "_resolution", "_window")
 
     def __init__(
         self,
@@ -43,30 +45,30 @@ class BackfillSteps(ProcessorProfile[S]):
         least_age: int = 0,
     ) -> None:
         super().__init__(machine.size, machine.free, running, now)
-        self._window, self._resolution, self._came_by = (
+        self._window, self._resolution, self._latest_submit = (
             (now + window) // resolution * resolution,
             resolution,
             now - least_age,
         )
 
-    def edge(self, begin: int) -> int:
+    def last_end_before(self, begin: int) -> int:
         return begin // self._resolution * self._resolution - 1
 
-    def reach(self, until: int) -> int:
+    def first_begin_after(self, until: int) -> int:
         return until // self._resolution * self._resolution + self._resolution
 
-    def overdue(self, ends: int) -> int:
+    def overdue_end(self, ends: int) -> int:
         return expected_end(ends, self._now)
 
     def take(self, job: S, slot: TimeSlot[int]) -> None:
         if slot.begin > self._now:
-            if slot.begin >= self._window or job.submitted > self._came_by:
+            if slot.begin >= self._window or job.submitted > self._latest_submit:
                 return
             slot = slot._replace(end=-(-slot.end // self._resolution) * self._resolution)
         super().take(job, slot)
 
 
-def main(
+def main_pass(
     snapshot: Snapshot[S, int, Processors[S]],
     line: JobList[S],
     parameters: SchedulerParameters,
@@ -74,12 +76,23 @@ def main(
     *,
     full: bool,
 ) -> SchedulePlan[S, int]:
-    """Who starts from the head of the line. `full`: that of every sched_interval; others stop where default_queue_depth says."""
-    tested = _within(line, parameters)
+    """Return the jobs that start from the head of the queue.
+
+    Args:
+        snapshot: machine, queue and running jobs.
+        line: pending jobs by priority.
+        parameters: SchedulerParameters of slurm.conf.
+        now: time of the pass in seconds.
+        full: the pass of each sched_interval. Other passes stop at default_queue_depth tests.
+    """
+    tested = _main_jobs(line, parameters)
     if not full:
-        tested = tested.upto(parameters.default_queue_depth + 1)
+        tested = tested.first_jobs(parameters.default_queue_depth + 1)
     plan = start_in_order(
-        tested, snapshot.machine.copy(), now, lambda job: holds_up(parameters, now - job.submitted)
+        tested,
+        snapshot.machine.copy(),
+        now,
+        lambda job: can_reserve(parameters, now - job.submitted),
     )
     most = parameters.sched_max_job_start
     return plan._replace(starts=plan.starts[:most]) if most else plan
@@ -93,10 +106,14 @@ def backfill(
     *,
     fully: bool = False,
 ) -> SchedulePlan[S, int]:
-    """Who starts in the gaps before those for whom room is kept. It ends where nobody behind can start now; with `fully` all are told when
-    they are expected to start who are tested, also those for whom no room is kept: the young, and those behind the window."""
+    """Return the starts in the holes before reservations.
+
+    The cycle ends where no job behind can start now. With `fully` the plan has an expected start
+    for each tested job, also for those without a reservation: jobs that are too young, and starts
+    behind the window.
+    """
     machine = snapshot.machine
-    tested = _considered(line, parameters).upto(parameters.bf_max_job_test)
+    tested = _backfill_jobs(line, parameters).first_jobs(parameters.bf_max_job_test)
     ahead: BackfillSteps[S] = BackfillSteps(
         machine,
         snapshot.running,
@@ -105,26 +122,28 @@ def backfill(
         resolution=parameters.bf_resolution,
         least_age=parameters.bf_min_age_reserve,
     )
-    return _until(
-        plan_with_reservations(tested, machine, ahead, now, most=None, fully=fully),
+    return _cut_plan(
+        plan_with_reservations(
+            tested, machine, ahead, now, max_reservations=None, is_complete=fully
+        ),
         tested,
         parameters.bf_max_job_start,
     )
 
 
-def _within(line: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
+def _main_jobs(line: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
     caps = main_caps(parameters)
-    return JobList([job for _, job in line if caps.takes(job.partition)]) if caps else line
+    return JobList([job for _, job in line if caps.allow(job.partition)]) if caps else line
 
 
-def _considered(line: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
+def _backfill_jobs(line: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
     caps = backfill_caps(parameters)
     return (
         JobList(
             [
                 job
                 for _, job in line
-                if caps.takes(*kinds(parameters, job.user, job.group, job.partition))
+                if caps.allow(*cap_keys(parameters, job.user, job.group, job.partition))
             ]
         )
         if caps
@@ -132,13 +151,15 @@ def _considered(line: JobList[S], parameters: SchedulerParameters) -> JobList[S]
     )
 
 
-def _until(plan: SchedulePlan[S, int], tested: JobList[S], starts: int) -> SchedulePlan[S, int]:
-    """A cycle ends with so many starts, and plans for nobody behind the last of them; 0: however many there are."""
+def _cut_plan(plan: SchedulePlan[S, int], tested: JobList[S], starts: int) -> SchedulePlan[S, int]:
+    """Return the plan of a cycle that ends with so many starts: without reservations behind the
+    last of them. 0: no limit.
+    """
     if not 0 < starts <= len(plan.starts):
         return plan
     turns = {job.number: turn for turn, job in tested}
     last = turns[plan.starts[starts - 1].job.number]
     return plan._replace(
         starts=plan.starts[:starts],
-        planned=[each for each in plan.planned if turns[each.job.number] < last],
+        reservations=[each for each in plan.reservations if turns[each.job.number] < last],
     )

@@ -1,9 +1,9 @@
-"""The order of the queue: six steps, of which the first difference decides.
+"""Order of the queue: six steps, of which the first difference decides (slurm-rules.md,
+"Queue order").
 
-Jobs that can preempt; jobs with an advanced reservation; PriorityTier; priority; submit time; job id. Before all of them come jobs that
-were requeued to be expedited, behind them the tasks of an array.
-
-Source: docs/reference/slurm-rules.md, "Queue order"; RCAC.
+The steps are: jobs that can preempt; jobs with an advanced reservation; PriorityTier; priority;
+submit time; job id. Jobs that were requeued to be expedited come before all of them, tasks of an
+array after.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
 from fairbank.scheduling.admission import exclusion_reason, is_request_valid
-from fairbank.scheduling.machines.machine import StartsNow
+from fairbank.scheduling.machines.machine import SlotsNow
 from fairbank.scheduling.machines.node_rules import PreemptBy
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import PendingJob
@@ -28,18 +28,20 @@ Rank = tuple[bool, bool, int, int, int, int, int, int, bool]
 
 
 class QueueEntry(NamedTuple):
-    """A job in one of its partitions; less goes first. `soft`: with what it would prefer as if it were a constraint, tried first."""
+    """Job in one of its partitions; lower ranks go first. `with_preference`: its preferred features
+    count as a constraint; this entry is tested first.
+    """
 
     rank: Rank
     job: PendingJob
     rules: PartitionRules
     nodes: NodeSet
-    soft: bool = False
+    with_preference: bool = False
     reservation: Reservation | None = None
 
     @property
-    def kept_to(self) -> str | None:
-        """The reservation whose nodes it does not leave."""
+    def own_reservation(self) -> str | None:
+        """Return the reservation whose nodes the job does not leave."""
         reserved = self.reservation
         return (
             None if reserved is None or reserved.flexible or reserved.any_nodes else reserved.name
@@ -50,26 +52,34 @@ class QueueEntry(NamedTuple):
         return -self.rank[3]
 
 
-Entries = tuple[list[QueueEntry], dict[int, str]]
-"""In order, and why each job that has none waits, in Slurm's word."""
+OrderedEntries = tuple[list[QueueEntry], dict[int, str]]
+"""Entries in order, and Slurm's reason of each job that has none."""
 
 
 def queue_entries(
-    nodes: Nodes, jobs: Iterable[PendingJob], now: int, *, shortest: bool = False
-) -> Entries:
-    """An entry for each job in each partition that takes it, in order; and why each job that has none waits, in Slurm's word.
+    nodes: Nodes, jobs: Iterable[PendingJob], now: int, *, by_least_time: bool = False
+) -> OrderedEntries:
+    """Return an entry for each job in each partition that accepts it, in order, and Slurm's reason
+    of each job without one.
 
-    `shortest`: a job whose least time is within the partition's limit is admitted, as backfill has it.
+    Args:
+        nodes: the machine.
+        jobs: pending jobs.
+        now: time in seconds.
+        by_least_time: accept a job whose least time is within the partition's limit, as backfill
+            does.
     """
     found: list[QueueEntry] = []
     reasons: dict[int, str] = {}
     for job in jobs:
-        if (why := _not_yet(job, nodes, now)) is not None:
+        if (why := _wait_reason(job, nodes, now)) is not None:
             reasons[job.number] = why
             continue
         before = len(found)
         for at, name in enumerate(job.partitions):
-            if (why := exclusion_reason(job, nodes.cluster, name, shortest=shortest)) is None:
+            if (
+                why := exclusion_reason(job, nodes.cluster, name, by_least_time=by_least_time)
+            ) is None:
                 found.extend(_entries(job, at, nodes))
             elif job.number not in reasons:
                 reasons[job.number] = why
@@ -79,8 +89,9 @@ def queue_entries(
 
 
 def entries_in_all_partitions(nodes: Nodes, job: PendingJob) -> list[QueueEntry]:
-    """The job in each of its partitions that is there, as if all of them took it and nothing held it back: to look at their nodes. Empty
-    where it asks for what cannot be read."""
+    """Return an entry for the job in each of its partitions that exists, as if all accepted it and
+    nothing held it. Explanations use it to filter nodes. Empty if the request is invalid.
+    """
     if not is_request_valid(job.wanted, nodes.cluster):
         return []
     return [
@@ -91,7 +102,9 @@ def entries_in_all_partitions(nodes: Nodes, job: PendingJob) -> list[QueueEntry]
 
 
 class NodeQueue:
-    """Jobs that wait for nodes, in no order: this is found for each pass anew, since priorities change and times come."""
+    """Pending jobs for nodes, without an order. Each pass sorts them, because priorities change and
+    begin times pass.
+    """
 
     def __init__(self, nodes: Nodes, jobs: Iterable[PendingJob] = ()) -> None:
         self._nodes = nodes
@@ -109,19 +122,21 @@ class NodeQueue:
     def jobs(self) -> Iterator[PendingJob]:
         return iter(self._jobs.values())
 
-    def line(self, now: int) -> NodeQueueOrder:
+    def order(self, now: int) -> NodeQueueOrder:
         return NodeQueueOrder(*queue_entries(self._nodes, self._jobs.values(), now))
 
 
 class NodeQueueOrder:
-    """Who may start, by the six steps: a job where the first of its entries is, and in the line of each partition that takes it."""
+    """Jobs that may start, by the six steps. A job is where the first of its entries is, and in the
+    order of each partition that accepts it.
+    """
 
     def __init__(self, found: Sequence[QueueEntry], reasons: Mapping[int, str]) -> None:
         self.reasons = reasons
         self._jobs = list({entry.job.number: entry.job for entry in reversed(found)}.values())[::-1]
         self._lines: dict[str, list[tuple[int, PendingJob]]] = {}
         for turn, entry in enumerate(found):
-            if not entry.soft:
+            if not entry.with_preference:
                 self._lines.setdefault(entry.rules.name, []).append(
                     (turn, entry.job.within(entry.rules.name))
                 )
@@ -129,24 +144,26 @@ class NodeQueueOrder:
     def __iter__(self) -> Iterator[tuple[int, PendingJob]]:
         return enumerate(self._jobs)
 
-    def lines(self) -> Iterable[Iterator[tuple[int, PendingJob]]]:
+    def by_partition(self) -> Iterable[Iterator[tuple[int, PendingJob]]]:
         return map(iter, self._lines.values())
 
-    def first(self, after: int, ahead: StartsNow[PendingJob, Any]) -> tuple[int, PendingJob] | None:
+    def first_that_fits(
+        self, after: int, profile: SlotsNow[PendingJob, Any]
+    ) -> tuple[int, PendingJob] | None:
         behind = enumerate(self._jobs[after + 1 :], start=after + 1)
-        return next((turn for turn in behind if ahead.now(turn[1]) is not None), None)
+        return next((turn for turn in behind if profile.slot_now(turn[1]) is not None), None)
 
 
-def _not_yet(job: PendingJob, nodes: Nodes, now: int) -> str | None:
+def _wait_reason(job: PendingJob, nodes: Nodes, now: int) -> str | None:
     if job.held is not None:
         return job.held
     if job.eligible > now:
         return "BeginTime"
     if job.reservation is None:
         return None
-    if job.reservation not in nodes.reserved.named:
+    if job.reservation not in nodes.reservations.named:
         return "ReservationDeleted"
-    reserved, _ = nodes.reserved.named[job.reservation]
+    reserved, _ = nodes.reservations.named[job.reservation]
     if not reserved.is_for(job.user, job.account):
         return "ReservationInvalid"
     return (
@@ -159,7 +176,7 @@ def _not_yet(job: PendingJob, nodes: Nodes, now: int) -> str | None:
 def _entries(job: PendingJob, at: int, nodes: Nodes) -> Iterable[QueueEntry]:
     rules, there = nodes.cluster.partition(job.partitions[at])
     priority = job.priorities[at] if job.priorities else job.priority
-    reserved, _ = nodes.reserved.named.get(job.reservation or "", (None, None))
+    reserved, _ = nodes.reservations.named.get(job.reservation or "", (None, None))
     begins = 0 if reserved is None else reserved.begin
     number = job.number if job.array is None else job.array
     rank = (
@@ -182,10 +199,11 @@ def _entries(job: PendingJob, at: int, nodes: Nodes) -> Iterable[QueueEntry]:
 
 
 def _sorted(found: list[QueueEntry], nodes: Nodes) -> list[QueueEntry]:
-    """By rank, but nobody before one who can preempt it.
+    """Sort entries by rank, but no job before one that can preempt it.
 
-    "Who can preempt goes first" and the steps behind it make circles: Slurm's own comparison is no order then. Here the next is always
-    the first by rank of those whom nobody left in the queue can preempt.
+    "Jobs that can preempt go first" and the later steps contradict each other in circles, and
+    Slurm's comparison is then no order. Here the next entry is always the first by rank among those
+    that no remaining entry can preempt.
     """
     found.sort(key=_rank)
     if nodes.preemption.by is PreemptBy.NONE:
@@ -194,14 +212,16 @@ def _sorted(found: list[QueueEntry], nodes: Nodes) -> list[QueueEntry]:
     kinds: dict[Kind, list[QueueEntry]] = {}
     for entry in found[len(first) :]:
         kinds.setdefault((entry.rules.name, entry.job.qos), []).append(entry)
-    return first + list(_merged(kinds, nodes))
+    return first + list(_merge_by_preemption(kinds, nodes))
 
 
 def _rank(entry: QueueEntry) -> Rank:
     return entry.rank
 
 
-def _merged(kinds: Mapping[Kind, list[QueueEntry]], nodes: Nodes) -> Iterator[QueueEntry]:
+def _merge_by_preemption(
+    kinds: Mapping[Kind, list[QueueEntry]], nodes: Nodes
+) -> Iterator[QueueEntry]:
     above = {kind: [other for other in kinds if may_preempt(nodes, other, kind)] for kind in kinds}
     sorter = TopologicalSorter(above)
     sorter.prepare()
@@ -209,7 +229,8 @@ def _merged(kinds: Mapping[Kind, list[QueueEntry]], nodes: Nodes) -> Iterator[Qu
     heads: list[tuple[Rank, Kind, QueueEntry]] = []
 
     def step(kind: Kind) -> None:
-        """The next of a kind comes to the head; behind the last of it come those whom it could preempt."""
+        """The next of a kind comes to the head; behind the last of it come those whom it could
+        preempt."""
         if (entry := next(waiting[kind], None)) is not None:
             heappush(heads, (entry.rank, kind, entry))
             return
@@ -226,6 +247,8 @@ def _merged(kinds: Mapping[Kind, list[QueueEntry]], nodes: Nodes) -> Iterator[Qu
 
 
 def placement_request(nodes: Nodes, entry: QueueEntry) -> PlacementRequest:
-    """What the entry asks for: what it would prefer in place of its constraint, where it is soft."""
-    wanted = entry.job.wanted.with_preference() if entry.soft else entry.job.wanted
-    return nodes.places.request(wanted, entry.rules.name)
+    """Return the request of an entry. With preference, the preferred features replace the
+    constraint.
+    """
+    wanted = entry.job.wanted.with_preference() if entry.with_preference else entry.job.wanted
+    return nodes.search.request(wanted, entry.rules.name)

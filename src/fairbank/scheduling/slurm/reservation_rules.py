@@ -1,7 +1,4 @@
-"""What advanced reservations leave to a job.
-
-Source: docs/reference/slurm-rules.md, "Advanced reservations".
-"""
+"""Nodes that advanced reservations leave to a job (slurm-rules.md, "Advanced reservations")."""
 
 from __future__ import annotations
 
@@ -16,13 +13,13 @@ from fairbank.scheduling.placement.node_table import NodeTable
 
 
 class ReservationRules:
-    """The reservations of a cluster by their names, each with those of its nodes that are there: one may have gone since.
+    """Reservations by name, each with those of its nodes that exist.
 
-    Raises InvalidInput for two of one name.
+    Raises InvalidInput for two with the same name.
     """
 
     def __init__(self, cluster: NodeTable, reservations: Iterable[Reservation] = ()) -> None:
-        self.everybody = cluster.everybody
+        self.all_nodes = cluster.all_nodes
         self.named: dict[str, tuple[Reservation, NodeSet]] = {}
         for each in reservations:
             if each.name in self.named:
@@ -41,7 +38,7 @@ class ReservationRules:
     def __len__(self) -> int:
         return len(self.named)
 
-    def left(
+    def usable_nodes(
         self,
         job: PendingJob,
         begin: int,
@@ -50,14 +47,22 @@ class ReservationRules:
         resolution: int = 1,
         maintenance: bool = True,
     ) -> NodeSet:
-        """The nodes that the job may have from `begin` until `end`, both included: one that would end at the second at which a
-        reservation of others begins does not fit. That beginning is floored to `resolution`.
+        """Return the nodes that the job may use from `begin` until `end`, both included.
 
-        Its own reservation lets it have its nodes and no others, if it begins there: slurmctld ends it with the reservation. A flexible one
-        lets it have others too, and before and after its time. `maintenance` False: as if nobody worked on the nodes.
+        A job that would end in the second in which another reservation begins does not fit. A job
+        with its own reservation uses only its nodes, and must begin within it: slurmctld ends the
+        job with the reservation. A flexible reservation allows other nodes, too, and times before
+        and after.
+
+        Args:
+            job: the pending job.
+            begin: start of the job in seconds.
+            end: end of the job in seconds.
+            resolution: seconds to which begins of reservations are rounded down.
+            maintenance: count maintenance reservations.
         """
         own: Reservation | None = None
-        found = self.everybody
+        found = self.all_nodes
         for each, nodes in self:
             if each.name == job.reservation:
                 own = each
@@ -70,15 +75,17 @@ class ReservationRules:
             ):
                 found = node_set.without(found, nodes)
         if own is not None and not own.flexible and not own.begin <= begin < own.end:
-            return node_set.NOBODY
+            return node_set.NO_NODES
         return found
 
-    def next_change(self, after: int) -> int | None:
-        """When reservations next let nodes go; None where none does."""
+    def next_release(self, after: int) -> int | None:
+        """Return the next time at which a reservation releases nodes; None if there is none."""
         return min((each.end for each, _ in self if each.end > after), default=None)
 
     def next_claim(self, job: PendingJob, nodes: NodeSet, after: int) -> int | None:
-        """When the job must be off these nodes: others have reserved one of them, or its own reservation ends; None where never."""
+        """Return the time when the job must have left these nodes: another reservation begins on
+        one of them, or its own ends. None: never.
+        """
         claims = [
             each.end if each.name == job.reservation else each.begin
             for each, reserved in self

@@ -6,9 +6,11 @@ import time
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from msgspec.structs import asdict
+
 from fairbank.bank.pricing import cost
 from fairbank.bank.refusals import remedies, sentence
-from fairbank.bank.requests import Charge, EndFacts, Hold, Release, SubmittedRequest
+from fairbank.bank.requests import Charge, Ending, Hold, Release, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError, InvalidInput
@@ -20,15 +22,15 @@ from fairbank.service.replay.plan import OpenTrace, Progress, ReplayPlan
 from fairbank.service.replay.result import ReplayCounts, ReplayResult, result
 from fairbank.simulator.engine.bank_replay import (
     CreditDemand,
-    Moment,
+    ReplayEvent,
     billable_until,
     demand_of,
-    moments,
+    end_details,
     outcome_of,
-    particulars_of,
     payer_of,
     resource_of,
-    time_used_by,
+    run_events,
+    start_details,
 )
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import SwfJob
@@ -90,13 +92,13 @@ class _Player:
         self._refused: set[Run] = set()
         self._holding: dict[Run, int] = {}
         self._held = 0
-        self._batch: list[tuple[Moment, Hold | Charge | Release]] = []
+        self._batch: list[tuple[ReplayEvent, Hold | Charge | Release]] = []
 
     def play(self, trace: Trace) -> None:
         """Turn every start into a hold and every end into a charge or a release."""
         total = 2 * (self._demand.jobs - self._demand.never_ran - self._demand.without_size)
-        for done, moment in enumerate(moments(trace.header, distinct(trace.jobs))):
-            if moment.starts:
+        for done, moment in enumerate(run_events(trace.header, distinct(trace.jobs))):
+            if moment.is_start:
                 self._batch.append((moment, self._hold(moment, trace.header)))
             elif not self._was_refused(self._run(moment.job, trace.header)):
                 self._batch.append((moment, self._resolution(moment, trace.header)))
@@ -108,7 +110,7 @@ class _Player:
         if self._progress:
             self._progress("replaying", total, total)
 
-    def _hold(self, moment: Moment, header: Header) -> Hold:
+    def _hold(self, moment: ReplayEvent, header: Header) -> Hold:
         job = moment.job
         limit = job.time_limit or job.run_time
         return Hold(
@@ -124,24 +126,26 @@ class _Player:
             partition=header.partitions.get(job.partition, "")[:64],
             billing=str(job.processors),
             limit_seconds=limit,
-            job_details=particulars_of(job, header),
+            job_details=start_details(job, header),
         )
 
-    def _resolution(self, moment: Moment, header: Header) -> Charge | Release:
+    def _resolution(self, moment: ReplayEvent, header: Header) -> Charge | Release:
         job, run, outcome = (
             moment.job,
             self._run(moment.job, header),
             outcome_of(moment.job, header),
         )
         free = job.run_time == 0 or outcome in self._bank.policy.free_states
-        facts: EndFacts = {
-            "run": run,
-            "ended": moment.at,
-            "outcome": outcome,
-            "elapsed_seconds": job.run_time,
-            "job_details": time_used_by(job),
-        }
-        return Release(**facts) if free else Charge(amount=_cost(job, job.run_time), **facts)
+        end = Ending(
+            run=run,
+            ended=moment.at,
+            outcome=outcome,
+            elapsed_seconds=job.run_time,
+            job_details=end_details(job),
+        )
+        if free:
+            return Release(**asdict(end))
+        return Charge(amount=_cost(job, job.run_time), **asdict(end))
 
     def _was_refused(self, run: Run) -> bool:
         """Return True if the run was refused, and forget it. Called once, at the end of a run."""
@@ -177,7 +181,7 @@ class _Player:
         self._held += outcome.amount
         played.held_peak = max(played.held_peak, self._held)
 
-    def _note_end(self, moment: Moment, request: Charge | Release, outcome: Outcome) -> None:
+    def _note_end(self, moment: ReplayEvent, request: Charge | Release, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
             # The end of a job that was refused in this same batch is refused with NO_HOLD.
             if not self._was_refused(request.run):
@@ -204,14 +208,14 @@ SECOND_MAX = 1_000_000
 """Limit of the runs submitted in one second: waiting and running jobs are kept in memory."""
 
 
-def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]:
+def distinct(jobs: Iterator[SwfJob]) -> Iterator[SwfJob]:
     """Yield the jobs, and check that no run appears twice.
 
     A run is identified by number and submit time. Traces are sorted by submit time, so only the
     jobs of one second have to be remembered. Lines with nothing to bill may repeat a number.
 
     Raises:
-        InvalidInput: a run appears twice (with both line numbers), or more than `most` runs are
+        InvalidInput: a run appears twice (with both line numbers), or more than SECOND_MAX runs are
             submitted in one second.
     """
     second, known = -1, dict[int, int]()
@@ -224,8 +228,8 @@ def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]
             if job.number in known:
                 what = f"line {line}: job {job.number} stands in line {known[job.number]} already"
                 raise InvalidInput(what, field="FILE", remedy="keep one line for each job")
-            if len(known) == most:
-                what = f"line {line}: more than {most:,} jobs are submitted in one second"
+            if len(known) == SECOND_MAX:
+                what = f"line {line}: more than {SECOND_MAX:,} jobs are submitted in one second"
                 raise InvalidInput(
                     what,
                     field="FILE",

@@ -1,4 +1,6 @@
-"""A workload under several policies, one after the other: each reads it again, and of a job only its start is kept."""
+"""Simulation of a workload under several policies, one after the other. Each reads the workload
+again, and only the start of each job is kept.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
 from fairbank.service.ops.atomic_file import atomic_write, check_writable
 from fairbank.service.simulation.trace_files import Reader, open_skimmed
@@ -20,7 +22,11 @@ from fairbank.simulator.engine.simulation import (
     check_bank,
     simulate,
 )
-from fairbank.simulator.results.delivered_shares import Sought, numbered, read_holdings
+from fairbank.simulator.results.delivered_shares import (
+    AccountSearch,
+    read_holdings,
+    shares_by_number,
+)
 from fairbank.simulator.traces.fast_reader import FastTrace, read_fast
 from fairbank.simulator.traces.user_numbers import UserNumbers
 from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
@@ -30,26 +36,30 @@ if TYPE_CHECKING:
     from fairbank.simulator.engine.share_accounts import ShareAccounts
 
 Progress = Callable[[str, int, int], None]
-"""Called with the policy, how many jobs are read, and of how many: as many as there are if the rest of the file is like the first part."""
+"""Function that is called with the policy, the number of jobs read, and their estimated total:
+correct if the rest of the file is like the first part.
+"""
 
 
 class Extent(NamedTuple):
-    """How much there is to read: `about` tells, when so many jobs are read, how many there are. `once`: it cannot be read again."""
+    """Size of a workload. `about` returns the total number of jobs, estimated when so many are
+    read. `once`: it cannot be read again.
+    """
 
     about: Callable[[int], int]
     once: bool = False
 
 
 LISTED = 5
-"""So many accounts that a trace does not have are named."""
+"""Maximum number of accounts that a message names."""
 
 Source = Callable[[], AbstractContextManager[tuple[FastTrace, Extent]]]
-"""Opens a workload, from its beginning each time."""
+"""Function that opens a workload, from its begin each time."""
 
 
 @contextmanager
 def in_file(path: Path, reader: Reader = read_fast) -> Iterator[tuple[FastTrace, Extent]]:
-    """A workload in a file. Raises NotFound when it cannot be opened."""
+    """Yield the workload in a file. Raises NotFound if it cannot be opened."""
     with open_skimmed(path, reader) as (trace, file):
         yield trace, Extent(lambda jobs: jobs * file.size // max(file.position(), 1), file.once)
 
@@ -63,9 +73,19 @@ def simulate_each(
     budget: Budget | None = None,
     progress: Progress | None = None,
 ) -> list[SimulationResult]:
-    """What comes of each policy; `holdings` are the shares of the plan, by names or numbers. With a `budget` the bank grants it beforehand,
-    and its payers have shares as they have credit, where nobody says other ones. Raises NotFound for a file or a policy that is not there,
-    and InvalidInput as `simulate` does."""
+    """Return the result of each policy. With a `budget` the bank grants it before, and its payers
+    have shares as they have credit, unless `holdings` are given.
+
+    Raises NotFound for a file or policy that does not exist, and InvalidInput as `simulate` does.
+
+    Args:
+        source: opens the workload.
+        names: policies, by name or file.
+        plan: processors and measures.
+        holdings: shares of the plan, by name or number of the account.
+        budget: credit to grant.
+        progress: called while jobs are read.
+    """
     policies = policies_of(names)
     for policy in policies:
         check_bank(policy, there=budget is not None)
@@ -93,25 +113,28 @@ def simulated(
     holdings: Mapping[str, int] | None,
     tick: Tick | None,
 ) -> SimulationResult:
-    """What comes of one policy, accounts by their names. Where it has fair share the shares count in it. Raises as `simulate` does."""
+    """Return the result of one policy, with accounts by name. A policy with fair share uses the
+    shares. Raises as `simulate` does.
+    """
     if not holdings:
         return _called(simulate(trace, policy, plan, tick), trace, plan)
     shares = _shares(trace, plan, holdings)
-    if policy.entitling is not None:
-        policy = policy.entitling(_entitled(shares, plan))._replace(remarks=policy.remarks)
-    sought = Sought(holdings, shares, unknown=-1 if plan.grants is None else 0)
+    if policy.with_shares is not None:
+        policy = policy.with_shares(_entitled(shares, plan))._replace(remarks=policy.remarks)
+    sought = AccountSearch(holdings, shares, unknown=-1 if plan.grants is None else 0)
     trace, plan = (
         trace._replace(jobs=sought.among(trace.jobs, by_group=plan.by_group)),
         plan._replace(shares=shares),
     )
     return _called(simulate(trace, policy, plan, tick), trace, plan)._replace(
-        strangers=sought.missing()
+        unmatched_accounts=sought.missing()
     )
 
 
 def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
-    """Raises InvalidInput for shares that Slurm would not take."""
-    from fairbank.simulator.engine.share_accounts import ShareAccounts  # noqa: PLC0415  only a policy with fair share pays for NumPy
+    """Return the accounts of the shares. Raises InvalidInput for shares that Slurm would refuse."""
+    # Imported here: only policies with fair share need NumPy.
+    from fairbank.simulator.engine.share_accounts import ShareAccounts  # noqa: PLC0415
 
     entitled = ShareAccounts(shares, plan.by_group)
     entitled.check()
@@ -119,9 +142,9 @@ def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
 
 
 def check_shares(outcome: SimulationResult, holdings: Mapping[str, int] | None) -> None:
-    """Raises InvalidInput for shares of accounts of which the trace has none."""
-    if holdings and outcome.lines and len(outcome.strangers) == len(holdings):
-        several = ", ".join(outcome.strangers[:LISTED]) + (
+    """Raise InvalidInput if the trace has none of the accounts with shares."""
+    if holdings and outcome.lines and len(outcome.unmatched_accounts) == len(holdings):
+        several = ", ".join(outcome.unmatched_accounts[:LISTED]) + (
             ", ..." if len(holdings) > LISTED else ""
         )
         remedy = "name accounts as the trace does; --by tells whether they are users or groups"
@@ -131,11 +154,14 @@ def check_shares(outcome: SimulationResult, holdings: Mapping[str, int] | None) 
 
 
 def _shares(trace: FastTrace, plan: SimulationPlan, holdings: Mapping[str, int]) -> dict[int, int]:
-    """By the numbers of the trace. Whoever they belong to, users and groups both get to know the names: so numbers are the same however
-    often a trace is read, and whosever the shares are then."""
-    people = trace.people
-    by_user = numbered(holdings, people and people.users)
-    by_group = numbered(holdings, people and people.groups)
+    """Return the shares by the numbers of the trace.
+
+    Users and groups both learn the names, whichever the shares belong to: so numbers are the same
+    at each reading.
+    """
+    people = trace.names
+    by_user = shares_by_number(holdings, people and people.users)
+    by_group = shares_by_number(holdings, people and people.groups)
     return by_group if plan.by_group else by_user
 
 
@@ -146,9 +172,11 @@ def granted(
     holdings: Mapping[str, int] | None = None,
     progress: Progress | None = None,
 ) -> SimulationPlan:
-    """The plan with what is granted: the trace is read for it once more."""
+    """Return the plan with the grants, for which the trace is read once more."""
     from fairbank.simulator.engine.bank_replay import Payer  # noqa: PLC0415
-    from fairbank.simulator.engine.grants import grants_of, holdings_of  # noqa: PLC0415  only who grants credit pays for the bank
+
+    # Imported here: only simulations with grants need the bank.
+    from fairbank.simulator.engine.grants import grants_of, holdings_of  # noqa: PLC0415
 
     with source() as (trace, extent):
         if extent.once:
@@ -176,8 +204,9 @@ def _told(jobs: Workload, tick: Tick | None) -> Iterator[TraceJob]:
 
 
 def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:
-    """Each by its name, or as a file describes it. Raises NotFound for one that is not there, InvalidInput for a file that cannot be, and for
-    two policies of one name."""
+    """Return the policies, by name or as a file describes them. Raises NotFound for one that does
+    not exist, InvalidInput for an invalid file, and for two policies with the same name.
+    """
     policies = [_policy_of(name) for name in names]
     for number, each in enumerate(policies):
         if any(each.name == other.name for other in policies[:number]):
@@ -191,20 +220,18 @@ def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:
 def _policy_of(name: str) -> SimulationPolicy:
     if not name.endswith(".toml"):
         return policy_named(name)
-    from fairbank.service.simulation.policy_files import read_policy  # noqa: PLC0415  only who names a file pays for TOML and NumPy
-
     return read_policy(Path(name))
 
 
 def _accounts(trace: FastTrace, plan: SimulationPlan) -> UserNumbers | None:
-    """The names of those who have shares."""
-    if trace.people is None:
+    """Return the names of the accounts with shares."""
+    if trace.names is None:
         return None
-    return trace.people.groups if plan.by_group else trace.people.users
+    return trace.names.groups if plan.by_group else trace.names.users
 
 
 def _called(outcome: SimulationResult, trace: FastTrace, plan: SimulationPlan) -> SimulationResult:
-    """With accounts by their names."""
+    """Return the result with accounts by name."""
     if (accounts := _accounts(trace, plan)) is None:
         return outcome
     delivered = [
@@ -221,7 +248,7 @@ def _called(outcome: SimulationResult, trace: FastTrace, plan: SimulationPlan) -
 
 
 def ticking(name: str, extent: Extent, progress: Progress) -> Tick:
-    """Tells how far a stage has come."""
+    """Return a function that reports the progress of a stage."""
 
     def tick(jobs: int) -> None:
         progress(name, jobs, extent.about(jobs))
@@ -230,8 +257,9 @@ def ticking(name: str, extent: Extent, progress: Progress) -> Tick:
 
 
 def check_starts(path: Path, trace: Path | None) -> None:
-    """Before the work begins. Raises InvalidInput for the trace itself, and what `of_system` makes of where nothing can be
-    written."""
+    """Check the file for starts before the work begins. Raises InvalidInput for the trace itself, and
+    an error of `translate_os_error` if it cannot be written.
+    """
     if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
         raise InvalidInput(
             f"{path} is the trace itself", field="starts", remedy="name another file"
@@ -243,7 +271,9 @@ def check_starts(path: Path, trace: Path | None) -> None:
 
 
 def write_starts(lines: Iterable[str], path: Path) -> None:
-    """Whole or not at all. Raises what `of_system` makes of it where the file cannot be written."""
+    """Write the file as a whole or not at all. Raises an error of `translate_os_error` if it cannot
+    be written.
+    """
     try:
         with atomic_write(path) as file:
             file.writelines(map(str.encode, lines))
@@ -254,8 +284,8 @@ def write_starts(lines: Iterable[str], path: Path) -> None:
 
 
 def read_shares(path: Path) -> Mapping[str, int]:
-    """Raises NotFound where the file cannot be read, InvalidInput with the line for what cannot
-    be.
+    """Read shares from a file. Raises NotFound if it cannot be read, InvalidInput with the line for
+    invalid content.
     """
     try:
         text = path.read_text("utf-8-sig")
@@ -266,8 +296,41 @@ def read_shares(path: Path) -> Mapping[str, int]:
             remedy="name a file of lines: account,shares",
         ) from error
     except UnicodeDecodeError as strange:
-        what = f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place {strange.start + 1} is no UTF-8"
+        what = (
+            f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place"
+            f" {strange.start + 1} is no UTF-8"
+        )
         raise InvalidInput(
             what, field="shares", remedy="save it as text in UTF-8, with lines: account,shares"
         ) from strange
     return read_holdings(text.splitlines())
+
+
+NAME_MAX = 24
+"""Maximum length of a name: the width of a column."""
+
+
+def read_policy(path: Path) -> SimulationPolicy:
+    """Return the policy in a file, which has the name of the file. Raises NotFound for one that
+    cannot be read, InvalidInput naming the key.
+    """
+    # Imported here because it loads TOML and NumPy, which named policies do not need.
+    from fairbank.simulator.engine.policy_settings import PAGE, policy_of  # noqa: PLC0415
+
+    if not path.stem.isprintable() or len(path.stem) > NAME_MAX:
+        remedy = (
+            f"a policy is called as its file is: at most {NAME_MAX} printable characters before"
+            " .toml"
+        )
+        raise InvalidInput("this file's name is no name of a policy", field="policy", remedy=remedy)
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        remedy = f"name a file that describes a policy; {PAGE} shows one"
+        raise NotFound(
+            f"cannot read {path}: {error.strerror}", field="policy", remedy=remedy
+        ) from error
+    try:
+        return policy_of(path.stem, text)
+    except FairbankError as bad:
+        raise type(bad)(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad

@@ -1,4 +1,6 @@
-"""A synthetic workload in the place of a trace: drawn from the model as often as it is asked for, the same from the same seed."""
+"""Synthetic workload instead of a trace: generated at each reading, and the same for the same
+seed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from fairbank.core.time import parse_instant
 from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.service.ops.atomic_file import atomic_write
 from fairbank.service.simulation.comparison import Extent
-from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, needed
+from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, fast_line
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
 from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
@@ -25,7 +27,7 @@ DAYS_MAX = 3_660
 
 
 class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A partition. Processors come `unit` at a time (the cores that belong to one GPU), each with so many MiB."""
+    """Partition. Processors come `unit` at a time (the cores of one GPU), each with so many MiB."""
 
     name: str
     processors: int
@@ -34,8 +36,9 @@ class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CentreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A centre, in a file. What is left out is as in the usual one; without `days` it works as many as bring that many jobs to the
-    usual one."""
+    """Site, in a file. Without `days` the number of days is such that jobs are as dense as on the
+    default site.
+    """
 
     jobs: int = USUAL.jobs
     days: int | None = None
@@ -47,22 +50,24 @@ class CentreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Modelled(NamedTuple):
-    """The workload of a centre, with a seed."""
+    """Workload of a site, with a seed."""
 
     centre: SyntheticSite
     seed: int
 
     @contextmanager
     def opened(self) -> Iterator[tuple[FastTrace, Extent]]:
-        """The jobs as a simulation reads them."""
+        """Yield the jobs as a simulation reads them."""
         trace = month(self.centre, self.seed)
         yield (
-            FastTrace(trace.header, map(needed, trace.jobs), ReaderNotes()),
+            FastTrace(trace.header, map(fast_line, trace.jobs), ReaderNotes()),
             Extent(lambda _: self.centre.jobs),
         )
 
     def save(self, path: Path) -> None:
-        """Write it as a trace, whole or not at all. Raises what `of_system` makes of it where that cannot be."""
+        """Write the workload as a trace, as a whole or not at all. Raises an error of
+        `translate_os_error` if that fails.
+        """
         try:
             with atomic_write(path) as file:
                 file.writelines(map(str.encode, write(*month(self.centre, self.seed))))
@@ -71,7 +76,7 @@ class Modelled(NamedTuple):
 
 
 def centre_of(settings: CentreSettings) -> SyntheticSite:
-    """Raises InvalidInput, naming the field, for a centre that cannot be."""
+    """Return the site. Raises InvalidInput, naming the field, for an impossible one."""
     days = settings.days
     if days is None:
         days = max(1, -(-settings.jobs * USUAL.days // USUAL.jobs))
@@ -100,7 +105,9 @@ def _pool_of(settings: PoolSettings) -> SitePartition:
 
 
 def read_centre(path: Path) -> CentreSettings:
-    """Raises NotFound for a file that cannot be read, InvalidInput with the place in it for what cannot be."""
+    """Read a site from a file. Raises NotFound for a file that cannot be read, InvalidInput with the
+    place for invalid content.
+    """
     try:
         text = path.read_bytes()
     except OSError as error:

@@ -14,9 +14,9 @@ from fairbank.simulator.traces.swf import ByteStream, Trace, read
 
 
 class OpenTraceFile(NamedTuple):
-    """A file that is being read: what is in it, how many bytes the file has, and how many of those were read so far.
+    """File that is being read: stream, size in bytes, and number of bytes read so far.
 
-    Of a pipe nobody knows either, both are 0, and it is read only once.
+    For a pipe both are 0, and it is read only once.
     """
 
     stream: ByteStream
@@ -27,7 +27,9 @@ class OpenTraceFile(NamedTuple):
 
 @contextmanager
 def opened(path: Path, *, again: bool = False) -> Iterator[OpenTraceFile]:
-    """A file, compressed or not. Raises NotFound when it cannot be opened, InvalidInput for a pipe that is to be opened `again` later."""
+    """Open a file, compressed or not. Raises NotFound if it cannot be opened, InvalidInput for a pipe
+    that must be opened `again` later.
+    """
     try:
         file = path.open("rb")
     except OSError as error:
@@ -52,7 +54,9 @@ def opened(path: Path, *, again: bool = False) -> Iterator[OpenTraceFile]:
 
 @contextmanager
 def open_trace(path: Path) -> Iterator[Trace]:
-    """A trace, every column of it, to be read as often as it is opened. Raises NotFound when it cannot be opened, InvalidInput for a pipe."""
+    """Open a trace with all columns, which can be opened again. Raises NotFound if it cannot be
+    opened, InvalidInput for a pipe.
+    """
     with opened(path, again=True) as file:
         yield read(file.stream)
 
@@ -64,6 +68,8 @@ Reader = Callable[[ByteStream], FastTrace]
 def open_skimmed(
     path: Path, reader: Reader = read_fast
 ) -> Iterator[tuple[FastTrace, OpenTraceFile]]:
-    """A trace as a simulation reads it, in the reader's format. Raises NotFound when it cannot be opened."""
+    """Open a trace as a simulation reads it, in the reader's format. Raises NotFound if it cannot be
+    opened.
+    """
     with opened(path) as file:
         yield reader(file.stream), file

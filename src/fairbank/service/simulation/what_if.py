@@ -1,4 +1,4 @@
-"""What if: a workload as it was recorded, and with something changed, beside each other; and the same of shaken copies of it."""
+"""Comparison of a recorded workload with a changed one, and of perturbed copies of both."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from fairbank.simulator.results.starts import ScheduleStarts
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.workload import OmittedJob, size_of
 from fairbank.simulator.traces.workload_edits import (
-    Called,
     EditCounts,
+    NameOf,
     WorkloadEdits,
     edit_workload,
     perturb_workload,
@@ -35,14 +35,16 @@ COPIES_MAX = 1_000
 
 
 class MachineChange(NamedTuple):
-    """By how much a machine is larger, or smaller: whole nodes, and processors."""
+    """Change of the machine: whole nodes, and processors."""
 
     nodes: int = 0
     processors: int = 0
 
 
 class Question(NamedTuple):
-    """Two policies by name or file, the first for the workload as recorded; what else is changed; how many shaken copies, of which seed."""
+    """Question to simulate: two policies by name or file, the first for the recorded workload; the
+    other changes; number of perturbed copies, and their seed.
+    """
 
     policy: str
     other: str
@@ -53,14 +55,16 @@ class Question(NamedTuple):
 
 
 class ResultPair(NamedTuple):
-    """What came of a workload, and of the changed one."""
+    """Results of a workload, and of the changed one."""
 
     recorded: SimulationResult
     changed: SimulationResult
 
 
 class WhatIfResult(NamedTuple):
-    """Of the workload itself, and of each shaken copy; and how many jobs each change was about."""
+    """Results of the workload, and of each perturbed copy; and the number of jobs that each change
+    applied to.
+    """
 
     plain: ResultPair
     copies: list[ResultPair]
@@ -76,10 +80,11 @@ def what_if(
     budget: Budget | None = None,
     progress: Progress | None = None,
 ) -> WhatIfResult:
-    """Simulate both, and both of each copy: the same copy, shaken before it is changed. What is granted is a part of what is recorded.
+    """Simulate both workloads, and both of each copy, which is perturbed before it is changed.
+    Grants are a part of the recorded use.
 
-    Raises as `simulate_each` does, NotFound for a change that is about no job, or about one that is left out, and InvalidInput for a machine
-    that cannot be.
+    Raises as `simulate_each` does, NotFound for a change that applies to no job, or to an omitted
+    one, and InvalidInput for an impossible machine.
     """
     if not 0 <= question.copies <= COPIES_MAX or question.copies == 1:
         remedy = f"a number from 2 to {COPIES_MAX}: one copy has no spread"
@@ -127,12 +132,16 @@ class _Asker:
         )
         self.met = EditCounts()
         self.distinct = True
-        """Whether a number of a job is meant to stand for one only: not in accounting, where the tasks of an array have one together."""
+        """True if a job number stands for one job only. In accounting the tasks of an array have
+        one number together.
+        """
 
     def run(
         self, policy: SimulationPolicy, stage: str, *, change: bool, seed: str | None = None
     ) -> SimulationResult:
-        """Without the starts of the jobs, which nobody asks for: hundreds of copies would keep them all."""
+        """Return a result without the starts of the jobs: hundreds of copies would keep them all,
+        and no caller needs them.
+        """
         with self._source() as (trace, extent):
             if extent.once:
                 raise InvalidInput(
@@ -144,7 +153,7 @@ class _Asker:
             plan, jobs = self._plan, trace.jobs
             if seed is not None:
                 jobs = perturb_workload(jobs, seed)
-            self.distinct = trace.people is None
+            self.distinct = trace.names is None
             if change:
                 users, groups = _called(trace)
                 jobs = edit_workload(
@@ -161,14 +170,16 @@ class _Asker:
         return outcome._replace(starts=ScheduleStarts())
 
 
-def _called(trace: FastTrace) -> tuple[Called, Called]:
-    if trace.people is None:
+def _called(trace: FastTrace) -> tuple[NameOf, NameOf]:
+    if trace.names is None:
         return str, str
-    return trace.people.users.name, trace.people.groups.name
+    return trace.names.users.name, trace.names.groups.name
 
 
 def size_with(machine: MachineChange, trace: FastTrace, processors: int | None) -> int:
-    """How many processors the changed machine has. Raises InvalidInput where a node is of no known size, or none would be left."""
+    """Return the processors of the changed machine. Raises InvalidInput if the size of a node is
+    unknown, or none would be left.
+    """
     size = size_of(trace, processors) + machine.processors
     if machine.nodes:
         nodes, all_of_them = trace.header.max_nodes or 0, trace.header.max_procs or 0
@@ -186,7 +197,7 @@ def size_with(machine: MachineChange, trace: FastTrace, processors: int | None) 
 
 
 def _check(changes: WorkloadEdits, met: EditCounts, *, distinct: bool) -> None:
-    """Every change was about some job: else the question was another one than was meant."""
+    """Check that each change applied to a job; else the question was not what the user meant."""
     missing = [
         *(("drop-user", f"user {name}") for name in sorted(changes.users - set(met.users))),
         *(("drop-group", f"group {name}") for name in sorted(changes.groups - set(met.groups))),
@@ -212,7 +223,9 @@ def _check(changes: WorkloadEdits, met: EditCounts, *, distinct: bool) -> None:
 
 
 def _check_runs(met: EditCounts, recorded: SimulationResult, other: SimulationResult) -> None:
-    """Of every job that is changed some run is simulated, now or before: else nothing could differ."""
+    """Check that some run of every changed job is simulated, before or after; else nothing could
+    differ.
+    """
     for job, many in met.jobs.items():
         before, after = (_left(job, each) for each in (recorded, other))
         if len(before) == len(after) == many:
@@ -224,10 +237,12 @@ def _check_runs(met: EditCounts, recorded: SimulationResult, other: SimulationRe
 
 
 def _left(job: int, outcome: SimulationResult) -> list[OmittedJob]:
-    """Why it was left out, as often as it was. A part of a run has the number of the whole."""
+    """Return the reasons for which runs of a job were omitted, once for each. A part of a run has
+    the number of the whole.
+    """
     return [
         reason
-        for reason, numbers in outcome.left.items()
+        for reason, numbers in outcome.omitted.items()
         if reason is not OmittedJob.PART
         for number in numbers
         if number == job

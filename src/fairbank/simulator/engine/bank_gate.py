@@ -1,4 +1,6 @@
-"""A scheduler whose starts the bank must agree to. Who is next is still the policy's affair; whether it can be paid is the bank's."""
+"""Scheduler whose starts the bank must approve. The policy decides the order, the bank decides the
+payment.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from fairbank.scheduling.machines.machine import RunningJob, StartsNow
+from fairbank.scheduling.machines.machine import RunningJob, SlotsNow
 from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.snapshot import QueueOrder
@@ -17,163 +19,176 @@ from fairbank.simulator.engine.slurm import SlurmScheduler
 from fairbank.simulator.traces.workload import TraceJob
 
 
-class PayersFirst:
-    """A queue, and behind all in it those who run for nothing, in the order of their numbers."""
+class UnpaidLastQueue:
+    """Queue with the jobs that run unpaid behind all others, in the order of their numbers."""
 
     reasons: Mapping[int, str] = {}
 
     def __init__(self, payers: JobQueue) -> None:
         self._payers = payers
-        self._last: dict[int, TraceJob] = {}
+        self._unpaid: dict[int, TraceJob] = {}
 
     def add(self, job: TraceJob) -> None:
         self._payers.add(job)
 
     def remove(self, job: TraceJob) -> None:
-        if self._last.pop(job.number, None) is None:
+        if self._unpaid.pop(job.number, None) is None:
             self._payers.remove(job)
 
-    def put_last(self, job: TraceJob) -> None:
-        """Nobody pays for it: from now on it waits behind all others."""
+    def move_to_end(self, job: TraceJob) -> None:
+        """Let a job that nobody pays for wait behind all others from now on."""
         self._payers.remove(job)
-        self._last = dict(sorted({**self._last, job.number: job}.items()))
+        self._unpaid = dict(sorted({**self._unpaid, job.number: job}.items()))
 
     @property
-    def narrowest(self) -> int:
-        return min([self._payers.narrowest, *(job.processors for job in self._last.values())])
+    def min_processors(self) -> int:
+        return min(
+            [self._payers.min_processors, *(job.processors for job in self._unpaid.values())]
+        )
 
     def __len__(self) -> int:
-        return len(self._payers) + len(self._last)
+        return len(self._payers) + len(self._unpaid)
 
     def jobs(self) -> Iterator[TraceJob]:
         yield from self._payers.jobs()
-        yield from self._last.values()
+        yield from self._unpaid.values()
 
-    def line(self, now: int) -> _InTwo:
-        return _InTwo(self._payers, list(self._last.values()), now)
-
-
-_BEHIND = 1 << 60
-"""Added to the turns of those who run for nothing: no number of a job is as high."""
+    def order(self, now: int) -> _UnpaidLastOrder:
+        return _UnpaidLastOrder(self._payers, list(self._unpaid.values()), now)
 
 
-class _InTwo:
-    """Both parts as one line."""
+_UNPAID_OFFSET = 1 << 60
+"""Added to the positions of unpaid jobs. The number of a job is never as high."""
+
+
+class _UnpaidLastOrder:
+    """Both parts of the queue as one order."""
 
     reasons: Mapping[int, str] = {}
 
     def __init__(self, payers: JobQueue, last: list[TraceJob], now: int) -> None:
-        self._payers, self._last, self._jobs = payers.line(now), JobList(last), last
+        self._payers, self._unpaid, self._jobs = payers.order(now), JobList(last), last
 
     def __iter__(self) -> Iterator[tuple[int, TraceJob]]:
         yield from self._payers
-        for turn, job in self._last:
-            yield turn + _BEHIND, job
+        for turn, job in self._unpaid:
+            yield turn + _UNPAID_OFFSET, job
 
-    def lines(self) -> Iterable[Iterator[tuple[int, TraceJob]]]:
+    def by_partition(self) -> Iterable[Iterator[tuple[int, TraceJob]]]:
         found: dict[int, list[tuple[int, TraceJob]]] = {}
         for turn, job in self:
             found.setdefault(job.partition, []).append((turn, job))
         return map(iter, found.values())
 
-    def first(self, after: int, ahead: StartsNow[TraceJob, Any]) -> tuple[int, TraceJob] | None:
-        found = self._payers.first(after, ahead) if after < _BEHIND else None
+    def first_that_fits(
+        self, after: int, profile: SlotsNow[TraceJob, Any]
+    ) -> tuple[int, TraceJob] | None:
+        found = self._payers.first_that_fits(after, profile) if after < _UNPAID_OFFSET else None
         if found is None and self._jobs:
-            behind = self._last.first(max(after - _BEHIND, -1), ahead)
-            found = behind and (behind[0] + _BEHIND, behind[1])
+            behind = self._unpaid.first_that_fits(max(after - _UNPAID_OFFSET, -1), profile)
+            found = behind and (behind[0] + _UNPAID_OFFSET, behind[1])
         return found
 
 
 class BankGate:
-    """Asks the bank for a hold before each start, and charges at each end.
+    """Scheduler that requests a hold before each start, and charges at each end.
 
-    A job that cannot be paid when its turn has come is refused, and never runs; or with Unpaid.LAST it waits on behind all who pay, and
-    runs for nothing when nobody else wants the processors. Its place is given to others at once: the pass is made again.
+    A job without credit is refused when it would start, and never runs. With Unpaid.LAST it waits
+    behind all jobs that pay, and runs unpaid when no other job wants the processors. Other jobs get
+    its place at once: the pass is repeated.
     """
 
-    attends = True
+    is_stateful = True
 
-    def __init__(self, inner: SimulationScheduler, till: SimulatedBank, unpaid: Unpaid) -> None:
-        self._inner, self._till, self._unpaid = inner, till, unpaid
+    def __init__(self, inner: SimulationScheduler, bank: SimulatedBank, unpaid: Unpaid) -> None:
+        self._inner, self._bank, self._unpaid = inner, bank, unpaid
         inside = inner.queue
         self.queue: JobQueue = (
             inside
             if unpaid is Unpaid.REFUSE or isinstance(inside, PriorityQueue)
-            else PayersFirst(inside)
+            else UnpaidLastQueue(inside)
         )
         if isinstance(inner, SlurmScheduler):
-            inner.standing.credit = till.left
-        self._for_nothing: set[int] = set()
-        self._turned_away = 0
-        self._again = False
+            inner.usage_state.credit = bank.remaining_credit
+        self._unpaid_jobs: set[int] = set()
+        self._refused_processors = 0
+        self._repeat = False
 
-    def line(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
-        """As the policy has it, and behind it those who run for nothing."""
+    def order(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
+        """Return the order of the policy, with unpaid jobs behind it."""
         return (
-            self.queue.line(now)
-            if isinstance(self.queue, PayersFirst)
-            else self._inner.line(snapshot, now)
+            self.queue.order(now)
+            if isinstance(self.queue, UnpaidLastQueue)
+            else self._inner.order(snapshot, now)
         )
 
-    def passes(self, now: int, *, event: bool) -> Iterator[Pass]:
-        for each in self._inner.passes(now, event=event):
-            self._again = True
-            while self._again:
-                yield self._agreed(each)
+    def passes(self, now: int, *, has_event: bool) -> Iterator[Pass]:
+        for each in self._inner.passes(now, has_event=has_event):
+            self._repeat = True
+            while self._repeat:
+                yield self._approved_pass(each)
 
-    def _agreed(self, pass_: Pass) -> Pass:
+    def _approved_pass(self, pass_: Pass) -> Pass:
         def judged(snapshot: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
             plan = pass_(snapshot, now)
-            starts = [start for start in plan.starts if self.admits(start.job, now, waits=True)]
-            self._again = len(starts) < len(plan.starts)
-            return plan._replace(starts=starts) if self._again else plan
+            starts = [
+                start
+                for start in plan.starts
+                if self.approve_start(start.job, now, is_waiting=True)
+            ]
+            self._repeat = len(starts) < len(plan.starts)
+            return plan._replace(starts=starts) if self._repeat else plan
 
         return judged
 
-    def admits(self, job: TraceJob, now: int, *, waits: bool = False) -> bool:
-        """Whether a job may start now. One that `waits` and may not leaves the queue, or goes to its end."""
-        if job.number in self._for_nothing:
-            self._till.unpaid(job)
+    def approve_start(self, job: TraceJob, now: int, *, is_waiting: bool = False) -> bool:
+        """Return True if a job may start now. A job that `is_waiting` and may not leaves the queue,
+        or moves to its end.
+        """
+        if job.number in self._unpaid_jobs:
+            self._bank.count_unpaid(job)
             return True
-        if self._till.hold(job, now):
+        if self._bank.hold(job, now):
             return True
         if self._unpaid is Unpaid.REFUSE:
-            self._till.refused(job)
-            if waits:
+            self._bank.count_refused(job)
+            if is_waiting:
                 self.queue.remove(job)
-                self._turned_away += job.processors
+                self._refused_processors += job.processors
             return False
-        self._for_nothing.add(job.number)
-        if waits:
-            self._put_last(job)
+        self._unpaid_jobs.add(job.number)
+        if is_waiting:
+            self._move_to_end(job)
             return False
-        self._till.unpaid(job)
+        self._bank.count_unpaid(job)
         return True
 
-    def _put_last(self, job: TraceJob) -> None:
+    def _move_to_end(self, job: TraceJob) -> None:
         queue = self.queue
-        if isinstance(queue, PriorityQueue | PayersFirst):
-            queue.put_last(job)
+        if isinstance(queue, PriorityQueue | UnpaidLastQueue):
+            queue.move_to_end(job)
 
-    def turned_away(self) -> int:
-        """How many processors those wanted who left the queue since this was last asked, without a start."""
-        found, self._turned_away = self._turned_away, 0
+    def take_refused_processors(self) -> int:
+        """Return how many processors the jobs wanted that left the queue without a start since the
+        last call.
+        """
+        found, self._refused_processors = self._refused_processors, 0
         return found
 
-    def wake(self, now: int) -> int:
-        return self._inner.wake(now)
+    def next_wake(self, now: int) -> int:
+        return self._inner.next_wake(now)
 
-    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None:
+    def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
         number = running.job.number
-        if number in self._for_nothing:
-            self._for_nothing.remove(number)
+        if number in self._unpaid_jobs:
+            self._unpaid_jobs.remove(number)
         else:
-            self._till.charge(running.job, now)
-        if self._inner.attends:
-            self._inner.ended(running, now)
+            self._bank.charge(running.job, now)
+        if self._inner.is_stateful:
+            self._inner.record_end(running, now)
 
     def copy(self) -> BankGate:
-        """The same with nobody in the queue, and books of its own."""
-        other = BankGate(self._inner.copy(), deepcopy(self._till), self._unpaid)
-        other._for_nothing = set(self._for_nothing)
+        """Return a copy with an empty queue and a ledger of its own."""
+        other = BankGate(self._inner.copy(), deepcopy(self._bank), self._unpaid)
+        other._unpaid_jobs = set(self._unpaid_jobs)
         return other

@@ -1,4 +1,6 @@
-"""A recorded workload as the bank meets it: who needs how much credit, and every start and end in the order of the clock."""
+"""Recorded workload as the bank sees it: the credit that it needs, and all starts and ends in order
+of time.
+"""
 
 from __future__ import annotations
 
@@ -19,29 +21,30 @@ from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import Status, SwfJob
 
 OPEN_MAX = 1_000_000
-"""Jobs that wait or run at one time: they are what is kept in memory of a trace, a KiB each."""
+"""Maximum number of jobs that wait or run at one time. Memory holds only these, 1 KiB each."""
 
 _FEWER = "look at the wait times; a trace that is right can be replayed in parts"
 
 
 class Payer(Enum):
-    """Which column names the project that pays."""
+    """Column that names the project that pays."""
 
     GROUP = "group"
     USER = "user"
 
 
 class Fund(NamedTuple):
-    """What is billed to whom: a group (or user) of the trace on a resource."""
+    """Payer and resource: a group (or user) of the trace, billed for a resource."""
 
     payer: int
     resource: str
 
 
 class CreditDemand(msgspec.Struct):
-    """What a trace asks of a bank: processor-seconds used by each fund, the members of each payer, and the time it spans.
+    """Credit that a trace needs: processor-seconds of each fund, the members of each payer, and the
+    time span.
 
-    `jobs` is how many lines there are; `never_ran` and `without_size` of them have nothing to bill.
+    `jobs` is the number of lines; of these `never_ran` and `without_size` have nothing to bill.
     """
 
     payer: Payer
@@ -54,48 +57,51 @@ class CreditDemand(msgspec.Struct):
     without_size: int = 0
 
 
-class Moment(NamedTuple):
-    """A job starts or ends. Ordered by time; at one instant whoever ends makes room before anybody starts, and a job of no
-    length ends after it started."""
+class ReplayEvent(NamedTuple):
+    """Start or end of a job, ordered by time. At one time ends free credit before starts; a job of
+    length 0 ends after its start.
+    """
 
     at: Instant
-    turn: int
+    kind: int
     number: int
     job: SwfJob
 
     @property
-    def starts(self) -> bool:
-        return self.turn == _START
+    def is_start(self) -> bool:
+        return self.kind == _START
 
 
 _END, _START, _END_AT_ONCE = 0, 1, 2
 
 
 def resource_of(job: SwfJob, header: Header) -> str:
-    """What its partition bills."""
-    return billed_in(job.partition, header)
+    """Return the resource that the partition of a job bills."""
+    return resource_of_partition(job.partition, header)
 
 
-def billed_in(partition: int, header: Header) -> str:
-    """A partition whose name begins with "gpu" bills gpu, every other bills cpu."""
+def resource_of_partition(partition: int, header: Header) -> str:
+    """Return gpu for a partition whose name begins with "gpu", else cpu."""
     return "gpu" if header.partitions.get(partition, "").lower().startswith("gpu") else "cpu"
 
 
 def payer_of(job: SwfJob, payer: Payer) -> int:
-    """The number of the group or user that pays; 0 stands for whoever is unknown."""
+    """Return the number of the group or user that pays; 0 if it is unknown."""
     return max(job.group if payer is Payer.GROUP else job.user, 0)
 
 
 def billable_until(job: SwfJob) -> int | None:
-    """When a job ended that ran and whose size is known; None for one that has nothing to bill.
+    """Return the end of a job that ran and whose size is known; None for one with nothing to bill.
 
-    Parts of a run that has a line of its own are not counted twice.
+    A part of a run that has its own line is not billed twice.
     """
     return None if job.processors is None or job.is_part else job.end_time
 
 
 def demand_of(header: Header, jobs: Iterable[SwfJob], payer: Payer | None = None) -> CreditDemand:
-    """Add up what the jobs need. Without `payer`, groups pay where the trace names any, else users."""
+    """Sum the credit that the jobs need. Without `payer`, groups pay if the trace has any, else
+    users.
+    """
     by_group, by_user = CreditDemand(Payer.GROUP), CreditDemand(Payer.USER)
     groups = False
     for job in jobs:
@@ -121,32 +127,33 @@ def _count(demand: CreditDemand, job: SwfJob, header: Header) -> None:
     demand.end = Instant(max(demand.end, zero + end))
 
 
-def moments(header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX) -> Iterator[Moment]:
-    """Every start and end of the billable jobs, in order. Holds no more jobs than wait or run at one time.
+def run_events(header: Header, jobs: Iterable[SwfJob]) -> Iterator[ReplayEvent]:
+    """Yield all starts and ends of the billable jobs, in order. Memory holds only the jobs that
+    wait or run at one time.
 
-    Raises InvalidInput, with the job, where those are more than `most`.
+    Raises InvalidInput, with the job, if these are more than OPEN_MAX.
     """
     zero = header.unix_start_time or 0
-    ahead: list[Moment] = []
+    ahead: list[ReplayEvent] = []
     there = 0
     for job in jobs:
         while ahead and ahead[0].at < zero + job.submit_time:
             moment = heappop(ahead)
-            there -= not moment.starts
+            there -= not moment.is_start
             yield moment
         end = billable_until(job)
         if end is not None:
             there += 1
-            if there > most:
+            if there > OPEN_MAX:
                 raise InvalidInput(
-                    f"job {job.number}: more than {most:,} jobs wait or run at one time",
+                    f"job {job.number}: more than {OPEN_MAX:,} jobs wait or run at one time",
                     field="FILE",
                     remedy=_FEWER,
                 )
-            heappush(ahead, Moment(Instant(zero + job.start_time), _START, job.number, job))
+            heappush(ahead, ReplayEvent(Instant(zero + job.start_time), _START, job.number, job))
             heappush(
                 ahead,
-                Moment(
+                ReplayEvent(
                     Instant(zero + end), _END if job.run_time else _END_AT_ONCE, job.number, job
                 ),
             )
@@ -155,7 +162,7 @@ def moments(header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX) -> Ite
 
 
 def outcome_of(job: SwfJob, header: Header) -> str:
-    """The final state in Slurm's words."""
+    """Return the final state in Slurm's words."""
     if job.number in header.node_failures:
         return "NODE_FAIL"
     if job.time_limit is not None and job.run_time > job.time_limit:
@@ -168,16 +175,18 @@ def outcome_of(job: SwfJob, header: Header) -> str:
 
 
 def qos_of(job: SwfJob, header: Header) -> str | None:
-    """What its queue is called in the header, where that is a name; else `queue` with its number. None where no queue is told."""
+    """Return the name of the job's queue from the header, else `queue` with its number. None if the
+    job has no queue.
+    """
     if job.queue < 0:
         return None
     called = header.queues.get(job.queue, "")
     return called if is_name(called) else f"queue{job.queue}"
 
 
-def particulars_of(job: SwfJob, header: Header) -> JobDetails | None:
-    """What the trace says of it when it starts; None for a job of a size that no machine has."""
-    cpus = _given(job)
+def start_details(job: SwfJob, header: Header) -> JobDetails | None:
+    """Return the job details that the trace has at the start; None for a job of impossible size."""
+    cpus = _processors(job)
     if not _is_possible(job):
         return None
     return JobDetails(
@@ -185,12 +194,13 @@ def particulars_of(job: SwfJob, header: Header) -> JobDetails | None:
     )
 
 
-def time_used_by(job: SwfJob) -> JobDetails | None:
-    """What the trace says of it when it ends: logs have the time that one processor was busy on average. None where it is unknown.
+def end_details(job: SwfJob) -> JobDetails | None:
+    """Return the job details that the trace has at the end; None if they are unknown.
 
-    Where that is longer than the run, it is for the bank to judge, as with any other cluster.
+    Traces have the average time that one processor was busy. The bank judges a time longer than the
+    run, as with any other cluster.
     """
-    used = job.average_cpu_time * _given(job)
+    used = job.average_cpu_time * _processors(job)
     return (
         None
         if not _is_possible(job) or not 0 <= used <= CPU_SECONDS_MAX
@@ -199,10 +209,12 @@ def time_used_by(job: SwfJob) -> JobDetails | None:
 
 
 def _is_possible(job: SwfJob) -> bool:
-    """Whether some machine could have run it."""
-    return _given(job) <= CPUS_MAX and _given(job) * max(job.run_time, 0) <= CPU_SECONDS_MAX
+    """Return True if a machine could have run the job."""
+    return (
+        _processors(job) <= CPUS_MAX and _processors(job) * max(job.run_time, 0) <= CPU_SECONDS_MAX
+    )
 
 
-def _given(job: SwfJob) -> int:
-    """Its processors: those that it got, which may be more than it asked for."""
+def _processors(job: SwfJob) -> int:
+    """Return the allocated processors, which may be more than the requested ones."""
     return job.allocated_processors if job.allocated_processors > 0 else (job.processors or 0)

@@ -1,6 +1,7 @@
 """Clock of a simulation: replays the jobs of a trace on a machine under a scheduler.
 
-The passes are those that decide on a cluster. Nothing is random: the same jobs give the same schedule.
+The passes are those that decide on a cluster. Nothing is random: the same jobs give the same
+schedule.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class SimulationClock:
     def __init__(self, size: int, scheduler: SimulationScheduler) -> None:
         self.scheduler = scheduler
         self.snapshot: OnProcessors = Snapshot(Processors(size), scheduler.queue)
-        self.loop = EventLoop(self.snapshot, scheduler.ended if scheduler.attends else None)
+        self.loop = EventLoop(
+            self.snapshot, scheduler.record_end if scheduler.is_stateful else None
+        )
         self.lost = 0
 
     def run(
@@ -43,7 +46,7 @@ class SimulationClock:
             on_arrival: called with each job while only the jobs before it are in the queue.
         """
         snapshot, scheduler, loop = self.snapshot, self.scheduler, self.loop
-        machine, queue, attends = snapshot.machine, scheduler.queue, scheduler.attends
+        machine, queue, attends = snapshot.machine, scheduler.queue, scheduler.is_stateful
         # Bound once: attribute lookups in this loop cost about a tenth of a simulation under EASY.
         passes, submit, start, ends = scheduler.passes, queue.add, snapshot.start, loop.ends
         wanted = sum(job.processors for job in queue.jobs())
@@ -58,7 +61,7 @@ class SimulationClock:
                 last = job.number
                 if not wanted and len(arrived) == 1 and job.processors <= machine.free:
                     # The queue is empty, so the job can delay nobody: start it without a pass.
-                    if not attends or scheduler.admits(job, now):
+                    if not attends or scheduler.approve_start(job, now):
                         running = snapshot.begin(job, job.processors, now)
                         heappush(ends, (now + job.run, running))
                         yield now, arrived
@@ -69,13 +72,15 @@ class SimulationClock:
                     narrowest = job.processors
             # Without `attends`, a pass is in vain if no job that it would look at fits.
             if wanted and (
-                attends or (queue.narrowest if snapshot.settled < 0 else narrowest) <= machine.free
+                attends
+                or (queue.min_processors if snapshot.unchanged_up_to < 0 else narrowest)
+                <= machine.free
             ):
                 started: list[TraceJob] = []
-                for pass_ in passes(now, event=loop.has_event):
+                for pass_ in passes(now, has_event=loop.has_event):
                     plan = pass_(snapshot, now)
                     if not attends:
-                        snapshot.left = plan.left
+                        snapshot.remaining_holes = plan.remaining_holes
                     for job, processors in plan.starts:
                         heappush(ends, (now + job.run, start(job, processors, now)))
                         wanted -= processors
@@ -83,10 +88,10 @@ class SimulationClock:
                 if started:
                     yield now, started
             if attends:
-                wanted -= scheduler.turned_away()
-                loop.wake = scheduler.wake(now) if wanted else FOR_EVER
+                wanted -= scheduler.take_refused_processors()
+                loop.wake = scheduler.next_wake(now) if wanted else FOR_EVER
             else:
-                snapshot.settled = last  # nobody up to here can start until a job ends
+                snapshot.unchanged_up_to = last  # nobody up to here can start until a job ends
             idle = min(machine.free, wanted)
 
     def start_without_later(self, job: TraceJob) -> int:

@@ -1,4 +1,6 @@
-"""What projects are granted before a simulation: a part of what their jobs use, in allocations one after the other."""
+"""Credit that projects get before a simulation: a part of what their jobs use, in consecutive
+allocations.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,24 @@ from typing import NamedTuple
 from fairbank.bank.requests import Open
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
-from fairbank.simulator.engine.bank_replay import Fund, Payer, billed_in
+from fairbank.simulator.engine.bank_replay import Fund, Payer, resource_of_partition
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.workload import TraceJob
 
 
 class Unpaid(Enum):
-    """What becomes of a job that nobody can pay when it would start."""
+    """Treatment of a job that has no credit when it would start."""
 
     REFUSE = "refuse"
     LAST = "last"
 
 
 class Budget(NamedTuple):
-    """`percent` of what each payer's jobs use is granted, in `periods` allocations one after the other; `staggered`: those of one payer
-    begin at other times than those of the next. `payer`: None for groups where there are any, else users."""
+    """Part of the use of each payer that is granted.
+
+    `percent` of the use is granted in `periods` consecutive allocations. `staggered`: the periods
+    of payers begin at different times. `payer` None: groups if there are any, else users.
+    """
 
     percent: int
     payer: Payer | None = None
@@ -33,8 +38,9 @@ class Budget(NamedTuple):
 
 
 class Grants(NamedTuple):
-    """A budget, and what it is a part of: processor-seconds of each fund, from the first submission until after the last. Seconds are
-    those of the trace."""
+    """Budget, and the use that it is a part of: processor-seconds of each fund, from the first
+    submission until after the last. Times are seconds of the trace.
+    """
 
     budget: Budget
     payer: Payer
@@ -44,24 +50,26 @@ class Grants(NamedTuple):
 
 
 class GrantTerms(NamedTuple):
-    """An allocation to be opened, and when it is due to end: one that is the last of its fund stays open until all jobs have run."""
+    """Allocation to open, and the time when it is due to end. The last allocation of a fund stays
+    open until all jobs have run.
+    """
 
     request: Open
     due: int
 
 
 def payer_of(job: TraceJob, payer: Payer) -> int:
-    """The number of the group or user that pays; 0 stands for whoever is unknown."""
+    """Return the number of the group or user that pays; 0 if it is unknown."""
     return max(job.group if payer is Payer.GROUP else job.user, 0)
 
 
 def fund_of(job: TraceJob, payer: Payer, header: Header) -> Fund:
-    """Whose credit on which resource a job takes."""
-    return Fund(payer_of(job, payer), billed_in(job.partition, header))
+    """Return the fund that pays for a job."""
+    return Fund(payer_of(job, payer), resource_of_partition(job.partition, header))
 
 
 def grants_of(budget: Budget, jobs: Iterable[TraceJob], header: Header) -> Grants:
-    """Add up what the jobs use."""
+    """Sum what the jobs use."""
     by: dict[Payer, dict[Fund, int]] = {
         payer: {} for payer in Payer if budget.payer in (payer, None)
     }
@@ -78,7 +86,7 @@ def grants_of(budget: Budget, jobs: Iterable[TraceJob], header: Header) -> Grant
 
 
 def holdings_of(grants: Grants) -> dict[int, int]:
-    """What each payer is granted of the whole, as shares."""
+    """Return the grant of each payer, as shares."""
     found: dict[int, int] = {}
     for fund, seconds in grants.seconds.items():
         found[fund.payer] = found.get(fund.payer, 0) + seconds
@@ -86,19 +94,32 @@ def holdings_of(grants: Grants) -> dict[int, int]:
 
 
 def terms_of(grants: Grants, projects: Mapping[int, int], zero: int) -> Iterator[GrantTerms]:
-    """The allocations of all funds. `projects` are those of the payers, `zero` the second of 1970 in which the trace begins."""
+    """Yield the allocations of all funds.
+
+    Args:
+        grants: budget and use.
+        projects: project of each payer.
+        zero: second since 1970 in which the trace begins.
+    """
     turns = {payer: turn for turn, payer in enumerate(sorted(projects))}
     for fund in sorted(grants.seconds):
         late = turns[fund.payer] if grants.budget.staggered else 0
-        yield from _one_after_the_other(
-            grants, fund, projects[fund.payer], (late, len(turns)), zero
-        )
+        yield from _periods_of_fund(grants, fund, projects[fund.payer], (late, len(turns)), zero)
 
 
-def _one_after_the_other(
+def _periods_of_fund(
     grants: Grants, fund: Fund, project: int, late: tuple[int, int], zero: int
 ) -> Iterator[GrantTerms]:
-    """Credit follows time, so that each part of a period is worth the same. `late`: by which part of a period its first one is short."""
+    """Yield the allocations of a fund. Credit is proportional to time, so that each part of a
+    period has the same.
+
+    Args:
+        grants: budget and use.
+        fund: payer and resource.
+        project: project of the payer.
+        late: fraction, as numerator and denominator, by which the first period is shorter.
+        zero: second since 1970 in which the trace begins.
+    """
     begin, lasts, periods = grants.begin, grants.end - grants.begin, grants.budget.periods
     minutes = min(grants.seconds[fund] * grants.budget.percent // 6_000, AMOUNT_MAX)
     turn, of = late

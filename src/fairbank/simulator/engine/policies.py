@@ -1,4 +1,4 @@
-"""The policies by their names."""
+"""Policies by name."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import NotFound
 from fairbank.scheduling.machines.processor_queue import OrderedQueue, PartitionQueue, WidthQueue
-from fairbank.scheduling.policies.conservative import conservative
-from fairbank.scheduling.policies.easy import easy
-from fairbank.scheduling.policies.fcfs import fcfs
-from fairbank.scheduling.policies.fifo import fifo
+from fairbank.scheduling.policies.fcfs import fcfs, fifo
+from fairbank.scheduling.policies.reservations import conservative, easy
 from fairbank.simulator.engine.scheduler import JobQueue, Pass, PassAtEvents, SimulationScheduler
 from fairbank.simulator.traces.workload import TraceJob
 
@@ -21,21 +19,23 @@ if TYPE_CHECKING:
 
 
 class SimulationPolicy(NamedTuple):
-    """How the next ones are chosen. `scheduler` makes who decides on a machine of so many processors."""
+    """Scheduling policy. `scheduler` makes its scheduler for a machine with a number of
+    processors.
+    """
 
     name: str
     about: str
     scheduler: Callable[[int], SimulationScheduler]
-    asks_bank: bool = False
-    """Whether it goes by the credit that is left."""
-    entitling: Callable[[ShareAccounts], SimulationPolicy] | None = None
-    """The same where these shares count. None: it knows nothing of shares."""
+    uses_credit: bool = False
+    """True if priorities depend on the remaining credit."""
+    with_shares: Callable[[ShareAccounts], SimulationPolicy] | None = None
+    """Function that returns the policy with these shares. None: the policy ignores shares."""
     remarks: Sequence[str] = ()
-    """What its file says in vain, in words."""
+    """Sentences about settings of its file that have no effect."""
 
 
 def at_events(queue: Callable[[], JobQueue], pass_: Pass) -> Callable[[int], SimulationScheduler]:
-    """One pass at each event, over a queue of this kind."""
+    """Return a scheduler with one pass at each event, over a queue of this kind."""
     return lambda processors: PassAtEvents(queue, pass_)
 
 
@@ -45,23 +45,24 @@ _SLURM = "Slurm's main pass and backfill, by priorities: fair share, age and siz
 def slurm(
     name: str,
     parameters: SchedulerParameters | None = None,
-    ranking: PriorityRules | None = None,
-    entitled: ShareAccounts | None = None,
+    rules: PriorityRules | None = None,
+    shares: ShareAccounts | None = None,
 ) -> SimulationPolicy:
-    """Slurm's passes and priorities; the usual ones, and a share for every user, where none are told."""
+    """Return Slurm's passes and priorities, with defaults and a share for each user."""
 
     def scheduler(processors: int) -> SimulationScheduler:
-        from fairbank.scheduling.slurm.parameters import SchedulerParameters  # noqa: PLC0415  only who asks for priorities pays for NumPy and all that
+        # Imported here: only priorities need NumPy.
+        from fairbank.scheduling.slurm.parameters import SchedulerParameters  # noqa: PLC0415
         from fairbank.simulator.engine.slurm import SlurmScheduler  # noqa: PLC0415
         from fairbank.simulator.engine.usage_state import PriorityRules  # noqa: PLC0415
 
         return SlurmScheduler(
-            parameters or SchedulerParameters(), ranking or PriorityRules(), processors, entitled
+            parameters or SchedulerParameters(), rules or PriorityRules(), processors, shares
         )
 
-    asks_bank = ranking is not None and ranking.site_weight > 0
+    asks_bank = rules is not None and rules.site_weight > 0
     return SimulationPolicy(
-        name, _SLURM, scheduler, asks_bank, lambda other: slurm(name, parameters, ranking, other)
+        name, _SLURM, scheduler, asks_bank, lambda other: slurm(name, parameters, rules, other)
     )
 
 
@@ -70,22 +71,22 @@ POLICIES: Mapping[str, SimulationPolicy] = {
     for policy in (
         SimulationPolicy(
             "fifo",
-            "first in, first out in each partition: whoever does not fit blocks its own",
+            "first in, first out: a job that does not fit blocks its partition",
             at_events(PartitionQueue[TraceJob], fifo),
         ),
         SimulationPolicy(
             "fcfs",
-            "first come, first served: whoever does not fit blocks everybody",
+            "first come, first served: a job that does not fit blocks all others",
             at_events(OrderedQueue[TraceJob], fcfs),
         ),
         SimulationPolicy(
             "easy",
-            "EASY backfill: room is kept for the first, others fill the gap before it",
+            "EASY backfill: a reservation for the first job, others fill the hole before it",
             at_events(WidthQueue[TraceJob], easy),
         ),
         SimulationPolicy(
             "conservative",
-            "conservative backfill: room is kept for everybody",
+            "conservative backfill: a reservation for each job",
             at_events(WidthQueue[TraceJob], conservative),
         ),
         slurm("slurm"),
@@ -94,7 +95,7 @@ POLICIES: Mapping[str, SimulationPolicy] = {
 
 
 def policy_named(name: str) -> SimulationPolicy:
-    """One of those there are. Raises NotFound, listing them."""
+    """Return the policy with a name. Raises NotFound, listing the existing ones."""
     found = POLICIES.get(name)
     if found is None:
         raise NotFound(

@@ -1,4 +1,6 @@
-"""What a file says of a policy: its base, and for Slurm's what slurm.conf says of passes and priorities."""
+"""Policy files: the base policy, and for Slurm's the settings of passes and priorities as in
+slurm.conf.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,23 @@ PAGE = "docs/howto/simulate.md"
 Weight = Annotated[int, msgspec.Meta(ge=0, le=U32_MAX)]
 _USUAL = PriorityRules()
 _NOT_SIMULATED = {
-    "bf_min_prio_reserve": "room is kept for all who are tested, whatever their priority",
-    "bf_job_part_count_reserve": "room is kept for all who are tested, however many are of their partition",
-    "bf_window_linear": "a start is planned for the second at which enough processors are free, without stretches that grow",
+    "bf_min_prio_reserve": "each tested job gets a reservation, whatever its priority",
+    "bf_job_part_count_reserve": (
+        "each tested job gets a reservation, however many its partition has"
+    ),
+    "bf_window_linear": "a start is planned for the second at which enough processors are free",
 }
-"""What backfill on processors has no rule for, and what it does instead. To pass it over would simulate another centre than is meant."""
+"""Parameters that backfill on processors does not model, and what it does instead. To ignore them
+would simulate another site than the one that is meant.
+"""
 _IN_VAIN = ("assoc_limit_stop", "bf_continue", "bf_max_job_array_resv", "bf_one_resv_per_job")
-"""What there is nothing for: limits of accounting, whatever interrupts a cycle, arrays, jobs of several partitions."""
+"""Parameters without effect: limits of accounting, interruptions of a cycle, arrays, jobs of
+several partitions.
+"""
 
 
 class SchedulerSettings(SchedulerParameters, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """SchedulerParameters of slurm.conf, by the same names, units and defaults."""
+    """SchedulerParameters of slurm.conf, with the same names, units and defaults."""
 
 
 class WeightSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,9 +59,10 @@ class WeightSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PolicyPrioritySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Times are written as in slurm.conf: PriorityMaxAge, PriorityDecayHalfLife ("0": usage never fades), PriorityCalcPeriod.
+    """Priority settings. Times are written as in slurm.conf: PriorityMaxAge, PriorityDecayHalfLife
+    ("0": no decay), PriorityCalcPeriod.
 
-    `dampening` is FairShareDampeningFactor, of which only the classic rules know.
+    `dampening` is FairShareDampeningFactor, which only the classic rules use.
     """
 
     weights: WeightSettings = WeightSettings()
@@ -66,7 +75,9 @@ class PolicyPrioritySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=
 
 
 class PolicySiteFactor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The site factor, by the names that the agent's settings have for it. It counts where the simulation has a bank."""
+    """Site factor, with the names of the agent's settings. It counts only in a simulation with a
+    bank.
+    """
 
     weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 1_000
     rule: RuleName = "linear"
@@ -75,7 +86,7 @@ class PolicySiteFactor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of it; what is left out is as with the base's own name."""
+    """Policy file. Settings that are left out are those of the base policy."""
 
     base: Literal["fifo", "fcfs", "easy", "conservative", "slurm"]
     scheduler: SchedulerSettings | None = None
@@ -84,10 +95,10 @@ class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def policy_of(name: str, text: bytes) -> SimulationPolicy:
-    """The policy that a TOML text describes. Raises InvalidInput, naming the key."""
+    """Return the policy that a TOML text describes. Raises InvalidInput, naming the key."""
     try:
         said = tomllib.loads(text.decode())
-        unknown = _taken_out(said)
+        unknown = _default_settings(said)
         settings = msgspec.convert(said, PolicySettings)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise InvalidInput(
@@ -114,15 +125,16 @@ def policy_of(name: str, text: bytes) -> SimulationPolicy:
                 field=f"scheduler.{each}",
                 remedy=f"leave it out: {instead}",
             )
-    ranking = ranking_of(settings.priority or PolicyPrioritySettings())
+    ranking = priority_rules(settings.priority or PolicyPrioritySettings())
     if settings.site_factor is not None:
         ranking = with_site_factor(ranking, settings.site_factor)
     return slurm(name, parameters, ranking)._replace(remarks=_remarks(parameters, unknown))
 
 
-def _taken_out(said: dict[str, Any]) -> list[str]:
-    """The parameters that Slurm has and the passes have not, in small letters, which are not in the table any more; of flags those that
-    are on."""
+def _default_settings(said: dict[str, Any]) -> list[str]:
+    """Remove parameters from the table that Slurm has and the passes do not model, and return them
+    in lower case. Flags are returned only if they are on.
+    """
     table = said.get("scheduler")
     if not isinstance(table, dict):
         return []
@@ -134,7 +146,9 @@ def _taken_out(said: dict[str, Any]) -> list[str]:
 
 
 def _remarks(parameters: SchedulerParameters, unknown: Sequence[str]) -> list[str]:
-    """What changes nothing here, and what would and is not simulated: each told once, by their names."""
+    """Return sentences about parameters that change nothing here, and about those that are not
+    simulated.
+    """
     usual = SchedulerParameters()
     vain = [name for name in _IN_VAIN if getattr(parameters, name) != getattr(usual, name)]
     vain += [name for name in unknown if name in NO_MATTER]
@@ -145,10 +159,15 @@ def _remarks(parameters: SchedulerParameters, unknown: Sequence[str]) -> list[st
     return [f"{how}: {', '.join(names)}" for how, names in found.items() if names]
 
 
-def ranking_of(said: PolicyPrioritySettings) -> PriorityRules:
-    """Raises InvalidInput, naming the key, for a time that is none."""
+def priority_rules(said: PolicyPrioritySettings) -> PriorityRules:
+    """Return the priority rules of a policy file. Raises InvalidInput, naming the key, for an invalid
+    time.
+    """
     if said.dampening != 1 and said.fair_share is Algorithm.FAIR_TREE:
-        remedy = f'write fair_share = "{Algorithm.CLASSIC.value}" or "{Algorithm.DEPTH_OBLIVIOUS.value}", or leave dampening out'
+        remedy = (
+            f'write fair_share = "{Algorithm.CLASSIC.value}" or'
+            f' "{Algorithm.DEPTH_OBLIVIOUS.value}", or leave dampening out'
+        )
         raise InvalidInput(
             "Fair Tree knows no dampening", field="priority.dampening", remedy=remedy
         )
@@ -174,7 +193,7 @@ def ranking_of(said: PolicyPrioritySettings) -> PriorityRules:
 
 
 def with_site_factor(ranking: PriorityRules, said: PolicySiteFactor) -> PriorityRules:
-    """Raises InvalidInput for a key that would change nothing."""
+    """Return the rules with a site factor. Raises InvalidInput for a key that would change nothing."""
     for fraction, bend in (("credit", said.credit), ("expiry", said.expiry)):
         for name, rule in idle_keys(said.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'

@@ -1,4 +1,4 @@
-"""Who decides in a simulation: the queue that suits a policy, and which passes are due when."""
+"""Schedulers of a simulation: the queue that suits a policy, and the passes that are due."""
 
 from __future__ import annotations
 
@@ -16,77 +16,88 @@ Pass = Callable[[OnProcessors, int], SchedulePlan[TraceJob, int]]
 
 
 class JobQueue(PendingQueue[TraceJob], Protocol):
-    """A queue that knows when a pass would be in vain."""
+    """Queue that knows when a pass would be in vain."""
 
     @property
-    def narrowest(self) -> int:
-        """Nobody who waits wants fewer processors."""
+    def min_processors(self) -> int:
+        """Return a number of processors that no pending job is below."""
         ...
 
 
 class SimulationScheduler(Protocol):
-    """One of these is made for each simulation, and may remember."""
+    """Scheduler of one simulation. It may have state."""
 
     @property
     def queue(self) -> JobQueue: ...
 
     @property
-    def attends(self) -> bool:
-        """Whether it is to be told of ends and woken. Where not, a pass decides by what it sees, and nobody whom it left can start until
-        somebody ends."""
+    def is_stateful(self) -> bool:
+        """Return True if the scheduler must be notified of ends and woken.
+
+        A pass of any other depends on the snapshot only: no job that it left waiting can start
+        before a job ends.
+        """
         ...
 
-    def line(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
-        """Who waits, in the order in which a pass would come to them."""
+    def order(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
+        """Return the pending jobs in the order in which a pass would test them."""
         ...
 
-    def passes(self, now: int, *, event: bool) -> Iterable[Pass]:
-        """Those that are due now, one after the other. `event`: somebody came or ended."""
+    def passes(self, now: int, *, has_event: bool) -> Iterable[Pass]:
+        """Yield the passes that are due now, one after the other. `has_event`: a job arrived or
+        ended.
+        """
         ...
 
-    def wake(self, now: int) -> int:
-        """When a pass is next due if nothing happens, while somebody waits: after now."""
+    def next_wake(self, now: int) -> int:
+        """Return the time, after now, at which a pass is due while jobs wait and nothing
+        happens.
+        """
         ...
 
-    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None: ...
+    def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None: ...
 
-    def admits(self, job: TraceJob, now: int) -> bool:
-        """Whether a job that nobody is ahead of may start as it comes; else it is gone. Asked of those that attend."""
+    def approve_start(self, job: TraceJob, now: int) -> bool:
+        """Return True if a job with no job ahead may start as it arrives; else it is removed.
+        Called only if `is_stateful`.
+        """
         ...
 
-    def turned_away(self) -> int:
-        """How many processors those wanted who left the queue in the passes just now, without a start. Asked of those that attend."""
+    def take_refused_processors(self) -> int:
+        """Return how many processors the jobs wanted that left the queue in the last passes without
+        a start. Called only if `is_stateful`.
+        """
         ...
 
     def copy(self) -> SimulationScheduler:
-        """The same with nobody in its queue."""
+        """Return a copy with an empty queue."""
         ...
 
 
 class PassAtEvents:
-    """One pass at each event."""
+    """Scheduler with one pass at each event."""
 
-    attends = False
+    is_stateful = False
 
     def __init__(self, queue: Callable[[], JobQueue], pass_: Pass) -> None:
         self.queue = queue()
         self._queue, self._passes = queue, (pass_,)
 
-    def line(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
-        return snapshot.queue.line(now)
+    def order(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
+        return snapshot.queue.order(now)
 
-    def passes(self, now: int, *, event: bool) -> Iterable[Pass]:
+    def passes(self, now: int, *, has_event: bool) -> Iterable[Pass]:
         return self._passes
 
-    def wake(self, now: int) -> int:
+    def next_wake(self, now: int) -> int:
         return FOR_EVER
 
-    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None: ...
+    def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None: ...
 
-    def admits(self, job: TraceJob, now: int) -> bool:
+    def approve_start(self, job: TraceJob, now: int) -> bool:
         return True
 
-    def turned_away(self) -> int:
+    def take_refused_processors(self) -> int:
         return 0
 
     def copy(self) -> PassAtEvents:

@@ -1,4 +1,4 @@
-"""Shares in Slurm's fair share: whose they are, and the tree of associations in which they count."""
+"""Shares of accounts in Slurm's fair share, and their tree of associations."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted
 from fairbank.simulator.traces.workload import TraceJob
 
-Who = tuple[int, int]
-"""A group and a user of it; the group is -1 where groups do not count."""
+ShareUser = tuple[int, int]
+"""Group and user; the group is -1 if groups do not count."""
 
 ROOT = "root"
 
 
 class ShareAccounts(NamedTuple):
-    """The shares of users, or with `by_group` of groups, whose users have one share each of what is the group's. Whoever is not named has
-    none."""
+    """Shares of users, or with `by_group` of groups, whose users have one share each of the
+    group's. Accounts that are not named have none.
+    """
 
     shares: Mapping[int, int]
     by_group: bool = False
 
-    def who(self, job: TraceJob) -> Who:
+    def user_of(self, job: TraceJob) -> ShareUser:
         return (job.group, job.user) if self.by_group else (-1, job.user)
 
     def check(self) -> None:
-        """Raises InvalidInput for shares that no tree takes: those of slurmctld are whole numbers of 32 bits, and so is their sum."""
+        """Raise InvalidInput for shares that no tree accepts: those of slurmctld are integers of 32
+        bits, and so is their sum.
+        """
         try:
             self.tree([(each, 0) if self.by_group else (-1, each) for each in self.shares])
         except InvalidInput as bad:
@@ -36,8 +39,10 @@ class ShareAccounts(NamedTuple):
                 remedy="divide all of them by the same",
             ) from bad
 
-    def tree(self, people: Sequence[Who]) -> Tree:
-        """The root, the groups if they count, and then these people, in this order."""
+    def tree(self, people: Sequence[ShareUser]) -> Tree:
+        """Return the tree: the root, the groups if they count, and then these users, in this
+        order.
+        """
         if not self.by_group:
             return planted(
                 [
@@ -60,8 +65,10 @@ class ShareAccounts(NamedTuple):
             ]
         )
 
-    def usage(self, people: Sequence[Who], used: Sequence[float]) -> list[float]:
-        """What each row of the tree used with all below it, from what the people used themselves."""
+    def usage(self, people: Sequence[ShareUser], used: Sequence[float]) -> list[float]:
+        """Return the usage of each row of the tree with all rows below it, from the usage of the
+        users.
+        """
         if not self.by_group:
             return [sum(used), *used]
         of_groups = dict.fromkeys(groups_of(people), 0.0)
@@ -70,6 +77,6 @@ class ShareAccounts(NamedTuple):
         return [sum(used), *of_groups.values(), *used]
 
 
-def groups_of(people: Sequence[Who]) -> list[int]:
-    """Each once, in the order in which they come."""
+def groups_of(people: Sequence[ShareUser]) -> list[int]:
+    """Return each group once, in the order of the users."""
     return list(dict.fromkeys(group for group, _ in people))

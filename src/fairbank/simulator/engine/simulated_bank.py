@@ -1,6 +1,8 @@
-"""The bank in a simulation: the ledger judges holds at starts and charges at ends, at the simulation's clock.
+"""Bank of a simulation: the ledger applies holds at starts and charges at ends, with the time of
+the simulation.
 
-Rows of allocations and open runs are in memory, nothing else: each entry is read by the audit when it is written, and then forgotten.
+Memory holds the rows of allocations and open runs only. The audit reads each entry when it is
+written, and the entry is then dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ from fairbank.bank.pricing import cost
 from fairbank.bank.refusals import sentence
 from fairbank.bank.requests import Charge, CreateProject, Hold, Request, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome, apply
-from fairbank.bank.transaction_data import Changes, RegistryHead, TransactionData
+from fairbank.bank.transaction_data import (
+    Changes,
+    NewIds,
+    RegistryHead,
+    RegistryRows,
+    TransactionData,
+)
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import LAST_INSTANT, Instant
@@ -33,8 +41,12 @@ _ACTOR = 0
 
 
 class PayerCredit(NamedTuple):
-    """What became of a payer's credit, in SU-minutes. `expired`: what was left of allocations that are over, or of the last one at the end.
-    `refused` jobs never ran, `unpaid` ones ran for nothing, and `unpaid_minutes` is what they would have cost."""
+    """Use of a payer's credit, in SU-minutes.
+
+    `expired`: unused credit of allocations that have ended, or of the last one at the end.
+    `refused` jobs never ran; `unpaid` ones ran without payment, which would have cost
+    `unpaid_minutes`.
+    """
 
     account: int | str
     granted: int
@@ -46,15 +58,16 @@ class PayerCredit(NamedTuple):
 
 
 class CreditResult(NamedTuple):
-    """What became of all credit, and how many entries the journal has. The books were audited."""
+    """Use of all credit, and the number of journal entries. The ledger was audited."""
 
     accounts: list[PayerCredit]
     entries: int
 
 
 class RemainingCredit(NamedTuple):
-    """An allocation at an instant: SU-minutes that it was given and that are used or held, and the seconds until it is due to end. None is
-    due to end later than in `longest`."""
+    """State of an allocation at some time: SU-minutes deposited, SU-minutes used or held, and
+    seconds until its due end. `longest`: seconds until the last due end of all allocations.
+    """
 
     deposited: int
     used: int
@@ -63,16 +76,13 @@ class RemainingCredit(NamedTuple):
 
 
 class SimulatedBank:
-    """All allocations of a simulation. Seconds are those of the trace."""
+    """Bank with all allocations of a simulation. Times are seconds of the trace."""
 
     def __init__(self, grants: Grants, header: Header) -> None:
         self._grants, self._header, self._zero = grants, header, header.unix_start_time or 0
         numbers = [count(1) for _ in range(3)]
-        self._work = TransactionData(
-            registry=RegistryHead(),
-            entry_ids=numbers[0],
-            allocation_ids=numbers[1],
-            project_ids=numbers[2],
+        self._data = TransactionData(
+            registry=RegistryRows(head=RegistryHead()), ids=NewIds(*numbers)
         )
         self._policy = Policy()
         self._folds: dict[int, Fold] = {}
@@ -80,8 +90,8 @@ class SimulatedBank:
         self._counts: dict[int, list[int]] = {}
         self._projects: dict[int, int] = {}
         self._due: dict[int, int] = {}
-        self._furthest = (-1, 0)
-        """An instant, and when the last allocation is due to end that is open then."""
+        self._last_due = (-1, 0)
+        """Time, and the last due end of the allocations that are open then."""
         self._open()
 
     def _open(self) -> None:
@@ -89,16 +99,18 @@ class SimulatedBank:
         letter = self._grants.payer.value[0]
         for payer in sorted({fund.payer for fund in self._grants.seconds}):
             name = f"{letter}{payer}"
-            entered = self._granted(
+            entered = self._apply_or_raise(
                 CreateProject(gname=name, gid=_FIRST_GID + payer, account=name), at
             )
             self._projects[payer], self._counts[payer] = entered.project or 0, [0, 0, 0]
         for terms in terms_of(self._grants, self._projects, self._zero):
-            opened = self._granted(terms.request, at)
+            opened = self._apply_or_raise(terms.request, at)
             self._due[opened.allocation or 0] = terms.due
 
     def hold(self, job: TraceJob, now: int) -> bool:
-        """Whether the highest cost of a job that would start now could be set aside; then it is."""
+        """Place a hold for the highest cost of a job that would start now. Return True if it is
+        granted.
+        """
         start = self._zero + now
         payer, resource = self._fund(job)
         request = Hold(
@@ -112,44 +124,46 @@ class SimulatedBank:
             billing=str(job.processors),
             limit_seconds=job.limit,
         )
-        return isinstance(self._ask(request, Instant(start)), Done)
+        return isinstance(self._apply(request, Instant(start)), Done)
 
     def charge(self, job: TraceJob, now: int) -> None:
-        """A job that was paid for ends: what it really used is charged."""
+        """Charge what a paid job really used at its end."""
         run, amount, at = self._run(job), _cost(job, job.run), Instant(self._zero + now)
-        self._granted(
+        self._apply_or_raise(
             Charge(run=run, ended=at, outcome=COMPLETED, elapsed_seconds=job.run, amount=amount), at
         )
         self._charged += amount
-        record = self._work.runs.pop(run)
+        record = self._data.runs.pop(run)
         self._folds[record.allocation].check_run(record)
 
-    def refused(self, job: TraceJob) -> None:
-        """A job will never run."""
+    def count_refused(self, job: TraceJob) -> None:
+        """Count a job that never runs."""
         self._counts[self._fund(job).payer][0] += 1
 
-    def unpaid(self, job: TraceJob) -> None:
-        """A job runs for nothing."""
+    def count_unpaid(self, job: TraceJob) -> None:
+        """Count a job that runs unpaid."""
         counts = self._counts[self._fund(job).payer]
         counts[1] += 1
         counts[2] += _cost(job, job.run)
 
-    def left(self, job: TraceJob, now: int) -> RemainingCredit:
-        """The allocation from which a job would be paid now; nothing where it has none."""
+    def remaining_credit(self, job: TraceJob, now: int) -> RemainingCredit:
+        """Return the state of the allocation that would pay for a job now; zeros if there is
+        none.
+        """
         at = self._zero + now
         payer, resource = self._fund(job)
         own = next(
-            (each for each in self._work.funds(self._projects[payer], resource) if each.covers(at)),
+            (each for each in self._data.funds(self._projects[payer], resource) if each.covers(at)),
             None,
         )
         if own is None:
             return RemainingCredit(0, 0, 0, 0)
-        if self._furthest[0] != at:
-            self._furthest = (
+        if self._last_due[0] != at:
+            self._last_due = (
                 at,
                 max(
                     self._due[each.id]
-                    for each in self._work.allocations.values()
+                    for each in self._data.allocations.values()
                     if each.covers(at)
                 ),
             )
@@ -157,13 +171,15 @@ class SimulatedBank:
             own.deposited,
             own.charged + own.held,
             max(0, self._due[own.id] - at),
-            max(0, self._furthest[1] - at),
+            max(0, self._last_due[1] - at),
         )
 
     def close(self) -> CreditResult:
-        """The end: all jobs that held credit have ended. Raises Corrupt where the books do not add up."""
-        allocations = list(self._work.allocations.values())
-        if wrong := list(self._wrong(allocations)):
+        """Return the result when all jobs with a hold have ended. Raises Corrupt if the ledger does
+        not add up.
+        """
+        allocations = list(self._data.allocations.values())
+        if wrong := list(self._errors(allocations)):
             raise Corrupt(
                 f"the books of the simulation do not add up: {wrong[0]}",
                 remedy="this is a fault of Fairbank: please report it",
@@ -172,19 +188,19 @@ class SimulatedBank:
             [self._account(payer, allocations) for payer in sorted(self._projects)], self._entries
         )
 
-    def _wrong(self, allocations: list[Allocation]) -> Iterator[str]:
+    def _errors(self, allocations: list[Allocation]) -> Iterator[str]:
         for each in allocations:
             if each.available < 0 or each.held:
                 yield f"allocation {each.id} has {each.available} left and {each.held} held"
-        if self._work.runs:
-            yield f"{len(self._work.runs)} runs never ended"
+        if self._data.runs:
+            yield f"{len(self._data.runs)} runs never ended"
         if (found := sum(each.charged for each in allocations)) != self._charged:
             yield f"{found} SU-minutes are charged, {self._charged} were due"
         for each in allocations:
             self._folds[each.id].check_allocation(each)
-        for (book, uid), sums in self._work.users.items():
+        for (book, uid), sums in self._data.users.items():
             self._folds[book].check_user(uid, sums)
-        for project in self._work.projects.values():
+        for project in self._data.projects.values():
             self._folds[REGISTRY].registry.check_project(project)
         for fold in self._folds.values():
             fold.finish()
@@ -206,15 +222,15 @@ class SimulatedBank:
     def _run(self, job: TraceJob) -> Run:
         return Run("trace", job.number + 1, self._zero + job.submitted)
 
-    def _granted(self, request: Request, at: Instant) -> Done:
-        outcome = self._ask(request, at)
+    def _apply_or_raise(self, request: Request, at: Instant) -> Done:
+        outcome = self._apply(request, at)
         if isinstance(outcome, Done):
             return outcome
         raise FairbankError(f"the bank of the simulation refused: {sentence(outcome)}")
 
-    def _ask(self, request: Request, at: Instant) -> Outcome:
-        """Judge a request, show the audit what was written, and forget it."""
-        work = self._work
+    def _apply(self, request: Request, at: Instant) -> Outcome:
+        """Apply a request, pass the new entries to the audit, and drop them."""
+        work = self._data
         outcome = apply(work, SubmittedRequest(request, at, _ACTOR), self._policy)
         self._entries += len(work.entries)
         for entry in work.entries:
@@ -223,7 +239,7 @@ class SimulatedBank:
                 fold = self._folds[entry.book] = Fold(entry.book)
             fold.add(entry)
         work.entries.clear()
-        work.told.clear()
+        work.run_entries.clear()
         work.changes = Changes()
         return outcome
 

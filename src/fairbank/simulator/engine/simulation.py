@@ -1,4 +1,4 @@
-"""One simulation: a trace, a machine and a policy in; what came of it out."""
+"""Simulation of a trace on a machine under a policy."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.scheduler import SimulationScheduler
 from fairbank.simulator.results.delivered_shares import DeliveredShare, DeliveryMeter, Week
 from fairbank.simulator.results.fairness import FairStarts, LateStarts
-from fairbank.simulator.results.job_runs import JobRuns
 from fairbank.simulator.results.measures import MeasureAccumulator, ScheduleMeasures
-from fairbank.simulator.results.starts import ScheduleStarts, in_columns
+from fairbank.simulator.results.starts import JobRuns, ScheduleStarts, in_columns
 from fairbank.simulator.results.time_series import TimeSeries
-from fairbank.simulator.traces.fast_reader import FastTrace, People, ReaderNotes
+from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, TraceNames
 from fairbank.simulator.traces.header import Header
-from fairbank.simulator.traces.workload import OmittedJob, Read, TraceJob, Workload, size_of
+from fairbank.simulator.traces.workload import Correction, OmittedJob, TraceJob, Workload, size_of
 
 if TYPE_CHECKING:
     from fairbank.simulator.engine.bank_gate import BankGate
@@ -27,85 +26,94 @@ if TYPE_CHECKING:
 
 
 class SimulationPlan(NamedTuple):
-    """What is simulated, and what is measured beside the usual figures.
+    """Simulation to run, and additional measures.
 
-    `processors`: of the machine, None as the trace says. `fair_starts`: look at the fair start of every so-many-th job, 0 of none.
-    `shares`: of each account (None: nobody asks), which is a user of the trace, or with `by_group` a group.
-    `course`: how it goes over time and by size.
-    `every`: what became of every job. `grants`: what the bank has granted; None: there is no bank, and nothing to pay.
+    `processors`: size of the machine, None: as the trace says. `fair_starts`: compute the fair
+    start of every n-th job, 0: of none. `shares`: shares of accounts (None: do not measure), which
+    are users of the trace, or with `by_group` groups. `has_time_series`: record the course over
+    time and by size. `has_job_runs`: record every job. `grants`: credit of the bank; None: there is
+    no bank, and jobs cost nothing.
     """
 
     processors: int | None = None
     fair_starts: int = 0
     shares: Mapping[int, int] | None = None
     by_group: bool = False
-    course: bool = False
-    every: bool = False
+    has_time_series: bool = False
+    has_job_runs: bool = False
     grants: Grants | None = None
 
 
 class SimulationResult(NamedTuple):
-    """What came of a policy. `lines` is how many jobs the trace has; `left` are the numbers of those that were not simulated, by the
-    reason; `read` counts those of which something was read otherwise than it stands there; `notes` are the reader's. `credit` is what
-    became of what the bank had granted.
-    `announced`: how many jobs the header of the trace speaks of, where it does. `runs`: every job, where they were asked for, whose users
-    and groups are `people` where the trace has names. `remarks`: what the file of the policy says in vain. `strangers` are accounts with
-    shares of which the trace has no job."""
+    """Result of a policy.
+
+    `lines` is the number of jobs of the trace; `omitted` has the numbers of those that were not
+    simulated, by reason; `corrections` counts those that were read otherwise than written; `notes`
+    are the reader's. `credit` is the use of the grants. `header_jobs`: number of jobs by the header
+    of the trace. `runs`: every job, if requested; its users and groups are in `people` if the trace
+    has names. `remarks`: settings of the policy file without effect. `unmatched_accounts`: accounts
+    with shares but without a job in the trace.
+    """
 
     policy: str
     processors: int
     lines: int
-    left: Mapping[OmittedJob, list[int]]
-    read: Mapping[Read, int]
+    omitted: Mapping[OmittedJob, list[int]]
+    corrections: Mapping[Correction, int]
     figures: ScheduleMeasures | None
-    misses: LateStarts | None
-    astray: float | None
+    late_starts: LateStarts | None
+    share_error: float | None
     jain_of_shares: float | None
     delivered: list[DeliveredShare]
     starts: ScheduleStarts
     notes: ReaderNotes
     weeks: list[Week]
-    course: TimeSeries | None
+    time_series: TimeSeries | None
     credit: CreditResult | None
-    announced: int | None
+    header_jobs: int | None
     runs: JobRuns | None
     remarks: Sequence[str] = ()
-    strangers: Sequence[str] = ()
-    people: People | None = None
+    unmatched_accounts: Sequence[str] = ()
+    people: TraceNames | None = None
 
 
 Tick = Callable[[int], None]
-"""Told how many jobs have been read."""
+"""Function that is called with the number of jobs read so far."""
 TICK = 1_024
-MOMENTS = 256
-"""So many are put into columns together: enough to be fast, and few enough to be no weight in memory."""
+BATCH = 256
+"""Number of start times that become columns together: enough to be fast, too few to matter for
+memory.
+"""
 
 
 def simulate(
     trace: FastTrace, policy: SimulationPolicy, plan: SimulationPlan, tick: Tick | None = None
 ) -> SimulationResult:
-    """Run a trace under a policy. Raises InvalidInput for a trace that cannot be read, a machine whose size nobody says, or a policy that goes
-    by credit where there is none."""
+    """Run a trace under a policy.
+
+    Raises InvalidInput for a trace that cannot be read, a machine of unknown size, or a policy that
+    uses credit without a bank.
+    """
     check_bank(policy, there=plan.grants is not None)
     if plan.fair_starts and plan.grants is not None:
         what = "whether a start was fair is not asked where a bank refuses jobs"
         raise InvalidInput(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
     size = size_of(trace, plan.processors)
-    workload = Workload(trace.jobs, size, distinct=trace.people is None)
-    scheduler, till = policy.scheduler(size), None
+    workload = Workload(trace.jobs, size, distinct=trace.names is None)
+    scheduler, bank = policy.scheduler(size), None
     if plan.grants is not None:
-        scheduler, till = _paying(scheduler, plan.grants, trace.header)
+        scheduler, bank = _with_bank(scheduler, plan.grants, trace.header)
     clock = SimulationClock(size, scheduler)
     measures, starts = MeasureAccumulator(), ScheduleStarts()
     fairness = FairStarts(clock, plan.fair_starts) if plan.fair_starts else None
     sharing = DeliveryMeter(plan.shares, _account_of(plan)) if plan.shares else None
-    course = TimeSeries(size) if plan.course else None
-    runs = JobRuns() if plan.every else None
+    course = TimeSeries(size) if plan.has_time_series else None
+    runs = JobRuns() if plan.has_job_runs else None
     watching: list[Callable[[JobStarts], None]] = [
         each.take for each in (fairness, sharing, course) if each is not None
     ]
-    told, coming = 0, clock.run(workload, fairness.arrived if fairness else None)
-    while moments := list(islice(coming, MOMENTS)):
+    told, coming = 0, clock.run(workload, fairness.record_arrival if fairness else None)
+    while moments := list(islice(coming, BATCH)):
         started = in_columns(moments)
         measures.take(started)
         starts.take(started)
@@ -121,30 +129,31 @@ def simulate(
         policy=policy.name,
         processors=size,
         lines=workload.lines,
-        left=workload.left,
-        read=workload.read,
+        omitted=workload.omitted,
+        corrections=workload.corrections,
         figures=measures.figures(size, clock.lost),
-        misses=fairness.misses() if fairness else None,
-        astray=sharing.astray() if sharing else None,
+        late_starts=fairness.late_starts() if fairness else None,
+        share_error=sharing.share_error() if sharing else None,
         jain_of_shares=sharing.jain() if sharing else None,
         delivered=sharing.delivered() if sharing else [],
         starts=starts,
         notes=trace.notes,
         weeks=sharing.weeks() if sharing else [],
-        course=course,
-        credit=till.close() if till else None,
-        announced=trace.header.jobs,
+        time_series=course,
+        credit=bank.close() if bank else None,
+        header_jobs=trace.header.jobs,
         runs=runs,
         remarks=policy.remarks,
-        people=trace.people,
+        people=trace.names,
     )
 
 
-def _paying(
+def _with_bank(
     scheduler: SimulationScheduler, grants: Grants, header: Header
 ) -> tuple[BankGate, SimulatedBank]:
-    """The same scheduler with a bank to ask."""
-    from fairbank.simulator.engine.bank_gate import BankGate  # noqa: PLC0415  only who grants credit pays for the bank
+    """Return the scheduler with a bank that approves starts, and the bank."""
+    # Imported here: only simulations with grants need the bank.
+    from fairbank.simulator.engine.bank_gate import BankGate  # noqa: PLC0415
     from fairbank.simulator.engine.simulated_bank import SimulatedBank  # noqa: PLC0415
 
     till = SimulatedBank(grants, header)
@@ -152,8 +161,8 @@ def _paying(
 
 
 def check_bank(policy: SimulationPolicy, *, there: bool) -> None:
-    """Raises InvalidInput for a policy that goes by credit where there is no bank."""
-    if policy.asks_bank and not there:
+    """Raise InvalidInput for a policy that uses credit if there is no bank."""
+    if policy.uses_credit and not there:
         remedy = "grant credit: --grant PERCENT; or leave [site_factor] out"
         raise InvalidInput(
             f"{policy.name} goes by the credit that is left, and there is no bank",
@@ -163,7 +172,9 @@ def check_bank(policy: SimulationPolicy, *, there: bool) -> None:
 
 
 def _account_of(plan: SimulationPlan) -> Callable[[TraceJob], int]:
-    """Whose share a job takes: a bank knows whoever is unknown as 0."""
+    """Return the function from a job to the account whose share it uses. With a bank the unknown
+    account is 0.
+    """
     account = _group if plan.by_group else _user
     return account if plan.grants is None else lambda job: max(account(job), 0)
 

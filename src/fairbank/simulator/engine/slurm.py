@@ -1,4 +1,6 @@
-"""Slurm in the simulator: its two passes when Slurm makes them, and priorities that are worked out anew while time goes on."""
+"""Slurm's scheduler in the simulator: both passes when Slurm makes them, and priorities that change
+over time.
+"""
 
 from __future__ import annotations
 
@@ -18,113 +20,131 @@ from fairbank.simulator.traces.workload import TraceJob
 
 
 class SlurmScheduler:
-    """A cluster's scheduler: asked at every event, and woken when a pass is due although nothing happens."""
+    """Scheduler of a cluster: called at each event, and woken when a pass is due although nothing
+    happens.
 
-    attends = True
+    Invariants: `_full_pass_at`, `_backfill_at` and `_main_pass_at` are the times of the last passes
+    of each kind. `_is_main_requested`: a main pass was requested since the last one.
+    `_has_changed`: jobs changed since the last backfill cycle.
+    """
+
+    is_stateful = True
 
     def __init__(
         self,
         parameters: SchedulerParameters,
-        ranking: PriorityRules,
+        rules: PriorityRules,
         processors: int,
-        entitled: ShareAccounts | None = None,
+        shares: ShareAccounts | None = None,
     ) -> None:
-        self.parameters, self.ranking, self.standing = (
+        self.parameters, self.rules, self.usage_state = (
             parameters,
-            ranking,
-            UsageState(ranking, processors, entitled),
+            rules,
+            UsageState(rules, processors, shares),
         )
         self.queue: PriorityQueue[TraceJob] = PriorityQueue()
-        self._full = self._filled = 0
-        """When the main pass last went through the whole queue, and when backfill last ran."""
-        self._ended = -FOR_EVER
-        """When the main pass last ran, in full or not; and whether somebody asked for one since."""
-        self._asked = self._changed = False
+        self._full_pass_at = self._backfill_at = 0
+        """Time of the last main pass over the whole queue; `_backfill_at`: of the last backfill
+        cycle.
+        """
+        self._main_pass_at = -FOR_EVER
+        """Time of the last main pass of any kind."""
+        self._is_main_requested = self._has_changed = False
 
-    def line(self, snapshot: OnProcessors, now: int) -> JobList[TraceJob]:
-        """By priorities, which are worked out for it."""
-        self.standing.bring_up_to_date(self.queue, snapshot.running, now)
-        return self.queue.line(now)
+    def order(self, snapshot: OnProcessors, now: int) -> JobList[TraceJob]:
+        """Return the pending jobs by priority, which is computed first."""
+        self.usage_state.update(self.queue, snapshot.running, now)
+        return self.queue.order(now)
 
-    def passes(self, now: int, *, event: bool) -> Iterator[Pass]:
-        """Those that are due. `event`: somebody came or ended just now."""
-        self._changed |= event
-        full = self.parameters.full_is_due(self._full, now)
-        self._asked |= event or full
-        if self.parameters.main_is_due(self._ended * SECOND, self._asked, now * SECOND):
-            self._asked, self._ended = False, now
+    def passes(self, now: int, *, has_event: bool) -> Iterator[Pass]:
+        """Yield the passes that are due. `has_event`: a job arrived or ended just now."""
+        self._has_changed |= has_event
+        full = self.parameters.full_is_due(self._full_pass_at, now)
+        self._is_main_requested |= has_event or full
+        if self.parameters.main_is_due(
+            self._main_pass_at * SECOND, self._is_main_requested, now * SECOND
+        ):
+            self._is_main_requested, self._main_pass_at = False, now
             if full:
-                self._full = now
+                self._full_pass_at = now
             yield partial(self._main, full=full)
-        if self.parameters.backfill_is_due(self._filled, self._changed, now):
-            self._filled = now
+        if self.parameters.backfill_is_due(self._backfill_at, self._has_changed, now):
+            self._backfill_at = now
             yield self._backfill
 
-    def wake(self, now: int) -> int:
-        """When a pass is next due if nothing happens, while somebody waits."""
+    def next_wake(self, now: int) -> int:
+        """Return the time at which a pass is due while jobs wait and nothing happens."""
         due = self._main_due()
-        if self._changed and self.parameters.bf_interval > 0:
-            due = min(due, self._filled + self.parameters.bf_interval)
+        if self._has_changed and self.parameters.bf_interval > 0:
+            due = min(due, self._backfill_at + self.parameters.bf_interval)
         return max(due, now + 1)
 
     def _main_due(self) -> int:
-        """When the main pass may start somebody whom the last one could not come to, at the earliest."""
+        """Return the earliest time at which the main pass may start a job that the last one did not
+        reach.
+        """
         asked = self.parameters
-        first = self._ended + asked.sched_min_interval // SECOND + 1
-        if self._asked:
+        first = self._main_pass_at + asked.sched_min_interval // SECOND + 1
+        if self._is_main_requested:
             return first
         shallow = (
             max(asked.partition_job_depth, asked.sched_max_job_start) > 0
             or len(self.queue) > asked.default_queue_depth
         )
         return (
-            max(first, self._full + asked.sched_interval)
+            max(first, self._full_pass_at + asked.sched_interval)
             if shallow and asked.sched_interval > 0
             else FOR_EVER
         )
 
-    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None:
-        self.standing.ended(running, now)
+    def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
+        self.usage_state.record_end(running, now)
 
-    def admits(self, job: TraceJob, now: int) -> bool:
+    def approve_start(self, job: TraceJob, now: int) -> bool:
         return True
 
-    def turned_away(self) -> int:
+    def take_refused_processors(self) -> int:
         return 0
 
     def copy(self) -> SlurmScheduler:
-        """The same with nobody in the queue."""
-        other = SlurmScheduler(self.parameters, self.ranking, 1)
-        other.standing = deepcopy(self.standing)
-        other._full, other._filled, other._ended = self._full, self._filled, self._ended
-        other._asked, other._changed = self._asked, self._changed
+        """Return a copy with an empty queue."""
+        other = SlurmScheduler(self.parameters, self.rules, 1)
+        other.usage_state = deepcopy(self.usage_state)
+        other._full_pass_at, other._backfill_at, other._main_pass_at = (
+            self._full_pass_at,
+            self._backfill_at,
+            self._main_pass_at,
+        )
+        other._is_main_requested, other._has_changed = self._is_main_requested, self._has_changed
         return other
 
     def _main(self, snapshot: OnProcessors, now: int, *, full: bool) -> SchedulePlan[TraceJob, int]:
-        line = self._line(snapshot, now)
+        line = self._order_if_any_fits(snapshot, now)
         plan = (
             SchedulePlan[TraceJob, int]()
             if line is None
-            else slurm.main(snapshot, line, self.parameters, now, full=full)
+            else slurm.main_pass(snapshot, line, self.parameters, now, full=full)
         )
-        self._changed |= bool(plan.starts)
+        self._has_changed |= bool(plan.starts)
         return plan
 
     def _backfill(self, snapshot: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
-        line = self._line(snapshot, now)
+        line = self._order_if_any_fits(snapshot, now)
         plan = (
             SchedulePlan[TraceJob, int]()
             if line is None
             else slurm.backfill(snapshot, line, self.parameters, now)
         )
-        self._changed = bool(plan.starts)
+        self._has_changed = bool(plan.starts)
         return plan
 
-    def _line(self, snapshot: OnProcessors, now: int) -> JobList[TraceJob] | None:
-        """Who waits, by priority; None where nobody fits. Where order makes no difference, priorities are not worked out."""
+    def _order_if_any_fits(self, snapshot: OnProcessors, now: int) -> JobList[TraceJob] | None:
+        """Return the pending jobs by priority; None if no job fits. Priorities are not computed if
+        the order makes no difference.
+        """
         queue, free = self.queue, snapshot.machine.free
-        if queue.narrowest > free:
+        if queue.min_processors > free:
             return None
-        if len(queue) > 1 and queue.wanted > free:
-            self.standing.bring_up_to_date(queue, snapshot.running, now)
-        return queue.line(now)
+        if len(queue) > 1 and queue.total_processors > free:
+            self.usage_state.update(queue, snapshot.running, now)
+        return queue.order(now)

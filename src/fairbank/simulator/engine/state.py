@@ -1,4 +1,6 @@
-"""How a simulation stands at an instant: who waits, who runs, and what had been seen by then; from there it can go on in other ways."""
+"""State of a simulation at some time: pending and running jobs, and the recent past. A simulation
+can go on from it in other ways.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +28,30 @@ from fairbank.simulator.traces.workload import TraceJob
 
 HOUR, WEEK = 3_600, 7 * DAY
 WEEKS = 8
-"""So many weeks of arrivals are remembered."""
+"""Weeks of arrivals that a state remembers."""
 _NEWCOMERS = 1 << 40
-"""Numbers that no job of a trace has."""
+"""First number of sampled arrivals. No job of a trace has it."""
 
 
 class SimulationState(NamedTuple):
-    """Just after the pass at `at`. `running` and `waiting` come in the order of ends and of the queue; `came` are all who came of late."""
+    """State just after the pass at `at`.
+
+    `running` is in the order of ends, `waiting` in the order of the queue. `recent_arrivals` are
+    all jobs that arrived in the last weeks.
+    """
 
     at: int
     size: int
     running: list[RunningJob[TraceJob, int]]
     waiting: list[TraceJob]
-    came: list[TraceJob]
+    recent_arrivals: list[TraceJob]
     history: RunTimeHistory[int]
     scheduler: SimulationScheduler
 
-    def begin(self, changed: TraceJob | None = None) -> tuple[OnProcessors, SimulationScheduler]:
-        """The snapshot, to be used up, and who decides; with `changed` in the place of the job of its number."""
+    def resume(self, changed: TraceJob | None = None) -> tuple[OnProcessors, SimulationScheduler]:
+        """Return a snapshot, which the caller may change, and a scheduler; with `changed` instead
+        of the job of its number.
+        """
         scheduler = self.scheduler.copy()
         snapshot: OnProcessors = Snapshot(Processors(self.size), scheduler.queue)
         snapshot.running = list(self.running)
@@ -55,44 +63,55 @@ class SimulationState(NamedTuple):
             )
         return snapshot, scheduler
 
-    def in_full(self, job: TraceJob, most: int = FOR_EVER) -> int | None:
-        """When this job, which may be changed, starts if everybody uses the whole time limit and nobody comes."""
-        return self._rehearse(job, whole_limit, (), most).at
+    def start_with_full_limits(self, job: TraceJob, max_passes: int = FOR_EVER) -> int | None:
+        """Return when this job, which may be changed, starts if all jobs use the whole time limit
+        and none arrives.
+        """
+        return self._simulate(job, whole_limit, (), max_passes).at
 
-    def drawn(self, job: TraceJob, chance: Random, most: int = FOR_EVER) -> SimulatedStart:
-        """The same with run times drawn from users' history, and with the arrivals of one of the last weeks."""
-        luck = RunTimeSampler(self.history, chance)
+    def sample_start(
+        self, job: TraceJob, chance: Random, max_passes: int = FOR_EVER
+    ) -> SimulatedStart:
+        """Return the same with run times sampled from the history of users, and with the arrivals
+        of one of the last weeks.
+        """
+        sampler = RunTimeSampler(self.history, chance)
         arrivals = self.arrivals(chance)
 
         def lasts(job: TraceJob, limit: int, elapsed: int) -> int:
-            return luck.lasts(job.user, limit, elapsed)
+            return sampler.run_time(job.user, limit, elapsed)
 
-        return self._rehearse(job, lasts, arrivals, most)
+        return self._simulate(job, lasts, arrivals, max_passes)
 
-    def _rehearse(
+    def _simulate(
         self, job: TraceJob, lasts: RunTimeModel[TraceJob], coming: Iterable[TraceJob], most: int
     ) -> SimulatedStart:
-        snapshot, scheduler = self.begin(job)
+        snapshot, scheduler = self.resume(job)
         changed = job not in self.waiting
         return simulate_forward(
             snapshot,
             scheduler,
             self.at,
             job.number,
-            lasts=lasts,
-            coming=coming,
-            event=changed,
-            most=most,
+            run_time=lasts,
+            arrivals=coming,
+            has_event=changed,
+            max_passes=most,
         )
 
     def arrivals(self, chance: Random) -> Iterator[TraceJob]:
-        """Whoever came since this hour of this weekday in one of the last weeks comes again, and again. Where no whole week was seen, it is
-        days; where no day was, hours."""
+        """Yield the arrivals since this hour of this weekday in one of the last weeks, again and
+        again.
+
+        If the trace has no whole week before, it is days; if it has no whole day, hours.
+        """
         spans = self._spans()
         if not spans:
             return
         span = chance.choice(spans)
-        again = self.came[bisect_right(self.came, self.at - span, key=_submitted) :]
+        again = self.recent_arrivals[
+            bisect_right(self.recent_arrivals, self.at - span, key=_submitted) :
+        ]
         if not again:
             return
         for turn in count():
@@ -102,7 +121,7 @@ class SimulationState(NamedTuple):
             yield job._replace(number=_NEWCOMERS + turn, submitted=at)
 
     def _spans(self) -> Sequence[int]:
-        seen = self.at - (self.came[0].submitted if self.came else self.at)
+        seen = self.at - (self.recent_arrivals[0].submitted if self.recent_arrivals else self.at)
         for unit, most in ((WEEK, WEEKS), (DAY, 6), (HOUR, 23)):
             if whole := min(seen // unit, most):
                 return range(unit, (whole + 1) * unit, unit)
@@ -146,9 +165,9 @@ class StateRecorder:
 
     def _end(self, running: RunningJob[TraceJob, int], now: int) -> None:
         job = running.job
-        self._history.ended(job.user, job.run, job.limit)
-        if self._scheduler.attends:
-            self._scheduler.ended(running, now)
+        self._history.add(job.user, job.run, job.limit)
+        if self._scheduler.is_stateful:
+            self._scheduler.record_end(running, now)
 
     def _pause(self, time: int) -> None:
         snapshot = self._clock.snapshot

@@ -1,6 +1,5 @@
-"""What the users of a trace have used so far, and the priorities that follow for those who wait.
-
-Source: docs/reference/slurm-rules.md, "Usage decay" and "Job priority".
+"""Usage of the users of a trace, and the priorities that follow for pending jobs (slurm-rules.md,
+"Usage", "Job priority").
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import numpy as np
 
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.equal_shares import Even
-from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.fair_tree import Even, fair_tree
 from fairbank.priority.fairshare.settings import Algorithm
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted
 from fairbank.priority.multifactor.combination import priorities
@@ -31,21 +29,21 @@ from fairbank.priority.site_factor import (
 )
 from fairbank.scheduling.machines.machine import RunningJob
 from fairbank.scheduling.machines.priority_queue import PriorityQueue
-from fairbank.simulator.engine.share_accounts import ROOT, ShareAccounts, Who
+from fairbank.simulator.engine.share_accounts import ROOT, ShareAccounts, ShareUser
 from fairbank.simulator.traces.workload import TraceJob
 
 if TYPE_CHECKING:  # who simulates no bank does not wait for it
     from fairbank.simulator.engine.simulated_bank import RemainingCredit
 
 _REBASE = 500.0
-"""So many times the logarithm of a double may grow before usage is counted anew."""
+"""Maximum of the logarithm of growth. A double overflows at about 709."""
 
 
 class PriorityRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How priorities are made: the weights of the factors, by which rule users are ranked, how usage fades, and every how many seconds all
-    are worked out anew.
+    """Rules of priorities: weights, fair-share algorithm, decay of usage, and seconds between
+    computations.
 
-    Weights of zero, as Slurm has them where nobody says anything, would leave the queue as it is. Here fair share counts most.
+    Slurm's default weights of zero would leave the queue in its order. Here fair share counts most.
     """
 
     settings: MultifactorSettings = MultifactorSettings(
@@ -57,57 +55,67 @@ class PriorityRules(msgspec.Struct, frozen=True, kw_only=True):
     dampening: int = 1
     site_rule: CurveRule = LINEAR
     site_weight: int = 0
-    """What full credit that ends this instant adds to a priority. Any weight needs a bank that tells what is left."""
+    """Weight of full credit that ends now. Any weight needs a bank, which knows the remaining
+    credit.
+    """
 
 
 class UsageState:
-    """Usage of everybody: it grows while jobs run, and fades all the time. Each user has one share of the machine, where nobody says other
-    shares.
+    """Usage of all users: it grows while jobs run, and always decays. Each user has one share of
+    the machine, unless shares are given.
 
-    As it was when a period began, so it counts until the next one. Who asks for priorities in between, or not at all, changes nothing.
+    Usage counts from the begin of one period until the next. Priorities computed in between, or not
+    at all, change nothing.
+
+    Invariants: `_used` is the usage of each known user as it would have decayed at `_base_time`.
+    `_computed_at` is the begin of the last period, up to which running jobs are charged; `_ended`
+    has the jobs that ended since. `_factor` returns fair-share factors for `_user_count` users;
+    None: not computed yet.
     """
 
     def __init__(
-        self, ranking: PriorityRules, processors: int, entitled: ShareAccounts | None = None
+        self, rules: PriorityRules, processors: int, shares: ShareAccounts | None = None
     ) -> None:
-        self._ranking = ranking
-        self._entitled = entitled
+        self._rules = rules
+        self._shares = shares
         self._scale = scale(nodes=processors, cpus=processors)
-        self._fading = -log(ranking.decay.a_second) if ranking.decay.half_life else 0.0
-        self._used: dict[Who, float] = {}
-        """As much as would be left of it at `_zero`, of everybody who was seen."""
-        self._gone: list[tuple[RunningJob[TraceJob, int], int]] = []
-        """Who ended, and when, since usage was last looked at."""
-        self._zero = self._worked_out = 0
-        self._factor: Callable[[Who], float] | None = None
-        self._people = 0
+        self._decay_rate = -log(rules.decay.a_second) if rules.decay.half_life else 0.0
+        self._used: dict[ShareUser, float] = {}
+        """Usage of each known user, as it would have decayed at `_base_time`."""
+        self._ended: list[tuple[RunningJob[TraceJob, int], int]] = []
+        """Jobs that ended since usage was last charged, with their ends."""
+        self._base_time = self._computed_at = 0
+        self._factor: Callable[[ShareUser], float] | None = None
+        self._user_count = 0
         self.credit: Callable[[TraceJob, int], RemainingCredit] | None = None
-        """Where there is a bank: the allocation that would pay for a job at a second."""
+        """Function that returns the remaining credit for a job at a time, if there is a bank."""
 
-    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None:
-        """A job has run until now: what it was not yet charged for counts from the next period on."""
-        self._gone.append((running, now))
+    def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
+        """Record a job that ended now. Its usage counts from the next period on."""
+        self._ended.append((running, now))
 
-    def bring_up_to_date(
+    def update(
         self, queue: PriorityQueue[TraceJob], running: Iterable[RunningJob[TraceJob, int]], now: int
     ) -> None:
-        """Work out priorities: all of them where a period has begun since that was last done, else those of who came since."""
-        period = self._ranking.calc_period
+        """Compute priorities: all if a period has begun since the last computation, else those of
+        new jobs.
+        """
+        period = self._rules.calc_period
         begun = now // period * period
-        if begun > self._worked_out:
+        if begun > self._computed_at:
             self._charge(running, begun)
-            self._worked_out = begun
+            self._computed_at = begun
             self._factor = None
-            queue.forget()
+            queue.clear_priorities()
         if todo := queue.unranked():
-            queue.rank(todo, self._priorities(todo))
+            queue.set_priorities(todo, self._priorities(todo))
 
     def _priorities(self, jobs: Sequence[TraceJob]) -> list[int]:
-        people = [self._who(job) for job in jobs]
+        people = [self._user(job) for job in jobs]
         for each in people:
             self._used.setdefault(each, 0.0)
-        if self._factor is None or self._people < len(self._used):
-            self._factor, self._people = self._by_usage(), len(self._used)
+        if self._factor is None or self._user_count < len(self._used):
+            self._factor, self._user_count = self._fair_share_factors(), len(self._used)
         wide = np.array([job.processors for job in jobs], np.float64)
         nothing, first = np.zeros(len(jobs)), np.zeros(len(jobs), np.intp)
         columns = PendingColumns(
@@ -118,87 +126,91 @@ class UsageState:
             cpus=wide,
             limit_minutes=np.array([-(-job.limit // 60) for job in jobs], np.float64),
             nice=nothing,
-            site=nothing
-            if self.credit is None or not self._ranking.site_weight
-            else self._site(jobs, self.credit),
+            site=(
+                nothing
+                if self.credit is None or not self._rules.site_weight
+                else self._site_factors(jobs, self.credit)
+            ),
             partition=first,
             qos=first + NO_QOS,
             tres=np.zeros((0, len(jobs))),
         )
         found: list[int] = priorities(
-            columns, self._scale, self._ranking.settings, self._worked_out + 1
+            columns, self._scale, self._rules.settings, self._computed_at + 1
         ).tolist()
         return found
 
-    def _site(
+    def _site_factors(
         self, jobs: Sequence[TraceJob], credit_of: Callable[[TraceJob, int], RemainingCredit]
     ) -> Floats:
-        """What the credit left, and the closeness of its end, add."""
-        left = [credit_of(job, self._worked_out) for job in jobs]
+        """Return the site factors of remaining credit and of the time to its end."""
+        left = [credit_of(job, self._computed_at) for job in jobs]
         credit = credit_factor([each.deposited for each in left], [each.used for each in left])
         expiry = expiry_factor([each.seconds for each in left], [each.longest for each in left])
-        return scaled(self._ranking.site_rule.of(credit, expiry), self._ranking.site_weight).astype(
+        return scaled(self._rules.site_rule.of(credit, expiry), self._rules.site_weight).astype(
             np.float64
         )
 
-    def _who(self, job: TraceJob) -> Who:
-        return (-1, job.user) if self._entitled is None else self._entitled.who(job)
+    def _user(self, job: TraceJob) -> ShareUser:
+        return (-1, job.user) if self._shares is None else self._shares.user_of(job)
 
-    def _by_usage(self) -> Callable[[Who], float]:
-        """The fair-share factor of everybody."""
-        used, rule = self._used, self._ranking.algorithm
-        if self._entitled is None and rule is Algorithm.FAIR_TREE:
+    def _fair_share_factors(self) -> Callable[[ShareUser], float]:
+        """Return the function from a user to the fair-share factor."""
+        used, rule = self._used, self._rules.algorithm
+        if self._shares is None and rule is Algorithm.FAIR_TREE:
             even = Even(used.values())
             return lambda who: even.factor(used[who])
         people, own = list(used), list(used.values())
-        if self._entitled is None:
-            tree, usage = _with_a_share_each(people), [sum(own), *own]
+        if self._shares is None:
+            tree, usage = _equal_tree(people), [sum(own), *own]
         else:
-            tree, usage = self._entitled.tree(people), self._entitled.usage(people, own)
+            tree, usage = self._shares.tree(people), self._shares.usage(people, own)
         if rule is Algorithm.FAIR_TREE:
             factors = fair_tree(tree, usage).factor
         else:
             oblivious = rule is Algorithm.DEPTH_OBLIVIOUS
             factors = classic(
-                tree, usage, dampening=self._ranking.dampening, depth_oblivious=oblivious
+                tree, usage, dampening=self._rules.dampening, depth_oblivious=oblivious
             ).factor
-        found: Mapping[Who, float] = dict(
+        found: Mapping[ShareUser, float] = dict(
             zip(people, factors.tolist()[-len(people) :], strict=True)
         )
         return found.__getitem__
 
     def _charge(self, running: Iterable[RunningJob[TraceJob, int]], begun: int) -> None:
-        """Add what was used since the last time until a period begins."""
+        """Add the usage from the last computation until a period begins."""
         self._rebase(begun)
-        since, until = self._grown(self._worked_out), self._grown(begun)
+        since, until = self._growth(self._computed_at), self._growth(begun)
         for each in running:
             self._add(each, since, until)
-        gone, self._gone = self._gone, []
+        gone, self._ended = self._ended, []
         for each, end in gone:
-            self._add(each, since, self._grown(end) if end < begun else until)
+            self._add(each, since, self._growth(end) if end < begun else until)
             if end > begun:
-                self._gone.append((each, end))
+                self._ended.append((each, end))
 
     def _add(self, running: RunningJob[TraceJob, int], since: float, until: float) -> None:
-        who, processors = self._who(running.job), running.placement
-        begin = self._grown(running.started) if running.started > self._worked_out else since
+        who, processors = self._user(running.job), running.placement
+        begin = self._growth(running.started) if running.started > self._computed_at else since
         if begin < until:
             self._used[who] = self._used.get(who, 0.0) + processors * (until - begin) / (
-                self._fading or 1.0
+                self._decay_rate or 1.0
             )
 
-    def _grown(self, at: int) -> float:
-        """What is used at this instant counts so much more than at `_zero`, by as much as it has to fade; summed up over time."""
-        return exp((at - self._zero) * self._fading) if self._fading else float(at)
+    def _growth(self, at: int) -> float:
+        """Return the weight of usage at a time, summed over time since `_base_time`: later usage
+        counts more, by as much as earlier usage decays.
+        """
+        return exp((at - self._base_time) * self._decay_rate) if self._decay_rate else float(at)
 
     def _rebase(self, at: int) -> None:
-        if (at - self._zero) * self._fading > _REBASE:
-            shrink = exp((self._zero - at) * self._fading)
+        if (at - self._base_time) * self._decay_rate > _REBASE:
+            shrink = exp((self._base_time - at) * self._decay_rate)
             self._used = {who: used * shrink for who, used in self._used.items()}
-            self._zero = at
+            self._base_time = at
 
 
-def _with_a_share_each(people: Sequence[Who]) -> Tree:
+def _equal_tree(people: Sequence[ShareUser]) -> Tree:
     return planted(
         [ShareAssociation(ROOT), *(ShareAssociation(ROOT, user=str(user)) for _, user in people)]
     )

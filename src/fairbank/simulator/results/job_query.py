@@ -1,4 +1,4 @@
-"""Asks a simulation about one job: how it stood while that job waited, and when it started in the end."""
+"""Query about one job of a simulation: its state while it waited, and its start in the end."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from fairbank.scheduling.explain.answer import Explanation
 from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.simulation import TICK, Tick
 from fairbank.simulator.engine.state import SimulationState, StateRecorder
-from fairbank.simulator.results.explanation import Drawing, why
+from fairbank.simulator.results.explanation import SampleSettings, explain_wait
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
 
 
 class JobQuery(NamedTuple):
-    """Which job, by its number in the trace; when, in seconds since 1970 (`absolute`) or of the trace; None: when it came."""
+    """Number of the job in the trace, and the time of the query in seconds since 1970 (`absolute`)
+    or of the trace; None: when it arrived.
+    """
 
     job: int
     at: int | None = None
     absolute: bool = False
     processors: int | None = None
-    drawing: Drawing = Drawing()
+    sample: SampleSettings = SampleSettings()
 
 
 class JobQueryResult(NamedTuple):
-    """The answer, and of the job what the trace and the simulation know. Instants are seconds since 1970."""
+    """Explanation, with what trace and simulation know of the job. Times are seconds since 1970."""
 
     why: Explanation
     policy: str
@@ -41,18 +43,21 @@ class JobQueryResult(NamedTuple):
     started: int
 
 
-def ask(
+def explain_job(
     trace: FastTrace, policy: SimulationPolicy, asked: JobQuery, tick: Tick | None = None
 ) -> JobQueryResult:
-    """Simulate until the job starts, and explain why it waited. Raises NotFound for a job that is not there, is not simulated or never
-    waits, InvalidInput for a time at which it does not wait and for a number that two jobs of a trace have, a policy
-    that goes by credit, and as `simulate` does."""
-    if policy.asks_bank:
+    """Simulate until the job starts, and explain why it waited.
+
+    Raises NotFound for a job that does not exist, is not simulated or never waits; InvalidInput for a
+    time at which it does not wait, for a number that two jobs of a trace have, for a policy that
+    uses credit; and as `simulate` does.
+    """
+    if policy.uses_credit:
         what = f"{policy.name} goes by the credit that is left, and there is no bank here"
         raise InvalidInput(what, field="policy", remedy="name a policy without [site_factor]")
     zero = trace.header.unix_start_time or 0
     workload = Workload(trace.jobs, size := size_of(trace, asked.processors))
-    search = _Search(workload, asked, zero, tick, distinct=trace.people is None)
+    search = _Search(workload, asked, zero, tick, distinct=trace.names is None)
     states: list[SimulationState] = []
     recorder = StateRecorder(size, policy.scheduler(size), states.append)
     jobs = search.jobs(recorder)
@@ -61,12 +66,12 @@ def ask(
             if search.distinct:
                 deque(jobs, maxlen=0)  # the search refuses a later job with the same number
             state = states[0] if states else None
-            return _told(trace, policy, search.job, state, now, zero, asked)
+            return _result(trace, policy, search.job, state, now, zero, asked)
     raise search.missing()
 
 
 class _Search:
-    """Looks for a job among all that are simulated."""
+    """Search for a job among all that are simulated."""
 
     def __init__(
         self, workload: Workload, asked: JobQuery, zero: int, tick: Tick | None, *, distinct: bool
@@ -76,14 +81,17 @@ class _Search:
         self.job: TraceJob | None = None
 
     def jobs(self, recorder: StateRecorder) -> Iterator[TraceJob]:
-        """Yield all jobs, and tell the recorder the time of the query when it is known."""
+        """Yield all jobs, and set the time of the query in the recorder when it is known."""
         asked, zero = self._asked, self._zero
         at = -1 if asked.at is None else asked.at - zero if asked.absolute else asked.at
         if asked.at is not None:
             recorder.record_at(at)
         for job in self._workload:
             if job.name == asked.job and self.job is not None and self.distinct:
-                what = f"there are two jobs {job.name} in this trace, of second {self.job.submitted} and of second {job.submitted}"
+                what = (
+                    f"there are two jobs {job.name} in this trace, of second {self.job.submitted}"
+                    f" and of second {job.submitted}"
+                )
                 raise InvalidInput(
                     what,
                     field="JOB",
@@ -93,7 +101,10 @@ class _Search:
                 if asked.at is None:
                     recorder.record_at(job.submitted)
                 elif at < job.submitted:
-                    what = f"job {job.name} was not there yet: it came at {iso(zero + job.submitted)}, second {job.submitted} of the trace"
+                    what = (
+                        f"job {job.name} was not there yet: it came at {iso(zero + job.submitted)},"
+                        f" second {job.submitted} of the trace"
+                    )
                     raise InvalidInput(
                         what, field="at", remedy="name a time while it waits, or none"
                     )
@@ -104,7 +115,7 @@ class _Search:
 
     def missing(self) -> NotFound:
         name = self._asked.job
-        for reason, numbers in self._workload.left.items():
+        for reason, numbers in self._workload.omitted.items():
             if name in numbers:
                 return NotFound(
                     f"job {name} is not simulated: {reason.value}",
@@ -119,13 +130,13 @@ class _Search:
 
 
 def _partition(trace: FastTrace, number: int) -> str:
-    """How a partition is called; empty for none."""
-    if trace.people is not None:
-        return trace.people.partitions.name(number)
+    """Return the name of a partition; empty for none."""
+    if trace.names is not None:
+        return trace.names.partitions.name(number)
     return trace.header.partitions.get(number, str(number)) if number >= 0 else ""
 
 
-def _told(
+def _result(
     trace: FastTrace,
     policy: SimulationPolicy,
     job: TraceJob,
@@ -148,13 +159,15 @@ def _told(
             remedy=f"name a time from {iso(zero + job.submitted)} on and before that",
         )
     return JobQueryResult(
-        why(there, job.number, zero, asked.drawing, partial(_partition, trace)),
+        explain_wait(there, job.number, zero, asked.sample, partial(_partition, trace)),
         policy.name,
-        trace.people.users.name(job.user)
-        if trace.people is not None
-        else str(job.user)
-        if job.user >= 0
-        else "",
+        (
+            trace.names.users.name(job.user)
+            if trace.names is not None
+            else str(job.user)
+            if job.user >= 0
+            else ""
+        ),
         job.processors,
         job.limit,
         zero + job.submitted,

@@ -1,13 +1,16 @@
-"""What a schedule was worth: to those who waited, to the machine, and how evenly.
+"""Measures of a schedule: for users, for the machine, and of fairness.
 
-* Bounded slowdown of a job: (wait + run) / run, of which no run counts as less than 10 s, and at least 1 (D. G. Feitelson, L. Rudolph,
-  U. Schwiegelshohn, K. Sevcik and P. Wong, Job Scheduling Strategies for Parallel Processing, 1997).
-* Turnaround: wait and run together.
-* Utilisation: processor-seconds used, of those there were between the first submission and the last end.
-* Loss of capacity: of the same, those that were idle although so many processors were waited for (after Y. Zhang, H. Franke, J. E. Moreira
-  and A. Sivasubramaniam, International Parallel and Distributed Processing Symposium, 2000; here no more counts as lost than was wanted).
-* Jain's index over users, of their mean bounded slowdowns: 1 where all are alike, 1/n where one of n bears everything (R. Jain,
-  D. Chiu and W. Hawe, DEC Research Report TR-301, 1984).
+* Bounded slowdown of a job: (wait + run) / run, where a run counts as at least 10 s, and at least 1
+  (D. G. Feitelson, L. Rudolph, U. Schwiegelshohn, K. Sevcik and P. Wong, Job Scheduling Strategies
+  for Parallel Processing, 1997).
+* Turnaround: wait plus run.
+* Utilisation: processor-seconds used, as a part of all between the first submission and the last
+  end.
+* Loss of capacity: processor-seconds idle while as many were wanted, as a part of the same (after
+  Y. Zhang, H. Franke, J. E. Moreira and A. Sivasubramaniam, International Parallel and Distributed
+  Processing Symposium, 2000; here no more is lost than was wanted).
+* Jain's index over users, of their mean bounded slowdowns: 1 if all are equal, 1/n if one of n
+  bears everything (R. Jain, D. Chiu and W. Hawe, DEC Research Report TR-301, 1984).
 """
 
 from __future__ import annotations
@@ -17,14 +20,16 @@ from operator import add, mul, sub
 from typing import NamedTuple
 
 from fairbank.scheduling.machines.machine import FOR_EVER
-from fairbank.simulator.results.starts import Columns
+from fairbank.simulator.results.starts import StartColumns
 
 SHORT_RUN = 10
-"""Seconds. A shorter run counts as one of this length: the field's habit."""
+"""Seconds. A shorter run counts as this long, as is common in the literature."""
 
 
 class ScheduleMeasures(NamedTuple):
-    """The measures of one schedule. Times are seconds; shares of the machine are from 0 to 1. None: there was nothing to measure."""
+    """Measures of one schedule. Times are seconds; parts of the machine are from 0 to 1. None:
+    nothing to measure.
+    """
 
     jobs: int
     users: int
@@ -41,7 +46,7 @@ class ScheduleMeasures(NamedTuple):
 
 
 class MeasureAccumulator:
-    """Adds up while the clock goes; 8 bytes a job."""
+    """Accumulator of measures during a simulation, 8 bytes for each job."""
 
     def __init__(self) -> None:
         self._waits = array("q")
@@ -50,7 +55,7 @@ class MeasureAccumulator:
         self._used = self._ran = self._end = 0
         self._first = FOR_EVER
 
-    def take(self, started: Columns) -> None:
+    def take(self, started: StartColumns) -> None:
         at, runs = started.at, started.runs
         waits = array("q", map(sub, at, started.submitted))
         self._waits.extend(waits)
@@ -73,7 +78,9 @@ class MeasureAccumulator:
         self._slowdowns = total
 
     def figures(self, size: int, lost: int) -> ScheduleMeasures | None:
-        """What came of it on so many processors; None where no job ran. `lost` is the clock's."""
+        """Return the measures on `size` processors, with the `lost` processor-seconds of the clock;
+        None if no job ran.
+        """
         jobs = len(self._waits)
         if not jobs:
             return None
@@ -96,7 +103,7 @@ class MeasureAccumulator:
 
 
 def jain(values: list[float]) -> float | None:
-    """Jain's index. None for fewer than two, since one alone is even with himself, and where nobody has anything."""
+    """Return Jain's index. None for fewer than two values, and if all are zero."""
     if len(values) < 2 or not any(values):
         return None
     return sum(values) ** 2 / (len(values) * sum(value * value for value in values))

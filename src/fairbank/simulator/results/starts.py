@@ -1,4 +1,4 @@
-"""Who started when, as columns: whatever adds up jobs by the thousand does so much faster than job by job."""
+"""Starts of jobs as columns, which sum thousands of jobs much faster than one by one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from fairbank.simulator.engine.clock import JobStarts
 from fairbank.simulator.traces.workload import TraceJob
 
 
-class Columns(NamedTuple):
-    """The jobs that started, in the order in which they did; `at` is when, the others are columns of `Job`."""
+class StartColumns(NamedTuple):
+    """Started jobs, in the order of their starts `at`. The other columns are those of
+    `TraceJob`.
+    """
 
     at: Sequence[int]
     numbers: Sequence[int]
@@ -23,17 +25,17 @@ class Columns(NamedTuple):
     groups: Sequence[int]
 
 
-def in_columns(moments: Sequence[JobStarts]) -> Columns:
-    """The columns of some moments: at least one, and at each somebody starts."""
+def in_columns(job_starts: Sequence[JobStarts]) -> StartColumns:
+    """Return the columns of some start times, at least one."""
     of = dict(
         zip(
             TraceJob._fields,
-            zip(*[job for _, starts in moments for job in starts], strict=True),
+            zip(*[job for _, starts in job_starts for job in starts], strict=True),
             strict=True,
         )
     )
-    return Columns(
-        at=[now for now, starts in moments for _ in starts],
+    return StartColumns(
+        at=[now for now, starts in job_starts for _ in starts],
         numbers=of["number"],
         submitted=of["submitted"],
         processors=of["processors"],
@@ -48,18 +50,20 @@ LINES = 4_096
 
 
 class ScheduleStarts:
-    """Whoever started; 24 bytes a job."""
+    """Starts of all jobs, 24 bytes each."""
 
     def __init__(self) -> None:
         self._numbers, self._names, self._at = array("q"), array("q"), array("q")
 
-    def take(self, started: Columns) -> None:
+    def take(self, started: StartColumns) -> None:
         self._numbers.extend(started.numbers)
         self._names.extend(started.names)
         self._at.extend(started.at)
 
     def text(self) -> Iterator[str]:
-        """One line a job, `job start`: its number in the trace, and seconds of the trace. Many lines at a time."""
+        """Yield lines `job start`, many at a time: the number in the trace, and seconds of the
+        trace.
+        """
         names, at = self._names, self._at
         order = sorted(range(len(names)), key=self._numbers.__getitem__)
         for begin in range(0, len(order), LINES):
@@ -68,10 +72,54 @@ class ScheduleStarts:
             )
 
     def fingerprint(self) -> str:
-        """SHA-256 of the text: equal schedules have equal ones."""
-        from hashlib import sha256  # noqa: PLC0415  OpenSSL comes with it, for nothing where nobody asks for this
+        """Return the SHA-256 of the text. Equal schedules have equal ones."""
+        # Imported here: it loads OpenSSL, which most simulations do not need.
+        from hashlib import sha256  # noqa: PLC0415
 
         digest = sha256()
         for lines in self.text():
             digest.update(lines.encode("ascii"))
         return digest.hexdigest()
+
+
+class JobRun(NamedTuple):
+    """Job that ran, by its number in the trace, in seconds of the trace. An unknown user or group
+    is -1.
+    """
+
+    job: int
+    user: int
+    group: int
+    submitted: int
+    started: int
+    ended: int
+    processors: int
+
+
+class JobRuns:
+    """All started jobs, 64 bytes each."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+        self._columns = tuple(array("q") for _ in JobRun._fields)
+
+    def take(self, started: StartColumns) -> None:
+        ended = [at + run for at, run in zip(started.at, started.runs, strict=True)]
+        told = (
+            started.names,
+            started.users,
+            started.groups,
+            started.submitted,
+            started.at,
+            ended,
+            started.processors,
+        )
+        self._numbers.extend(started.numbers)
+        for column, values in zip(self._columns, told, strict=True):
+            column.extend(values)
+
+    def __iter__(self) -> Iterator[JobRun]:
+        """Yield the jobs by submit time, then by line of the trace."""
+        columns = self._columns
+        for place in sorted(range(len(self._numbers)), key=self._numbers.__getitem__):
+            yield JobRun(*[column[place] for column in columns])

@@ -1,4 +1,6 @@
-"""How a simulation went, for pictures: over time, and by the sizes of jobs. The memory it takes does not grow with the trace."""
+"""Time series of a simulation for figures: over time, and by job size. Its memory does not grow
+with the trace.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,17 @@ from typing import NamedTuple
 from fairbank.simulator.engine.clock import JobStarts
 
 STRETCHES = 256
-"""At most so many stretches of time are told apart, and at least half as many where there are as many seconds."""
+"""Maximum number of intervals; there are at least half as many if there are as many seconds."""
 EXACT_BITS = 6
-"""Waits are counted by so many leading binary digits: to one in 32."""
+"""Leading binary digits of a wait that are counted: waits are exact to 1 in 32."""
 
 
 class BinnedSum:
-    """Of what holds for some time, the sum over each of some equally long stretches of time, from `begin` on. Where STRETCHES of them
-    are too short, they become twice as long. Exact, whatever the order in which it is told."""
+    """Sum of an amount over time, for each of some equally long intervals from `begin` on.
+
+    If STRETCHES intervals do not reach, they become twice as long. The sums are exact and do not
+    depend on the order of the amounts.
+    """
 
     def __init__(self, begin: int) -> None:
         self.begin, self.width = begin, 1
@@ -24,7 +29,9 @@ class BinnedSum:
         self._change = [0] * (STRETCHES + 1)
 
     def add(self, since: int, until: int, amount: int) -> None:
-        """So much from one second until before another, none of them before `begin`."""
+        """Add an amount from second `since` until just before `until`. Neither is before
+        `begin`.
+        """
         while until - self.begin > self.width * STRETCHES:
             self._widen()
         first, into = divmod(since - self.begin, self.width)
@@ -36,7 +43,7 @@ class BinnedSum:
         change[last] -= amount
 
     def sums(self) -> list[int]:
-        """Of each stretch in which there is anything, and of those before."""
+        """Return the sum of each interval up to the last that is not zero."""
         covered = accumulate(self._change)
         found = [
             inside + all_along * self.width
@@ -58,15 +65,17 @@ class BinnedSum:
 
 
 class Stretch(NamedTuple):
-    """From one second after the first submission to another, and how much there was on average."""
+    """Interval in seconds after the first submission, and the mean in it."""
 
     since: int
     until: int
     mean: float
 
 
-class Size(NamedTuple):
-    """Jobs of about one size: from so many processors to so many, how many jobs, and how long they waited."""
+class SizeClass(NamedTuple):
+    """Jobs of about one size: range of processors, number of jobs, and statistics of their
+    waits.
+    """
 
     least: int
     most: int
@@ -78,7 +87,7 @@ class Size(NamedTuple):
 
 
 class _Waits:
-    """How long jobs waited: a count for each length, roughly."""
+    """Histogram of waits."""
 
     def __init__(self) -> None:
         self.jobs = self.total = 0
@@ -92,7 +101,7 @@ class _Waits:
         self._counts[wait] = self._counts.get(wait, 0) + 1
 
     def at(self, part: float) -> int:
-        """At least this part of the jobs waited no longer."""
+        """Return the wait that this part of the jobs does not exceed."""
         below = 0
         for wait, count in sorted(self._counts.items()):
             below += count
@@ -102,7 +111,9 @@ class _Waits:
 
 
 class TimeSeries:
-    """Takes what the clock tells. `used` sums processors at work, `waiting` jobs that wait, `wanted` the processors that these ask for."""
+    """Time series of processors in use (`used`), pending jobs (`waiting`) and the processors that
+    these want (`wanted`).
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -110,8 +121,8 @@ class TimeSeries:
         self.end = 0
         self._waits: dict[int, _Waits] = {}
 
-    def take(self, moment: JobStarts) -> None:
-        now, starts = moment
+    def take(self, job_starts: JobStarts) -> None:
+        now, starts = job_starts
         if not self.end:  # the machine is empty: whoever comes first starts at once
             self.used, self.waiting, self.wanted = BinnedSum(now), BinnedSum(now), BinnedSum(now)
         for job in starts:
@@ -124,7 +135,7 @@ class TimeSeries:
             )
 
     def over_time(self, what: BinnedSum) -> Iterator[Stretch]:
-        """Each stretch of time until the end, and the mean in it."""
+        """Yield each interval until the end, with the mean in it."""
         lasts, sums = self.end - what.begin, what.sums()
         for number, since in enumerate(range(0, lasts, what.width)):
             until = min(since + what.width, lasts)
@@ -132,10 +143,12 @@ class TimeSeries:
                 since, until, (sums[number] if number < len(sums) else 0) / (until - since)
             )
 
-    def sizes(self) -> list[Size]:
-        """Waits of jobs by their processors: 1, 2, up to 4, up to 8, and so on; none where there are no jobs."""
+    def sizes(self) -> list[SizeClass]:
+        """Return the waits by processors: 1, 2, up to 4, up to 8, and so on; empty if there are no
+        jobs.
+        """
         return [
-            Size(
+            SizeClass(
                 (1 << power >> 1) + 1,
                 1 << power,
                 found.jobs,

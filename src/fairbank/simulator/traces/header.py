@@ -1,4 +1,4 @@
-"""The comments at the head of a trace in the Standard Workload Format: what they say of the machine and the log."""
+"""Header comments of a trace in the Standard Workload Format: machine and log."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 
 LABEL_LIMIT = 1_000
-"""The longest text, in characters, that is written after a label."""
+"""Maximum length of the text behind a label, in characters."""
 
 
 class Header(NamedTuple):
-    """What the header comments say; None where they say nothing, or say it in words ("UNKNOWN") where a number belongs.
+    """Values of the header comments; None if they are missing, or words ("UNKNOWN") where a number
+    belongs.
 
-    `node_failures` is ours: the standard has no status for a job that its node failed. The label `NodeFailures:` lists the
-    numbers of such jobs; other readers see a comment.
+    `node_failures` is an extension: the standard has no status for a job whose node failed. The
+    label `NodeFailures:` lists the numbers of such jobs; other readers see a comment.
     """
 
     version: str | None = None
@@ -42,7 +43,9 @@ class Header(NamedTuple):
 
     @property
     def jobs(self) -> int | None:
-        """How many lines of jobs the log has by its own account. A log that was cleaned keeps the MaxJobs that it had before."""
+        """Return the number of jobs by the header. A log that was cleaned keeps its earlier
+        MaxJobs.
+        """
         return self.max_jobs if self.max_records is None else self.max_records
 
 
@@ -65,7 +68,7 @@ NUMBERS = {
     "MaxRuntime": "max_runtime",
 }
 DECISIVE = ("UnixStartTime", "MaxNodes", "MaxProcs")
-"""On these the simulated centre and its calendar depend: which of two is meant is not guessed."""
+"""Labels on which the simulated site and its calendar depend. Two different values are refused."""
 NAMES = {"Queue": "queues", "Partition": "partitions"}
 
 _UNKNOWN = ("", "-", "-1", "?", "unknown", "none", "n/a")
@@ -73,8 +76,11 @@ _COMMENT = re.compile(r"[;\s]*([A-Za-z]+):(.*)", re.DOTALL)
 
 
 def parse_header(comments: Iterable[tuple[int, bytes]]) -> Header:
-    """Read numbered comment lines. Unknown labels and free text are passed over; a text said twice is joined, of two numbers the
-    first counts. Raises InvalidInput, with the line, for a number that cannot be read, and for a second one where no simulation may guess.
+    """Parse numbered comment lines.
+
+    Unknown labels and free text are ignored. Repeated texts are joined, of repeated numbers the
+    first counts. Raises InvalidInput, with the line, for a number that cannot be parsed, and for a
+    second value of a decisive label.
     """
     draft = _Draft()
     for number, line in comments:
@@ -84,7 +90,7 @@ def parse_header(comments: Iterable[tuple[int, bytes]]) -> Header:
 
 
 class _Draft:
-    """What the comments said so far, in lists: a header may repeat one label a hundred thousand times."""
+    """Parsed comments so far, as lists: a header may repeat one label a hundred thousand times."""
 
     def __init__(self) -> None:
         self.texts: dict[str, list[str]] = {}
@@ -122,8 +128,11 @@ class _Draft:
 
 
 def _count(line: int, label: str, text: str) -> int | None:
-    """The number that leads the text: real headers add remarks ("100 (one a node)") or say UNKNOWN, some in whole sentences. But no
-    other words than those that mean unknown stand for when the log began: every time in it would be told for 1970.
+    """Return the number at the begin of the text. Real headers add remarks ("100 (one a node)") or
+    say UNKNOWN, some in whole sentences.
+
+    For the begin of the log only words that mean unknown are accepted: all times would be dated to
+    1970.
     """
     word = text.split(maxsplit=1)[0] if text else ""
     told = word != "-1" and any(map(str.isdigit, word))
@@ -143,13 +152,13 @@ def _whole(line: int, label: str, word: str) -> int:
 
 
 def _printable(line: bytes) -> str:
-    """Text that may be shown on a terminal: a header comes from anywhere."""
+    """Return the text, which must be printable: a header may come from anywhere."""
     text = line.decode("utf-8", "replace").strip()
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 
 def header_lines(header: Header) -> Iterator[str]:
-    """The header as comment lines that `parse_header` reads back to the same value.
+    """Yield the header as comment lines that `parse_header` reads back to the same value.
 
     Raises InvalidInput for text that is not one line of printable characters.
     """
@@ -172,6 +181,9 @@ def _comment(label: str, text: str) -> str:
         raise InvalidInput(
             f"{label}: {text[:40]!r} cannot stand in a header comment",
             field=label,
-            remedy=f"write one line of printable characters, at most {LABEL_LIMIT}, with no blanks around it",
+            remedy=(
+                f"write one line of printable characters, at most {LABEL_LIMIT}, with no blanks"
+                " around it"
+            ),
         )
     return f"; {label}: {text}\n"

@@ -1,4 +1,4 @@
-"""One line of a trace: a job and its 18 columns, read and judged."""
+"""One line of a trace: a job with 18 columns, parsed and checked."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from fairbank.core.time import LAST_INSTANT
 from fairbank.core.units import AMOUNT_MAX
 
 LARGEST = 2**53 - 1
-"""The largest number in any column: what every JSON reader and every database still holds exactly."""
+"""Largest number in any column: the largest that every JSON reader and database stores exactly."""
 
 
 class Status(IntEnum):
-    """How a job ended. A log with checkpoints has, beside the line of the whole job, one line for each part of its run."""
+    """Final status of a job. A log with checkpoints has a line for the whole job and one for each
+    part of its run.
+    """
 
     UNKNOWN = -1
     FAILED = 0
@@ -27,10 +29,11 @@ class Status(IntEnum):
 
 
 class SwfJob(NamedTuple):
-    """One line of a trace: the 18 columns in their order, as written; -1 means unknown.
+    """Line of a trace: the 18 columns in their order, as written; -1 means unknown.
 
-    Times are seconds, memory is KiB per processor, submit_time counts from the header's unix_start_time. Only number and
-    submit_time are always known. The properties answer None, or say what they assume, where a column says -1.
+    Times are seconds, memory is KiB per processor, submit_time counts from the header's
+    unix_start_time. Only number and submit_time are always known. The properties return None, or a
+    stated assumption, if a column is -1.
     """
 
     number: int
@@ -54,29 +57,33 @@ class SwfJob(NamedTuple):
 
     @property
     def processors(self) -> int | None:
-        """What was asked for, else what was given; None when the log knows neither."""
+        """Return the requested processors, else the allocated ones; None if the log has neither."""
         return next(
             (n for n in (self.requested_processors, self.allocated_processors) if n > 0), None
         )
 
     @property
     def time_limit(self) -> int | None:
-        """The requested time; None when unknown or 0."""
+        """Return the requested time; None if it is unknown or 0."""
         return self.requested_time if self.requested_time > 0 else None
 
     @property
     def start_time(self) -> int:
-        """Seconds from the start of the log; an unknown wait counts as none."""
+        """Return seconds from the start of the log; an unknown wait counts as none."""
         return self.submit_time + max(self.wait_time, 0)
 
     @property
     def end_time(self) -> int | None:
-        """Seconds from the start of the log; None for a job that never ran, or nobody knows how long."""
+        """Return seconds from the start of the log; None for a job that never ran, or whose run
+        time is unknown.
+        """
         return self.start_time + self.run_time if self.run_time >= 0 else None
 
     @property
     def is_part(self) -> bool:
-        """This line is a part of a run that has a line of its own for the whole: who counts both counts twice."""
+        """Return True for a part of a run that has a line of its own for the whole. Counting both
+        would count it twice.
+        """
         return self.status in (Status.PART, Status.LAST_PART_COMPLETED, Status.LAST_PART_FAILED)
 
 
@@ -122,8 +129,16 @@ def judge(
     unix_start_time: int,
     lines: tuple[bytes, bytes] = (b"", b""),
 ) -> None:
-    """Refuse, as InvalidInput, a job on line `number` whose numbers can mean nothing, or that is out of order. `lines`: that of the job before
-    and this one, where they were read: what they say is quoted, not what it is rounded to."""
+    """Raise InvalidInput for a job whose numbers are impossible, or that is out of order.
+
+    Args:
+        job: parsed job.
+        number: number of its line.
+        submitted_before: submit time of the job before.
+        unix_start_time: begin of the log in seconds since 1970.
+        lines: the lines of the job before and of this one, for the message: rounded numbers would
+            mislead.
+    """
     if job.number < 0 or job.submit_time < 0:
         name, value = next((n, v) for n, v in zip(COLUMNS, job, strict=True) if v < 0)
         remedy = (
@@ -162,12 +177,14 @@ def judge(
 
 
 def _written(line: bytes, column: str, value: int) -> str:
-    """A number as the line has it, which may be a decimal."""
+    """Return a number as the line has it, which may be a decimal."""
     return line.split()[COLUMNS.index(column)].decode("ascii")[:40] if b"." in line else str(value)
 
 
 def _forget(job: SwfJob) -> SwfJob:
-    """Below -1, a wait, run or think time is unknown: a log subtracted a moment that it never saw (MetaCentrum's has two)."""
+    """Return the job with wait, run or think times below -1 as unknown. A log subtracts a time that
+    it never had (MetaCentrum's has two).
+    """
     if min(job) >= -1:
         return job
     return job._replace(
@@ -178,7 +195,7 @@ def _forget(job: SwfJob) -> SwfJob:
 
 
 def _parse_slowly(line: bytes, words: list[bytes], number: int) -> SwfJob:
-    """For decimals, and to say exactly what is wrong."""
+    """Parse a line with decimals, and find exactly what is wrong."""
     if line.startswith(b"\x1f\x8b"):
         raise _malformed(
             number, "this is gzip-compressed", "text", "decompress the file with gunzip"
@@ -196,7 +213,8 @@ def _parse_slowly(line: bytes, words: list[bytes], number: int) -> SwfJob:
             number, f"{len(words)} columns", "18", "fill the columns that are unknown with -1"
         )
     if len(words) > len(COLUMNS):
-        # Never cut in silence: two lines run together by a lost newline look the same, and a job would be gone.
+        # Never cut in silence: two lines run together by a lost newline look the same, and a job
+        # would be gone.
         raise _malformed(
             number, f"{len(words)} columns", "18", "keep the first 18: awk '/^;/ || NF=18'"
         )

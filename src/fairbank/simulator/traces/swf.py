@@ -1,7 +1,9 @@
-"""Traces in the Standard Workload Format, version 2.2: one job a line, 18 columns, `;` before a comment.
+"""Traces in the Standard Workload Format, version 2.2: one job a line, 18 columns, `;` before a
+comment.
 
-The format is the Parallel Workloads Archive's (D. G. Feitelson, https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
-Nothing is opened here: `read` takes any stream of bytes, and its memory does not grow with the stream.
+The format is the Parallel Workloads Archive's (D. G. Feitelson,
+https://www.cs.huji.ac.il/labs/parallel/workload/swf.html). This module opens no file: `read` takes
+any stream of bytes, and its memory does not grow with the stream.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ from fairbank.simulator.traces.header import Header, header_lines, parse_header
 from fairbank.simulator.traces.job_line import SwfJob, judge, parse_job
 
 LINE_LIMIT = 16_384
-"""The longest line, in bytes. 18 numbers need some 200, a wordy comment 1,000."""
+"""Maximum length of a line in bytes. 18 numbers need about 200, a long comment 1,000."""
 
 REMARK_LIMIT = 1 << 18
-"""Comments and blank lines of one trace, in bytes. They are no jobs: a stream of nothing else would never end."""
+"""Maximum size of the comments and blank lines of one trace, in bytes. A stream of comments only
+would never end.
+"""
 
 
 class Trace(NamedTuple):
@@ -33,7 +37,7 @@ class Trace(NamedTuple):
 
 
 class JobStream(Iterator[SwfJob]):
-    """The jobs of a stream; `line` is the number of the line of the last one that was asked for."""
+    """Jobs of a stream; `line` is the line number of the last one that was read."""
 
     def __init__(self, numbered: Iterator[tuple[int, SwfJob]]) -> None:
         self._numbered, self.line = numbered, 0
@@ -44,7 +48,7 @@ class JobStream(Iterator[SwfJob]):
 
 
 class ByteStream(Protocol):
-    """All that is asked of a stream: a file, a gzip file, bytes in memory."""
+    """Methods of a stream that the reader needs: a file, a gzip file, bytes in memory."""
 
     def readline(self, size: int, /) -> bytes: ...
 
@@ -54,13 +58,13 @@ class ByteStream(Protocol):
 def read(stream: ByteStream) -> Trace:
     """Read a trace: the header at once, the jobs lazily.
 
-    A job is a line of exactly 18 columns of whole numbers. Times and memory may carry a decimal fraction, as the standard
-    allows, and are rounded to the nearest whole. A wait, run or think time below -1 is read as -1. Submit times never fall:
-    the standard sorts by them, and to sort here would need the whole trace in memory. Comments after the first job are
-    passed over.
+    A job is a line of exactly 18 columns of integers. Times and memory may have decimals, as the
+    standard allows, and are rounded to the nearest integer. A wait, run or think time below -1 is
+    read as -1. Submit times never decrease: the standard sorts by them, and sorting here would need
+    the whole trace in memory. Comments after the first job are ignored.
 
-    Raises InvalidInput with the line, what was expected and the remedy, here or while the jobs are read. Of the stream's own
-    errors, damaged compression is InvalidInput too; a disk that fails is not, and passes.
+    Raises InvalidInput with the line, what was expected and the remedy, here or while the jobs are
+    read. Damaged compression is InvalidInput, too; errors of the disk are passed on.
     """
     numbered = Remarks().bounded(NumberedLines(stream))
     header, first = head_of(numbered)
@@ -68,7 +72,7 @@ def read(stream: ByteStream) -> Trace:
 
 
 def head_of(numbered: Iterator[tuple[int, bytes]]) -> tuple[Header, list[tuple[int, bytes]]]:
-    """The header, and the line behind it: the first that is no comment, where there is one."""
+    """Return the header, and the first line that is not a comment, if there is one."""
     first: list[tuple[int, bytes]] = []
 
     def comments() -> Iterator[tuple[int, bytes]]:
@@ -82,9 +86,10 @@ def head_of(numbered: Iterator[tuple[int, bytes]]) -> tuple[Header, list[tuple[i
 
 
 class NumberedLines(Iterator[tuple[int, bytes]]):
-    """Numbered lines of at most `limit` bytes, without the mark that some editors begin a file with; one by one, or many in a block.
+    """Numbered lines of at most `limit` bytes, without a byte order mark; one by one, or many in a
+    block.
 
-    Raises InvalidInput for a longer one, and where compressed data end early or are damaged.
+    Raises InvalidInput for a longer line, and if compressed data end early or are damaged.
     """
 
     def __init__(self, stream: ByteStream, limit: int = LINE_LIMIT) -> None:
@@ -99,11 +104,13 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
         return number, self._checked(number, line)
 
     def put_back(self, line: bytes) -> None:
-        """The last line, which has something in it, is to come again."""
+        """Put back the last line, which is not empty."""
         self._number, self._again = self._number - 1, line
 
     def blocks(self, size: int) -> Iterator[tuple[int, bytes]]:
-        """What is left, as whole lines of together some `size` bytes, each time with the number of the first: `each_of` parts them."""
+        """Yield the remaining lines in blocks of about `size` bytes, with the number of the first
+        line of each: `each_of` splits them.
+        """
         while block := self._again + self._read(self._stream.read1, size):
             number, self._again = self._number, b""
             self._number += block.count(b"\n")
@@ -113,7 +120,7 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
             yield number, block.removeprefix(BOM_UTF8) if number == 1 else block
 
     def each_of(self, number: int, block: bytes) -> Iterator[tuple[int, bytes]]:
-        """One by one the lines of a block, of which the first has this number."""
+        """Yield the lines of a block, the first of which has this number."""
         for at, line in enumerate(BytesIO(block), number):
             yield at, self._checked(at, line)
 
@@ -121,7 +128,10 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
         try:
             return read(size)
         except (EOFError, zlib.error, BadGzipFile) as bad:
-            what = f"line {self._number}: the compressed data end here, too early, or are damaged ({bad})"
+            what = (
+                f"line {self._number}: the compressed data end here, too early, or are damaged"
+                f" ({bad})"
+            )
             raise InvalidInput(what, remedy="fetch the file again; gzip -t tests it") from bad
 
     def _checked(self, number: int, line: bytes) -> bytes:
@@ -136,7 +146,7 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
 
 
 def write(header: Header, jobs: Iterable[SwfJob]) -> Iterator[str]:
-    """The lines of a trace, each with its newline; `read` gives back the same header and the same jobs.
+    """Yield the lines of a trace, each with its newline; `read` returns the same header and jobs.
 
     Raises InvalidInput for what `read` would refuse.
     """
@@ -162,15 +172,12 @@ def _jobs(
 
 
 def is_remark(line: bytes) -> bool:
-    """A comment or a blank line."""
+    """Return True for a comment or a blank line."""
     return line.lstrip()[:1] in (b";", b"")
 
 
 class Remarks:
-    """Counts comments and blank lines.
-
-    Raises InvalidInput where they are more than anybody needs.
-    """
+    """Counter of comments and blank lines. Raises InvalidInput above REMARK_LIMIT."""
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -178,11 +185,14 @@ class Remarks:
     def take(self, number: int, line: bytes) -> None:
         self._bytes += len(line)
         if self._bytes > REMARK_LIMIT:
-            what = f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines, expected jobs"
+            what = (
+                f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines,"
+                " expected jobs"
+            )
             raise InvalidInput(what, remedy="remove the comments that nobody needs")
 
     def bounded(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-        """The same lines, each remark among them counted."""
+        """Yield the same lines, with the remarks among them counted."""
         for number, line in numbered:
             if is_remark(line):
                 self.take(number, line)

@@ -1,22 +1,30 @@
-"""A synthetic month of a computing centre: the same seed gives the same jobs. Shapes from the literature, formulas our own and simple.
+"""Synthetic month of a computing site: the same seed gives the same jobs. The shapes are from the
+literature, the formulas are our own and simple.
 
-* When: campaigns (a user sends several alike jobs) arrive at random, as often as the hour says: 0.2 + exp(-((h - 14) / 4)^2) at
-  hour h of the day, times 0.4 at weekends (daily cycle: Lublin and Feitelson 2003). Their lengths are geometric, mean 4, their
-  gaps exponential, mean 2 minutes (repeated work: Feitelson, "Workload Modeling", 2015).
-* Who: the k-th project is worth 1/k, and so is the k-th user of a project (few users make most of the load: ibid.).
-* How wide: a quarter of the campaigns take one unit; the others 2^x units, x uniform, three in four rounded to a whole x
-  (serial and power-of-two jobs stand out: Lublin and Feitelson 2003, whose x has two stages).
-* How long: log-normal, short (median 6 minutes, two in five) or long (median 3 hours), sigma 1; jobs of one campaign vary by
-  sigma 0.3 (two humps, as in the hyper-gamma of Lublin and Feitelson 2003).
-* Limits: run time times (1 + an exponential of mean 2), rounded up to the next of a few round values; one campaign in ten asks
-  for the longest (Mu'alem and Feitelson 2001; Tsafrir, Etsion and Feitelson 2005: estimates are round, few and too long).
-* Ends: 2 % are cancelled before they start, 5 % fail at a random moment, some reach their limit and end up to 30 s past it; a
-  few, drawn beforehand, lose their node (the header lists them).
-* Start: each partition serves first come, first served, counting processors; the wait column is what that gives.
+* Arrivals: campaigns (a user sends several similar jobs) arrive at random, at a rate of 0.2 +
+  exp(-((h - 14) / 4)^2) at hour h of the day, times 0.4 at weekends (daily cycle: Lublin and
+  Feitelson 2003). Their lengths are geometric, mean 4, their gaps exponential, mean 2 minutes
+  (repeated work: Feitelson, "Workload Modeling", 2015).
+* Users: the k-th project has the weight 1/k, and so has the k-th user of a project (few users make
+  most of the load: ibid.).
+* Width: a quarter of the campaigns take one unit; the others 2^x units, x uniform, three in four
+  rounded to an integer x (serial and power-of-two jobs are frequent: Lublin and Feitelson 2003,
+  whose x has two stages).
+* Run time: log-normal, short (median 6 minutes, two in five) or long (median 3 hours), sigma 1;
+  jobs of one campaign vary by sigma 0.3 (two humps, as in the hyper-gamma of Lublin and Feitelson
+  2003).
+* Limits: run time times (1 + an exponential of mean 2), rounded up to the next of a few round
+  values; one campaign in ten requests the longest (Mu'alem and Feitelson 2001; Tsafrir, Etsion and
+  Feitelson 2005: estimates are round, few and too long).
+* Ends: 2 % are cancelled before they start, 5 % fail at a random time, some reach their limit and
+  end up to 30 s past it; a few, chosen beforehand, lose their node (the header lists them).
+* Starts: each partition is first come, first served, and counts processors; the wait column is the
+  result.
 
-U. Lublin and D. G. Feitelson, J. Parallel and Distributed Computing 63(11), 2003. A. W. Mu'alem and D. G. Feitelson, IEEE Trans.
-Parallel and Distributed Systems 12(6), 2001. D. Tsafrir, Y. Etsion and D. G. Feitelson, Job Scheduling Strategies for Parallel
-Processing, 2005. D. G. Feitelson, Workload Modeling for Computer Systems Performance Evaluation, Cambridge 2015.
+U. Lublin and D. G. Feitelson, J. Parallel and Distributed Computing 63(11), 2003. A. W. Mu'alem and
+D. G. Feitelson, IEEE Trans. Parallel and Distributed Systems 12(6), 2001. D. Tsafrir, Y. Etsion and
+D. G. Feitelson, Job Scheduling Strategies for Parallel Processing, 2005. D. G. Feitelson, Workload
+Modeling for Computer Systems Performance Evaluation, Cambridge 2015.
 """
 
 from __future__ import annotations
@@ -37,13 +45,15 @@ from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSit
 
 MINUTE, HOUR = 60, 3600
 LIMITS = (10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, DAY, 2 * DAY)
-"""The time limits that users ask for."""
+"""Time limits that users request."""
 QUEUES = {1: "short", 2: "long"}
-"""Short: an hour at most."""
+"""Queues by limit: short is up to an hour."""
 
 
 def month(centre: SyntheticSite, seed: int) -> Trace:
-    """The trace of a synthetic month: jobs in submit order, numbered from 1, that `centre` could have run as they stand."""
+    """Return the trace of a synthetic month: jobs in submit order, numbered from 1, that `centre`
+    could have run as they are.
+    """
     rng = Random(seed)  # noqa: S311 - a workload, not a secret
     failures = frozenset(
         rng.sample(range(1, centre.jobs + 1), min(centre.node_failures, centre.jobs))
@@ -60,7 +70,7 @@ class _Person(NamedTuple):
 
 
 class _Campaign(NamedTuple):
-    """Alike jobs of one person: what they share."""
+    """Similar jobs of one user: their common values."""
 
     person: _Person
     pool: int
@@ -89,12 +99,14 @@ def _people(rng: Random, centre: SyntheticSite) -> list[_Person]:
 
 
 def _home(project: int, pools: int) -> int:
-    """Two projects in three live on the first partition; the others take the rest in turn."""
+    """Return the partition of a project: the first for two projects in three; the others take the
+    rest in turn.
+    """
     return 1 + (project // 3 - 1) % (pools - 1) if project % 3 == 0 and pools > 1 else 0
 
 
 def _plan(rng: Random, centre: SyntheticSite) -> list[tuple[int, _Campaign]]:
-    """Every job's submit time and campaign, in submit order."""
+    """Return the submit time and campaign of every job, in submit order."""
     people = _people(rng, centre)
     activity = list(accumulate(person.weight for person in people))
     hours = list(accumulate(_rate(centre.starts + HOUR * i) for i in range(centre.days * 24)))
@@ -111,7 +123,7 @@ def _plan(rng: Random, centre: SyntheticSite) -> list[tuple[int, _Campaign]]:
 
 
 def _rate(at: int) -> float:
-    """How much is submitted in the hour that begins at `at`."""
+    """Return the arrival rate in the hour that begins at `at`."""
     weekend = (at // DAY + 3) % 7 >= 5  # 1970 began on a Thursday
     return (0.4 if weekend else 1.0) * (0.2 + exp(-(((at // HOUR % 24 - 14) / 4) ** 2)))
 
@@ -167,7 +179,9 @@ def _run(
 
 
 def _fate(rng: Random, campaign: _Campaign, node_fails: bool) -> tuple[Status, int]:
-    """How the job ends, and after how many seconds; -1 for one that never starts."""
+    """Return the final status of a job and its run time in seconds; -1 for one that never
+    starts.
+    """
     run = max(1, int(campaign.typical * rng.lognormvariate(0, 0.3)))
     draw = rng.random()
     if draw < 0.02 and not node_fails:
@@ -181,7 +195,9 @@ def _fate(rng: Random, campaign: _Campaign, node_fails: bool) -> tuple[Status, i
 
 
 class _Queue:
-    """First come, first served on `free` processors: a job starts when it fits, and never before the one ahead of it."""
+    """First come, first served on `free` processors: a job starts when it fits, and never before
+    the one ahead of it.
+    """
 
     def __init__(self, processors: int) -> None:
         self._free = processors
@@ -189,7 +205,7 @@ class _Queue:
         self._running: list[tuple[int, int]] = []
 
     def start(self, submitted: int, processors: int, run: int) -> int:
-        """When the next job starts. It holds its processors until then plus `run`."""
+        """Return when the next job starts. It has its processors until then plus `run`."""
         self._now = max(self._now, submitted)
         while self._running and (self._running[0][0] <= self._now or self._free < processors):
             ended, given_back = heappop(self._running)

@@ -12,7 +12,8 @@ A_MONDAY = Instant(1_756_684_800)  # 2025-09-01
 
 @dataclass(frozen=True, slots=True)
 class SitePartition:
-    """A partition. Its processors come `unit` at a time (the cores that belong to one GPU), each with `memory` KiB."""
+    """A partition. Its processors come `unit` at a time (the cores that belong to one GPU), each
+    with `memory` KiB."""
 
     name: str
     processors: int
@@ -27,7 +28,9 @@ class SitePartition:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSite:
-    """The machine, the people and the month. Raises InvalidInput, naming the field, for a centre that cannot be."""
+    """Machine, users and time span of a synthetic trace. Raises InvalidInput, naming the field, for an
+    impossible site.
+    """
 
     pools: tuple[SitePartition, ...] = (
         SitePartition("cpu", 768),

@@ -1,4 +1,6 @@
-"""Numbers for the names of a log: a trace knows users, groups and partitions by numbers only; and which numbers came before."""
+"""Numbers for the names of a log, because a trace has users, groups and partitions as numbers; and
+detection of repeated numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,22 @@ from bisect import bisect_right
 from fairbank.core.errors import InvalidInput
 
 NAMES_MAX = 1_000_000
-"""More users or accounts has no centre. A file of nothing else would fill the memory."""
+"""Maximum number of names. No site has more users or accounts, and a file of nothing else would
+fill the memory.
+"""
 
 
 class UserNumbers:
-    """Names in the order in which they were seen, numbered from 1."""
+    """Names in the order of their first use, numbered from 1."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
 
     def number(self, name: str) -> int:
-        """The number of a name, a new one where it is new; -1, unknown, for no name at all. Raises InvalidInput beyond NAMES_MAX."""
+        """Return the number of a name, which may be new; -1, unknown, for an empty name. Raises
+        InvalidInput above NAMES_MAX.
+        """
         if not name:
             return -1
         found = self._numbers.get(name)
@@ -34,19 +40,23 @@ class UserNumbers:
         return found
 
     def name(self, number: int) -> str:
-        """The name with a number; empty for -1."""
+        """Return the name with a number; empty for -1."""
         return self._names[number - 1] if number > 0 else ""
 
 
 class SeenNumbers:
-    """Numbers that came, mostly one after the other: it holds no more than the gaps between them, and who came late into one."""
+    """Numbers that were used, mostly in ascending order. Memory holds only the gaps, and late
+    numbers within them.
+    """
 
     def __init__(self) -> None:
         self._begins, self._ends = array("q"), array("q")
         self._late: set[int] = set()
 
-    def again(self, number: int, due: int) -> bool:
-        """Whether this one came before; it came now. `due`: the one after the largest that came."""
+    def is_repeated(self, number: int, due: int) -> bool:
+        """Return True if a number was used before, and record it. `due`: the number after the
+        largest one so far.
+        """
         if number >= due:
             if number > due:
                 self._begins.append(due)

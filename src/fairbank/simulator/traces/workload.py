@@ -1,4 +1,4 @@
-"""What is simulated of a trace: its jobs, as a schedule depends on them. Whatever is left out or read otherwise is counted."""
+"""Jobs of a trace as a schedule depends on them. Omitted jobs and corrections are counted."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.types import new_tuple
-from fairbank.simulator.traces.fast_reader import FastTrace, Skimmed
+from fairbank.simulator.traces.fast_reader import FastLine, FastTrace
 from fairbank.simulator.traces.user_numbers import SeenNumbers
 
 PROCESSORS_MAX = 1 << 31
 
 
 class TraceJob(NamedTuple):
-    """A job of the simulation. Only the clock knows `run`: a policy goes by `limit`, which is never less, since nobody is killed.
+    """Job of the simulation. Only the clock knows `run`: a policy uses `limit`, which is never
+    less, because no job is killed.
 
-    Seconds count from the start of the trace. `number` is its place in the queue, by submit time, then by line; `name` is its number
-    in the trace. A user or group that is unknown is -1.
+    Seconds count from the start of the trace. `number` is its position in the queue, by submit
+    time, then by line; `name` is its number in the trace. An unknown user or group is -1.
     """
 
     number: int
@@ -33,7 +34,7 @@ class TraceJob(NamedTuple):
 
 
 class OmittedJob(Enum):
-    """Why a line of the trace is no job of the simulation."""
+    """Reason why a line of the trace is no job of the simulation."""
 
     PART = "part of a run that has a line of its own"
     NEVER_RAN = "never ran, or nobody knows for how long"
@@ -41,8 +42,8 @@ class OmittedJob(Enum):
     TOO_WIDE = "more processors than the machine has"
 
 
-class Read(Enum):
-    """What the trace says of a job that is simulated, and how it is read."""
+class Correction(Enum):
+    """Value of the trace that is simulated otherwise than written."""
 
     NO_TIME = "ran for 0 s: simulated as 1 s"
     NO_LIMIT = "told no limit: the time taken counts as one"
@@ -51,50 +52,55 @@ class Read(Enum):
 
 
 class Workload:
-    """The jobs, read once as they are asked for; and then who was left out, by their numbers in the trace, and how many were read how.
-    `distinct`: no number is meant to stand for two jobs, as it is for the tasks of an array."""
+    """Jobs, read lazily and once. Afterwards the numbers of omitted jobs in the trace, and the
+    number of each correction.
+
+    `distinct`: no two jobs have the same number, as the tasks of an array do.
+    """
 
     def __init__(
-        self, skimmed: Iterator[Skimmed], processors: int, *, distinct: bool = True
+        self, skimmed: Iterator[FastLine], processors: int, *, distinct: bool = True
     ) -> None:
-        self.left: dict[OmittedJob, list[int]] = {}
-        self.read: dict[Read, int] = dict.fromkeys(Read, 0)
+        self.omitted: dict[OmittedJob, list[int]] = {}
+        self.corrections: dict[Correction, int] = dict.fromkeys(Correction, 0)
         self.lines = 0
         self._skimmed, self._size, self._distinct = skimmed, processors, distinct
 
     def __iter__(self) -> Iterator[TraceJob]:
-        """The jobs in the order of the queue. Raises InvalidInput, with the line, for a trace that cannot be read."""
+        """Yield the jobs in the order of the queue. Raises InvalidInput, with the line, for a trace
+        that cannot be read.
+        """
         number, size = 0, self._size
-        read, distinct = self.read, self._distinct
+        read, distinct = self.corrections, self._distinct
         seen, due = SeenNumbers(), 0
         for line in self._skimmed:
             self.lines += 1
             name, submitted, run, allocated, requested, limit, status, user, group, partition = line
             processors = requested if requested > 0 else allocated
             if run < 0 or not 0 < processors <= size or 2 <= status <= 4:
-                self.left.setdefault(_why(run, processors, status), []).append(name)
+                self.omitted.setdefault(_omission(run, processors, status), []).append(name)
                 continue
             if name == due:
                 due += 1
             elif distinct:
-                read[Read.SAME_NUMBER] += seen.again(name, due)
+                read[Correction.SAME_NUMBER] += seen.is_repeated(name, due)
                 due = max(due, name + 1)
             if run == 0:
                 run = 1
-                read[Read.NO_TIME] += 1
+                read[Correction.NO_TIME] += 1
             if limit <= 0:
                 limit = run
-                read[Read.NO_LIMIT] += 1
+                read[Correction.NO_LIMIT] += 1
             elif run > limit:
                 limit = run
-                read[Read.OVER_LIMIT] += 1
+                read[Correction.OVER_LIMIT] += 1
             yield new_tuple(
                 TraceJob, (number, submitted, processors, limit, run, partition, name, user, group)
             )
             number += 1
 
 
-def _why(run: int, processors: int, status: int) -> OmittedJob:
+def _omission(run: int, processors: int, status: int) -> OmittedJob:
     if 2 <= status <= 4:
         return OmittedJob.PART
     if run < 0:
@@ -103,9 +109,10 @@ def _why(run: int, processors: int, status: int) -> OmittedJob:
 
 
 def size_of(trace: FastTrace, processors: int | None) -> int:
-    """How many processors the machine has: as many as asked for, else as the header says; where it tells nodes only, one in each.
+    """Return the number of processors: as given, else as the header says; if that has nodes only,
+    one for each.
 
-    Raises InvalidInput where nobody says.
+    Raises InvalidInput if it is unknown.
     """
     size = next(
         (
@@ -116,7 +123,7 @@ def size_of(trace: FastTrace, processors: int | None) -> int:
         None,
     )
     if size is None:
-        if trace.people is not None:  # a log with names is no trace, and has no header
+        if trace.names is not None:  # a log with names is no trace, and has no header
             raise InvalidInput(
                 "accounting does not tell how many processors the machine has",
                 field="procs",

@@ -1,4 +1,6 @@
-"""What if: a workload with something changed in it. Each change is a function from jobs to jobs, as they are read; none looks ahead."""
+"""Changes to a workload for "what if": functions from jobs to jobs, as they are read. None reads
+ahead.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +9,28 @@ from heapq import heappop, heappush
 from random import Random
 from typing import NamedTuple
 
-from fairbank.simulator.traces.fast_reader import Skimmed
+from fairbank.simulator.traces.fast_reader import FastLine
 
-Called = Callable[[int], str]
-"""How a user or a group is called that has this number in the trace."""
+NameOf = Callable[[int], str]
+"""Function from the number of a user or group in the trace to its name."""
 
-ARRIVALS = 60
-"""Seconds. Shaken, a job comes at most so much earlier or later."""
-RUNS = 0.01
-"""Shaken, it runs at most this part shorter or longer."""
+MAX_SHIFT = 60
+"""Maximum shift of an arrival in a perturbed workload, in seconds."""
+MAX_STRETCH = 0.01
+"""Maximum change of a run time in a perturbed workload, as a part of it."""
 
 
 class Resized(NamedTuple):
-    """A job as it would have been asked for. None: as it was."""
+    """Size and limit that a job gets. None: as recorded."""
 
     processors: int | None = None
     limit: int | None = None
 
 
 class WorkloadEdits(NamedTuple):
-    """What is other than was recorded: whose jobs never come, by names or numbers as the trace has them, which jobs are of another size or
-    limit, by their numbers, and to how many per cent all limits are set."""
+    """Changes: users and groups whose jobs are dropped, by names or numbers of the trace; jobs with
+    another size or limit, by number; and the percentage to which all limits are set.
+    """
 
     users: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
@@ -36,7 +39,7 @@ class WorkloadEdits(NamedTuple):
 
 
 class EditCounts:
-    """How many jobs each change was about, by the user, group or number it was said of."""
+    """Number of jobs that each change applied to, by user, group or job number."""
 
     def __init__(self) -> None:
         self.users: dict[str, int] = {}
@@ -45,26 +48,38 @@ class EditCounts:
 
 
 def edit_workload(
-    jobs: Iterable[Skimmed], changes: WorkloadEdits, users: Called, groups: Called, met: EditCounts
-) -> Iterator[Skimmed]:
-    """The jobs with all changes; what they were about is counted in `met`."""
+    jobs: Iterable[FastLine],
+    changes: WorkloadEdits,
+    users: NameOf,
+    groups: NameOf,
+    counts: EditCounts,
+) -> Iterator[FastLine]:
+    """Return the jobs with all changes, and count in `counts` the jobs that each change applied to.
+
+    Args:
+        jobs: lines of the trace.
+        changes: changes to make.
+        users: function from the number of a user to the name.
+        groups: function from the number of a group to the name.
+        counts: receives the numbers of jobs.
+    """
     found = iter(jobs)
     if changes.users:
-        found = without(found, changes.users, lambda job: users(job[7]), met.users)
+        found = drop_jobs(found, changes.users, lambda job: users(job[7]), counts.users)
     if changes.groups:
-        found = without(found, changes.groups, lambda job: groups(job[8]), met.groups)
+        found = drop_jobs(found, changes.groups, lambda job: groups(job[8]), counts.groups)
     if changes.limits_percent != 100:
         found = (with_limit(job, changes.limits_percent) for job in found)
-    return resized(found, changes.jobs, met.jobs) if changes.jobs else found
+    return resize(found, changes.jobs, counts.jobs) if changes.jobs else found
 
 
-def without(
-    jobs: Iterator[Skimmed],
+def drop_jobs(
+    jobs: Iterator[FastLine],
     names: frozenset[str],
-    of: Callable[[Skimmed], str],
+    of: Callable[[FastLine], str],
     met: dict[str, int],
-) -> Iterator[Skimmed]:
-    """Those that are nobody's of these."""
+) -> Iterator[FastLine]:
+    """Yield the jobs that belong to none of these names, and count the others."""
     for job in jobs:
         name = of(job)
         if name in names:
@@ -73,19 +88,22 @@ def without(
             yield job
 
 
-def with_limit(job: Skimmed, percent: int) -> Skimmed:
-    """A job whose limit is that part of what it was, but no shorter than it ran: nobody is killed who was not. Without one it stays so."""
+def with_limit(job: FastLine, percent: int) -> FastLine:
+    """Return a job with that percentage of its limit, but not below its run time: no job is killed
+    that was not. A job without a limit stays so.
+    """
     number, submitted, run, given, asked, limit, *rest = job
     if limit > 0:
         limit = max(limit * percent // 100, min(run, limit), 1)
     return _job(number, submitted, run, given, asked, limit, *rest)
 
 
-def resized(
-    jobs: Iterator[Skimmed], wanted: Mapping[int, Resized], met: dict[int, int]
-) -> Iterator[Skimmed]:
-    """With other sizes and limits of some jobs. Whoever would run beyond a new limit ends there, as Slurm ends it; on other processors it
-    runs as long as it ran."""
+def resize(
+    jobs: Iterator[FastLine], wanted: Mapping[int, Resized], met: dict[int, int]
+) -> Iterator[FastLine]:
+    """Yield the jobs, some with other sizes and limits. A job ends at its new limit, as in Slurm;
+    on other processors it runs as long as recorded.
+    """
     for job in jobs:
         other = wanted.get(job[0])
         if other is None:
@@ -101,21 +119,23 @@ def resized(
         yield _job(number, submitted, run, given, asked, limit, *rest)
 
 
-def perturb_workload(jobs: Iterable[Skimmed], seed: str) -> Iterator[Skimmed]:
-    """The same workload a little otherwise: each job comes up to ARRIVALS seconds earlier or later, and runs up to a part of RUNS shorter
-    or longer, all alike likely, but not beyond a limit that it kept (after D. Tsafrir, K. Ouaknine and D. G. Feitelson, "Reducing
-    performance evaluation sensitivity and variability by input shaking", MASCOTS 2007). The same seed gives the same jobs.
+def perturb_workload(jobs: Iterable[FastLine], seed: str) -> Iterator[FastLine]:
+    """Yield a slightly different workload.
 
-    No more jobs are held than come within two minutes.
+    Each job arrives up to MAX_SHIFT seconds earlier or later, and runs up to a part MAX_STRETCH
+    shorter or longer, uniformly distributed, but not beyond a limit that it kept (after D. Tsafrir,
+    K. Ouaknine and D. G. Feitelson, "Reducing performance evaluation sensitivity and variability by
+    input shaking", MASCOTS 2007). The same seed gives the same jobs. Memory holds only the jobs of
+    two minutes.
     """
     rng = Random(seed)  # noqa: S311 - a workload, not a secret
-    ahead: list[tuple[int, int, Skimmed]] = []
+    ahead: list[tuple[int, int, FastLine]] = []
     for place, job in enumerate(jobs):
         number, submitted, run, given, asked, limit, *rest = job
-        while ahead and ahead[0][0] < submitted - ARRIVALS:
+        while ahead and ahead[0][0] < submitted - MAX_SHIFT:
             yield heappop(ahead)[2]
-        comes = max(0, submitted + int(rng.random() * (2 * ARRIVALS + 1)) - ARRIVALS)
-        factor = 1 + RUNS * (2 * rng.random() - 1)
+        comes = max(0, submitted + int(rng.random() * (2 * MAX_SHIFT + 1)) - MAX_SHIFT)
+        factor = 1 + MAX_STRETCH * (2 * rng.random() - 1)
         if run > 0:
             longest = limit if run <= limit else run * 2
             run = max(1, min(int(run * factor + 0.5), longest))
@@ -126,6 +146,6 @@ def perturb_workload(jobs: Iterable[Skimmed], seed: str) -> Iterator[Skimmed]:
 
 def _job(
     number: int, submitted: int, run: int, given: int, asked: int, limit: int, *rest: int
-) -> Skimmed:
+) -> FastLine:
     status, user, group, partition = rest
     return (number, submitted, run, given, asked, limit, status, user, group, partition)

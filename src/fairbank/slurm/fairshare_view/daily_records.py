@@ -1,4 +1,4 @@
-"""How everybody stands on a day, as the bank is told of it."""
+"""Fair share of all associations on one day, as the bank stores it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,18 @@ from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
 
 
-def day_told(
+def daily_records(
     cluster: str | None, rows: Sequence[ShareRow], rule: RankingRule
 ) -> list[Mapping[str, Any]]:
-    """As the bank is told of it. Raises InvalidInput for what would be no history: no name, no rows, figures that are not finite."""
+    """Return the records for the bank. Raises InvalidInput if they would be no history.
+
+    That is without a name, without rows, or with figures that are not finite.
+
+    Args:
+        cluster: its name.
+        rows: of all associations.
+        rule: that ranks them.
+    """
     if not cluster:
         raise InvalidInput(
             "this Slurm has no name", field="ClusterName", remedy="set it in slurm.conf"
@@ -25,7 +33,7 @@ def day_told(
         raise InvalidInput(
             "there is nobody whose fair share could be kept",
             field="sshare",
-            remedy="look at what it prints: sshare -a",
+            remedy="check what it prints: sshare -a",
         )
     if len({(row.account, row.user, row.partition) for row in rows}) < len(rows):
         raise InvalidInput(

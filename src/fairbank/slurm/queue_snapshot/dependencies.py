@@ -1,4 +1,4 @@
-"""Whom a job of a live Slurm waits for, and what those do: its dependencies, looked up among the jobs that slurmctld tells."""
+"""Open dependencies of a job of a live Slurm, with the states of the jobs that it depends on."""
 
 from __future__ import annotations
 
@@ -9,42 +9,57 @@ import msgspec
 from fairbank.cluster.dependency import Dependency
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.slurm.parsers.ended_jobs import EndedJob
-from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.scheduler.dependencies import EndedJob
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
 
 
-def awaiting(
-    job: PendingJob, told: Mapping[int, SlurmJob], ended: Iterable[EndedJob]
+def open_dependencies(
+    job: PendingJob, slurm_jobs: Mapping[int, SlurmJob], ended: Iterable[EndedJob]
 ) -> OpenDependencies:
-    """`told` are the jobs by their numbers, each task of an array that waits among them; `ended` those that are over, as far as known."""
-    own, over = told[job.number], tuple(ended)
-    jobs = tuple({each.job_id: each for each in told.values()}.values())
+    """Return the dependencies of a job.
+
+    Args:
+        job: that is pending.
+        slurm_jobs: by number, each pending task of an array among them.
+        ended: jobs that are over, as far as they are known.
+    """
+    own, over = slurm_jobs[job.number], tuple(ended)
+    jobs = tuple({each.job_id: each for each in slurm_jobs.values()}.values())
     depends = msgspec.structs.replace(
-        own.depends, items=tuple(_of_task(each, job, jobs, over) for each in own.depends.items)
+        own.dependencies,
+        items=tuple(_for_task(each, job, jobs, over) for each in own.dependencies.items),
     )
-    return OpenDependencies(depends, tuple(_seen(each, own, jobs, over) for each in depends.items))
+    return OpenDependencies(
+        depends, tuple(_job_states(each, own, jobs, over) for each in depends.items)
+    )
 
 
-def _of_task(
+def _for_task(
     on: Dependency, job: PendingJob, jobs: Iterable[SlurmJob], over: Iterable[EndedJob]
 ) -> Dependency:
-    """`aftercorr` is about the task of the same number, where the array has one."""
+    """Return the dependency for one task: `aftercorr` waits for the task of the same number, if
+    any.
+    """
     if on.kind != "aftercorr" or not on.all_tasks or job.task < 0:
         return on
     one = msgspec.structs.replace(on, task=job.task, all_tasks=False)
-    there = any(_named(one, each) for each in jobs) or any(_is_over(one, each) for each in over)
+    there = any(_matching_names(one, each) for each in jobs) or any(
+        _is_over(one, each) for each in over
+    )
     return one if there else on
 
 
-def _seen(
+def _job_states(
     on: Dependency, own: SlurmJob, jobs: Iterable[SlurmJob], over: Iterable[EndedJob]
 ) -> JobStates:
     alike = on.kind == "singleton"
     found = [
-        (name, each) for each in jobs for name in (_like(own, each) if alike else _named(on, each))
+        (name, each)
+        for each in jobs
+        for name in (_singleton_names(own, each) if alike else _matching_names(on, each))
     ]
-    running = [each for each in found if not each[1].waits]
-    waiting = [each for each in found if each[1].waits]
+    running = [each for each in found if not each[1].is_pending]
+    waiting = [each for each in found if each[1].is_pending]
     ends = [each.ends for _, each in running]
     return JobStates(
         running=tuple(name for name, _ in running),
@@ -56,8 +71,8 @@ def _seen(
     )
 
 
-def _named(on: Dependency, told: SlurmJob) -> list[str]:
-    """Those of this job, or of these tasks that have to start yet, that it is about."""
+def _matching_names(on: Dependency, told: SlurmJob) -> list[str]:
+    """Return the names of this job, or of its unstarted tasks, that the dependency is about."""
     if on.task is None:
         return _names(told) if on.job in (told.job_id, told.array) else []
     if on.job != told.array:
@@ -65,10 +80,10 @@ def _named(on: Dependency, told: SlurmJob) -> list[str]:
     return [f"{told.array}_{on.task}"] if on.task == told.task or on.task in told.tasks else []
 
 
-def _like(own: SlurmJob, told: SlurmJob) -> list[str]:
-    """Others of its name and user that run, or that came before it."""
+def _singleton_names(own: SlurmJob, told: SlurmJob) -> list[str]:
+    """Return jobs of the same name and user that run or were submitted before."""
     same = (told.name, told.user) == (own.name, own.user) and told.job_id != own.job_id
-    return _names(told) if same and (not told.waits or told.job_id < own.job_id) else []
+    return _names(told) if same and (not told.is_pending or told.job_id < own.job_id) else []
 
 
 def _names(told: SlurmJob) -> list[str]:

@@ -1,4 +1,6 @@
-"""What holds jobs back beside nodes, while one after the other starts: limits of accounting, throttles of arrays, licences."""
+"""Limits other than nodes, while jobs start one after the other: accounting, array throttles,
+licences.
+"""
 
 from __future__ import annotations
 
@@ -14,40 +16,46 @@ from fairbank.priority.limits.usage import Counts, LimitedJob, LimitUsage, Link,
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import LICENCES
-from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.limits import Bound, Quality
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
+from fairbank.slurm.parsers.scheduler.limits import LimitRecord, QosRecord
 
 Payer = tuple[str, str, str]
-"""An association: account, user, and the partition, or none where it is for all."""
-_Whose = tuple[str, ...]
+"""Association: account, user, and partition, empty if it is for all."""
+_LimitOwner = tuple[str, ...]
 
 
 class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told and does not change in a pass. `jobs` by number, those that run and each task; `qualities` by name with their limits,
-    `used_by` what of these is used up. `of_partition`: the QOS of a partition. `nodes` in their order."""
+    """Inputs that do not change during a pass.
+
+    jobs           by number: running jobs, and each pending task qos, qos_usage  by name: limits,
+    and usage by ended jobs partition_qos  QOS by partition nodes          names in their order
+    """
 
     enforced: Enforced
     jobs: Mapping[int, SlurmJob]
-    associations: Mapping[Payer, Bound]
-    qualities: Mapping[str, Quality]
-    used_by: Mapping[str, Bound]
-    of_partition: Mapping[str, str]
+    associations: Mapping[Payer, LimitRecord]
+    qos: Mapping[str, QosRecord]
+    qos_usage: Mapping[str, LimitRecord]
+    partition_qos: Mapping[str, str]
     licences: Mapping[str, int]
     nodes: Sequence[str]
 
 
-class _Counted(NamedTuple):
-    """What a job that runs counts for: so much of each TRES on these nodes, for so many seconds to come."""
+class _RunningUsage(NamedTuple):
+    """Usage of a running job: TRES on these nodes, for the coming `seconds`."""
 
-    told: SlurmJob
+    job: SlurmJob
     partition: str
     tres: Counts
     nodes: frozenset[str]
     seconds: int
 
 
-class _Tally:
-    """What the running jobs of somebody hold, on how many of them each node is, and what those have used up that ended."""
+class _LimitUsageTotals:
+    """Usage of the running jobs of one owner of limits, and of jobs that ended during the pass.
+
+    `places` counts the jobs on each node, since GrpTRES counts a node once.
+    """
 
     __slots__ = ("counts", "gone", "jobs", "nodes", "places", "seconds", "wall")
 
@@ -60,8 +68,8 @@ class _Tally:
         self.gone: dict[str, float] = {}
         self.wall = 0.0
 
-    def copy(self) -> _Tally:
-        other = _Tally()
+    def copy(self) -> _LimitUsageTotals:
+        other = _LimitUsageTotals()
         other.jobs, other.counts, other.seconds, other.nodes = (
             self.jobs,
             self.counts.copy(),
@@ -71,7 +79,7 @@ class _Tally:
         other.places, other.gone, other.wall = self.places.copy(), self.gone.copy(), self.wall
         return other
 
-    def add(self, job: _Counted) -> None:
+    def add(self, job: _RunningUsage) -> None:
         self.jobs += 1
         self.nodes |= job.nodes
         self.places.update(job.nodes)
@@ -79,8 +87,8 @@ class _Tally:
         self.counts["node"] = len(self.nodes)
         self.seconds.update({name: count * job.seconds for name, count in job.tres.items()})
 
-    def take(self, job: _Counted, charged: float) -> None:
-        """It ended, and so many seconds of it are charged."""
+    def remove(self, job: _RunningUsage, charged: float) -> None:
+        """Remove an ended job, of which so many seconds are charged."""
         self.jobs -= 1
         self.places.subtract(job.nodes)
         self.nodes -= {name for name in job.nodes if not self.places[name]}
@@ -94,27 +102,27 @@ class _Tally:
 
 
 class SnapshotLimits:
-    """Keeps to scheduling.rules.Limits."""
+    """Limits of a snapshot; implements `scheduling.machines.node_rules.StartLimits`."""
 
     def __init__(self, grounds: LimitInputs, now: int) -> None:
-        self._grounds = grounds
-        self._tallies: dict[_Whose, _Tally] = {}
-        self._running: dict[int, _Counted] = {}
+        self._inputs = grounds
+        self._tallies: dict[_LimitOwner, _LimitUsageTotals] = {}
+        self._running: dict[int, _RunningUsage] = {}
         self._tasks = Counter[int]()
         self._licences = Counter(grounds.licences)
         for told in grounds.jobs.values():
-            if not told.waits:
-                there = frozenset(name for given in told.given for name in given.nodes)
+            if not told.is_pending:
+                there = frozenset(name for given in told.allocated for name in given.nodes)
                 self._count(
                     told.job_id,
-                    _Counted(
+                    _RunningUsage(
                         told, told.partitions[0], told.tres, there, max((told.ends or now) - now, 0)
                     ),
                 )
 
     def copy(self) -> SnapshotLimits:
         other = object.__new__(SnapshotLimits)
-        other._grounds = self._grounds
+        other._inputs = self._inputs
         other._tallies = {whose: tally.copy() for whose, tally in self._tallies.items()}
         other._running, other._tasks, other._licences = (
             self._running.copy(),
@@ -123,11 +131,13 @@ class SnapshotLimits:
         )
         return other
 
-    def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
-        told = self._grounds.jobs[job.number]
+    def hold_reason(
+        self, job: PendingJob, partition: str, where: Placement | None = None
+    ) -> str | None:
+        told = self._inputs.jobs[job.number]
         if told.throttle and told.array is not None and self._tasks[told.array] >= told.throttle:
             return "JobArrayTaskLimit"
-        found = holding(self._asking(told, job, partition, where), self._grounds.enforced)
+        found = holding(self._limited_job(told, job, partition, where), self._inputs.enforced)
         if found is not None:
             return found.reason
         return (
@@ -136,21 +146,21 @@ class SnapshotLimits:
             else None
         )
 
-    def started(self, job: PendingJob, where: Placement) -> None:
-        told = self._grounds.jobs[job.number]
+    def record_start(self, job: PendingJob, where: Placement) -> None:
+        told = self._inputs.jobs[job.number]
         self._count(
             job.number,
-            _Counted(
-                told, where.partition, _taken(told, where), self._names(where), job.limit or 0
+            _RunningUsage(
+                told, where.partition, _usage(told, where), self._names(where), job.limit or 0
             ),
         )
         self._licences.subtract(told.licences)
 
-    def ended(self, job: PendingJob, where: Placement, seconds: int) -> None:
+    def record_end(self, job: PendingJob, where: Placement, seconds: int) -> None:
         counted = self._running.pop(job.number)
-        told, quality = counted.told, self._grounds.qualities.get(counted.told.qos)
-        for whose in self._everybody(told, counted.partition):
-            self._tallies[whose].take(
+        told, quality = counted.job, self._inputs.qos.get(counted.job.qos)
+        for whose in self._limit_owners(told, counted.partition):
+            self._tallies[whose].remove(
                 counted, seconds * (1.0 if quality is None else quality.usage_factor)
             )
         if told.array is not None:
@@ -158,25 +168,25 @@ class SnapshotLimits:
         self._licences.update(told.licences)
 
     def _names(self, where: Placement) -> frozenset[str]:
-        return frozenset(self._grounds.nodes[share.place] for share in where.shares)
+        return frozenset(self._inputs.nodes[share.place] for share in where.shares)
 
-    def _count(self, number: int, job: _Counted) -> None:
+    def _count(self, number: int, job: _RunningUsage) -> None:
         self._running[number] = job
-        if job.told.array is not None:
-            self._tasks[job.told.array] += 1
-        for whose in self._everybody(job.told, job.partition):
-            self._tallies.setdefault(whose, _Tally()).add(job)
+        if job.job.array is not None:
+            self._tasks[job.job.array] += 1
+        for whose in self._limit_owners(job.job, job.partition):
+            self._tallies.setdefault(whose, _LimitUsageTotals()).add(job)
 
-    def _everybody(self, told: SlurmJob, partition: str) -> Iterator[_Whose]:
-        """Whose limits the job counts against."""
+    def _limit_owners(self, told: SlurmJob, partition: str) -> Iterator[_LimitOwner]:
+        """Yield the owners whose limits the job counts against."""
         for bound in self._chain(told, partition):
             yield ("association", bound.name, bound.user, bound.partition)
-        for name in {told.qos, self._grounds.of_partition.get(partition, told.qos)}:
+        for name in {told.qos, self._inputs.partition_qos.get(partition, told.qos)}:
             yield from (("qos", name), ("user", name, told.user), ("account", name, told.account))
 
-    def _chain(self, told: SlurmJob, partition: str) -> Iterator[Bound]:
-        """The user's association and the accounts above it, up to the root."""
-        known = self._grounds.associations
+    def _chain(self, told: SlurmJob, partition: str) -> Iterator[LimitRecord]:
+        """Yield the user's association and the accounts above it, up to the root."""
+        known = self._inputs.associations
         own = known.get((told.account, told.user, partition)) or known.get(
             (told.account, told.user, "")
         )
@@ -186,12 +196,16 @@ class SnapshotLimits:
             seen |= {own.name} if not own.user else set()
             own = None if own.parent in seen else known.get((own.parent, "", ""))
 
-    def _asking(
+    def _limited_job(
         self, told: SlurmJob, job: PendingJob, partition: str, where: Placement | None
     ) -> LimitedJob:
-        """Before nodes are known, what it asks for counts, but no nodes: some that others of its group have count once."""
-        grounds = self._grounds
-        over = grounds.of_partition.get(partition)
+        """Return the job with its limits and their usage.
+
+        Before its nodes are known, the request counts but no nodes: some may be counted already for
+        others of its group.
+        """
+        grounds = self._inputs
+        over = grounds.partition_qos.get(partition)
         links = tuple(
             Link(
                 name=bound.user or bound.name,
@@ -201,7 +215,7 @@ class SnapshotLimits:
             for bound in self._chain(told, partition)
         )
         return LimitedJob(
-            counts={**told.tres, "node": 0} if where is None else _taken(told, where),
+            counts={**told.tres, "node": 0} if where is None else _usage(told, where),
             nodes=frozenset() if where is None else self._names(where),
             chain=links,
             limit_minutes=None if job.limit is None else job.limit // 60,
@@ -210,13 +224,13 @@ class SnapshotLimits:
         )
 
     def _qos(self, name: str, told: SlurmJob) -> QosLimits | None:
-        quality = self._grounds.qualities.get(name)
+        quality = self._inputs.qos.get(name)
         if quality is None:
             return None
         return QosLimits(
             name=name,
             limits=quality.limits,
-            used=self._used(("qos", name), self._grounds.used_by.get(name)),
+            used=self._used(("qos", name), self._inputs.qos_usage.get(name)),
             of_user=self._used(("user", name, told.user), None),
             of_account=self._used(("account", name, told.account), None),
             usage_factor=quality.usage_factor,
@@ -225,7 +239,7 @@ class SnapshotLimits:
             limit_factor=quality.limit_factor,
         )
 
-    def _used(self, whose: _Whose, bound: Bound | None) -> LimitUsage:
+    def _used(self, whose: _LimitOwner, bound: LimitRecord | None) -> LimitUsage:
         tally = self._tallies.get(whose)
         told, wall = ({}, 0.0) if bound is None else (bound.seconds, bound.wall_seconds)
         if tally is None:
@@ -235,18 +249,20 @@ class SnapshotLimits:
             counts=dict(tally.counts),
             nodes=tally.nodes,
             run_seconds=dict(tally.seconds),
-            seconds={
-                name: told.get(name, 0.0) + tally.gone.get(name, 0.0)
-                for name in {**told, **tally.gone}
-            }
-            if tally.gone
-            else told,
+            seconds=(
+                {
+                    name: told.get(name, 0.0) + tally.gone.get(name, 0.0)
+                    for name in {**told, **tally.gone}
+                }
+                if tally.gone
+                else told
+            ),
             wall_seconds=wall + tally.wall,
         )
 
 
-def _taken(told: SlurmJob, where: Placement) -> Counts:
-    """What it has there, and of what is not of nodes what it asks for."""
+def _usage(told: SlurmJob, where: Placement) -> Counts:
+    """Return the TRES on these nodes, and the request for TRES that belong to no node."""
     gpus = sum(count for share in where.shares for _, count in share.gpus)
     there = {
         "cpu": where.cpus,

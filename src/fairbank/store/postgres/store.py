@@ -174,7 +174,7 @@ _GUARDED = ("allocation", "run", "journal")
 
 # Every batch begins by locking rows of these two tables, in this order. So a restore waits for the
 # batches in progress and keeps new ones out, without a deadlock; readers go on.
-_ALONE = "LOCK TABLE allocation, office IN EXCLUSIVE MODE"
+_ALONE = "LOCK TABLE allocation, registry IN EXCLUSIVE MODE"
 
 # The statement limits of a batch are not meant for a restore.
 _LIMITS = (

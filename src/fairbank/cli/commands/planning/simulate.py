@@ -205,7 +205,7 @@ def _simulate(
         simulate_each,
     )
     from fairbank.simulator.engine.simulation import SimulationPlan
-    from fairbank.slurm.parsers.any_trace import skim_any
+    from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
     path = Path(workload) if isinstance(workload, str) else None
     budget = budget_of(options)
@@ -215,12 +215,12 @@ def _simulate(
         options.procs,
         options.fair_starts,
         by_group=options.by == "group",
-        course=options.plots is not None,
-        every=options.starts is not None and _is_table(options.starts),
+        has_time_series=options.plots is not None,
+        has_job_runs=options.starts is not None and _is_table(options.starts),
     )
     return simulate_each(
         (
-            partial(in_file, Path(workload), skim_any)
+            partial(in_file, Path(workload), read_any_trace)
             if isinstance(workload, str)
             else workload.opened
         ),
@@ -324,10 +324,12 @@ def tell(
     )
     remarks = remarks_of(outcomes)
     more = {
-        "excluded": {reason.name.lower(): list(numbers) for reason, numbers in first.left.items()},
-        "excluded_lines": {why: list(lines) for why, lines in first.notes.left.items()},
-        "announced_jobs": first.announced,
-        "strangers": list(first.strangers),
+        "excluded": {
+            reason.name.lower(): list(numbers) for reason, numbers in first.omitted.items()
+        },
+        "excluded_lines": {why: list(lines) for why, lines in first.notes.omitted.items()},
+        "announced_jobs": first.header_jobs,
+        "strangers": list(first.unmatched_accounts),
         "remarks": remarks,
         "delivered": delivered(outcomes),
         "credit": credited(outcomes),

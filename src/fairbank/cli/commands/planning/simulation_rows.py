@@ -19,21 +19,21 @@ LISTED = 5
 
 def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
     """Return all figures of a policy; the fingerprint of its schedule only if `exactly`."""
-    figures, misses, credit = outcome.figures, outcome.misses, outcome.credit
-    left = sum(map(len, outcome.left.values()))
+    figures, misses, credit = outcome.figures, outcome.late_starts, outcome.credit
+    left = sum(map(len, outcome.omitted.values()))
     row: dict[str, Any] = {
         "policy": outcome.policy,
         "processors": outcome.processors,
         "jobs": outcome.lines - left,
-        "left_out": left + sum(map(len, outcome.notes.left.values())),
+        "left_out": left + sum(map(len, outcome.notes.omitted.values())),
         "read_otherwise": (
-            {how.name.lower(): number for how, number in outcome.read.items()}
-            | dict(outcome.notes.read)
+            {how.name.lower(): number for how, number in outcome.corrections.items()}
+            | dict(outcome.notes.corrections)
         ),
         "unfair_starts": misses and misses.part,
-        "mean_miss_seconds": misses and misses.mean_miss,
+        "mean_miss_seconds": misses and misses.mean_delay,
         "fair_starts_looked_at": misses and misses.jobs,
-        "astray": outcome.astray,
+        "astray": outcome.share_error,
         "jain_of_shares": outcome.jain_of_shares,
         "fingerprint": outcome.starts.fingerprint() if exactly else None,
     }
@@ -100,7 +100,7 @@ def delivered(outcomes: Sequence[SimulationResult]) -> list[Row]:
             "policy": outcome.policy,
             "account": each.account,
             "delivered": each.delivered,
-            "entitled": each.entitled,
+            "entitled": each.due,
         }
         for outcome in outcomes
         for each in outcome.delivered
@@ -111,24 +111,24 @@ def notes_of(outcome: SimulationResult) -> list[str]:
     """Return notes on everything that was left out or changed."""
     said = [
         f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})"
-        for why, lines in outcome.notes.left.items()
+        for why, lines in outcome.notes.omitted.items()
     ]
-    if outcome.announced is not None and outcome.announced > outcome.lines:
+    if outcome.header_jobs is not None and outcome.header_jobs > outcome.lines:
         said.append(
-            f"the header speaks of {counted(outcome.announced, 'job')}, and there are"
+            f"the header speaks of {counted(outcome.header_jobs, 'job')}, and there are"
             f" {outcome.lines:,}: the trace may be cut short"
         )
-    if outcome.strangers:
-        named = ", ".join(map(plain, outcome.strangers[:LISTED])) + (
-            ", ..." if len(outcome.strangers) > LISTED else ""
+    if outcome.unmatched_accounts:
+        named = ", ".join(map(plain, outcome.unmatched_accounts[:LISTED])) + (
+            ", ..." if len(outcome.unmatched_accounts) > LISTED else ""
         )
         said.append(
-            f"shares of {counted(len(outcome.strangers), 'account')} without a job in this trace,"
+            f"shares of {counted(len(outcome.unmatched_accounts), 'account')} without a job in this trace,"
             f" which count all the same ({named})"
         )
     said += [
         f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})"
-        for why, numbers in outcome.left.items()
+        for why, numbers in outcome.omitted.items()
     ]
     if outcome.figures is None and (refused := _refused(outcome)):
         said.append(
@@ -137,12 +137,12 @@ def notes_of(outcome: SimulationResult) -> list[str]:
         )
     said += [
         f"read otherwise: {counted(number, 'job')} {how.value}"
-        for how, number in outcome.read.items()
+        for how, number in outcome.corrections.items()
         if number
     ]
     return said + [
         f"read otherwise: {counted(number, 'line')}, {how}"
-        for how, number in outcome.notes.read.items()
+        for how, number in outcome.notes.corrections.items()
     ]
 
 
@@ -183,8 +183,8 @@ def _refused(outcome: SimulationResult) -> int:
 def newly_left_out(before: SimulationResult, after: SimulationResult) -> list[str]:
     """Return the jobs that are left out only after a change."""
     said = []
-    for reason, numbers in after.left.items():
-        known = set(before.left.get(reason, ()))
+    for reason, numbers in after.omitted.items():
+        known = set(before.omitted.get(reason, ()))
         if anew := [each for each in numbers if each not in known]:
             said.append(
                 f"left out as changed: {counted(len(anew), 'job')}, {reason.value}"

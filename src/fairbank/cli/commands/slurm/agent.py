@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def _add(parser: Parser) -> None:
-    usual = "/etc/fairbank/agent.toml"
+    default = "/etc/fairbank/agent.toml"
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help=f"the agent's settings (FAIRBANK_AGENT_CONFIG; default: {usual})",
+        help=f"the agent's settings (FAIRBANK_AGENT_CONFIG; default: {default})",
     )
 
 
@@ -63,9 +63,7 @@ def _status(context: Context, options: Namespace) -> int:
     else:
         for name, said in _lines(status):
             context.say(f"{name:<11}{plain(said)}")
-    well = (
-        status["bank"]["reachable"] and not status["outbox"]["trouble"] and not _quarantine(status)
-    )
+    well = status["bank"]["reachable"] and not status["outbox"]["error"] and not _quarantine(status)
     return 0 if well else FOUND
 
 
@@ -80,7 +78,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     elif bank["reachable"]:
         yield "bank", f"answers since {iso(bank['since'])}"
     else:
-        yield "bank", f"away since {iso(bank['since'])}: {bank['trouble']}"
+        yield "bank", f"away since {iso(bank['since'])}: {bank['error']}"
         if bank["remedy"]:
             yield "", f"try: {bank['remedy']}"
     oldest = (
@@ -95,8 +93,8 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if later := outbox.get("retry_later"):
         yield "", f"{later} more ends are too early for the bank's clock; they are sent again later"
         yield "", "try: set the clocks of both hosts alike (chronyc tracking)"
-    if outbox["trouble"]:
-        yield "", f"cannot be written: {outbox['trouble']}"
+    if outbox["error"]:
+        yield "", f"cannot be written: {outbox['error']}"
         yield "", "try: make room on its disk; the agent goes on by itself"
     if quarantine := _quarantine(status):
         yield (
@@ -118,9 +116,12 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "senders",
         f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy",
     )
-    yield "questions", f"{status['questions']} open; verdicts: {_counted(status['answers'])}"
+    yield (
+        "prologs",
+        f"{status['prologs_waiting']} waiting; verdicts: {_counted(status['verdicts'])}",
+    )
     for kind, what in (("hold", "holds"), ("adjust", "limits"), ("complete", "ends")):
-        yield what, _counted(status["sent"][kind])
+        yield what, _counted(status["reports_answered"][kind])
     yield "runs", f"{status['runs']} known"
     if table := status.get("site_factor"):
         written = (
@@ -129,13 +130,13 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             else f"{table['values']} values, written {iso(table['written'])}"
         )
         yield "factors", written
-        if table["trouble"]:
-            yield "", f"not written again: {table['trouble']}"
+        if table["error"]:
+            yield "", f"not written again: {table['error']}"
             yield "", f"try: {table['remedy']}"
     if release := status.get("release"):
         yield "released", f"{release['released']} jobs that were held for lack of credit"
-        if release["trouble"]:
-            yield "", f"no more just now: {release['trouble']}"
+        if release["error"]:
+            yield "", f"no more just now: {release['error']}"
             yield "", f"try: {release['remedy']}"
 
 

@@ -1,0 +1,119 @@
+"""Requests of staff on behalf of another user: permissions, and what the journal records."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.bank.entry import Kind
+from tests.rest.operations import FOREIGN, NOBODYS, OWN, operations
+from tests.rest.permissions import EXPECTED, ROLES, UIDS, Asking, told
+from tests.rest.world import ADMIN, AGENT, MEMBER, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, report
+
+
+@given(
+    operation=st.sampled_from(
+        sorted(set(operations()) - {"show_myself", "make_token", "revoke_token", "list_tokens"})
+    ),
+    whose=st.sampled_from([OWN, FOREIGN, NOBODYS]),
+    actor=st.sampled_from(["admin", "super"]),
+    other=st.sampled_from([role for role in ROLES if role not in ("nobody", "token")]),
+)
+def test_acting_as_gives_exactly_the_permissions_of_that_user(
+    asking: Asking, operation: str, whose: str, actor: str, other: str
+) -> None:
+    expected = EXPECTED[operation, whose, other]
+    if (
+        other == "super"
+        and actor == "admin"
+        and not expected.startswith("401")
+        and EXPECTED[operation, whose, "nobody"] == "401"
+    ):
+        expected = "403"  # an admin may not become a superuser
+    assert told(operation, asking.response(operation, whose, actor, as_=UIDS[other])) == expected
+
+
+@given(
+    operation=st.sampled_from(sorted(operations())),
+    whose=st.sampled_from([OWN, FOREIGN, NOBODYS]),
+    actor=st.sampled_from([role for role in ROLES if role not in ("nobody", "admin", "super")]),
+    other=st.sampled_from([MEMBER, PI, OTHER_PI, ADMIN, SUPERUSER, UNKNOWN]),
+)
+def test_only_staff_may_act_as_another_user(
+    asking: Asking, operation: str, whose: str, actor: str, other: int
+) -> None:
+    if EXPECTED[operation, whose, "nobody"] != "401":
+        return  # open to all: nobody is asked who asks
+    assert asking.response(operation, whose, actor, as_=other).status_code == 403
+
+
+def test_acting_as_is_recorded_once_per_request(world: World) -> None:
+    before = world.entries()
+    world.ask("GET", "/alloc", ADMIN, as_=MEMBER)
+    world.ask("GET", "/alloc/999999", SUPERUSER, as_=PI)
+    assert world.entries() == before + 2
+    world.ask("GET", "/alloc", ADMIN)
+    world.ask("GET", "/alloc", ADMIN, as_=ADMIN)  # oneself
+    world.ask("GET", "/alloc", MEMBER, as_=PI)  # refused
+    assert world.entries() == before + 2
+
+
+def test_journal_names_both_users_and_the_request(world: World) -> None:
+    world.ask("GET", f"/alloc/{world.own['allocation']}", ADMIN, as_=MEMBER)
+    with world.context.services.store.reading() as reader:
+        notes = [each for each in reader.scan_entries() if each.kind is Kind.NOTE]
+    assert [(each.actor, each.acting_as) for each in notes] == [(ADMIN, MEMBER)]
+    assert f"acted as user {MEMBER}: GET /alloc/{world.own['allocation']}" in (
+        notes[0].details or ""
+    )
+
+
+def test_journal_marks_a_dry_run(world: World) -> None:
+    path = f"/project/{world.own['project']}/member/{MEMBER}"
+    assert world.ask("DELETE", f"{path}?dry-run=true", SUPERUSER, as_=PI).status_code == 200
+    with world.context.services.store.reading() as reader:
+        (note,) = [each for each in reader.scan_entries() if each.kind is Kind.NOTE]
+    assert f"acted as user {PI}: a dry run of DELETE {path}" in (note.details or "")
+
+
+def test_entries_written_while_acting_as_have_both_uids(world: World) -> None:
+    made = world.ask(
+        "PUT", f"/alloc/{world.own['allocation']}/cap/{MEMBER}", SUPERUSER, as_=PI, json={"cap": 5}
+    )
+    rows = world.ask("GET", f"/alloc/{world.own['allocation']}/statement", SUPERUSER).json()[
+        "data"
+    ]["entries"]
+    entry = next(each for each in rows if each["id"] == made.json()["data"]["entry"])
+    assert (entry["actor"], entry["acting_as"]) == (SUPERUSER, PI)
+
+
+def test_admin_reports_runs_only_as_the_agent(world: World) -> None:
+    """See docs/decisions/0025."""
+    assert world.ask("POST", "/job", ADMIN, json=report(91)).status_code == 403
+    held = world.ask("POST", "/job", ADMIN, as_=AGENT, json=report(91)).json()["data"]
+    rows = world.ask("GET", f"/alloc/{held['allocation']}/statement", SUPERUSER).json()["data"][
+        "entries"
+    ]
+    entry = next(each for each in rows if each["id"] == held["entry"])
+    assert (entry["kind"], entry["actor"], entry["acting_as"]) == ("hold", ADMIN, AGENT)
+
+
+@pytest.mark.parametrize(
+    ("named", "status"),
+    [
+        ("nosuchuser", 404),
+        ("4294967295", 400),
+        ("-1", 400),
+        ("root;x", 400),
+        ("", 400),
+        ("1e3", 400),
+    ],
+)
+def test_acting_as_an_unknown_user_is_refused(old_world: World, named: str, status: int) -> None:
+    answer = old_world.ask("GET", "/alloc", SUPERUSER, as_=named)
+    assert (answer.status_code, answer.json()["field"]) == (status, "X-Fairbank-As")
+
+
+def test_acting_as_a_user_by_name(old_world: World) -> None:
+    assert old_world.ask("GET", "/whoami", ADMIN, as_="nobody").json()["data"]["user"] == "nobody"

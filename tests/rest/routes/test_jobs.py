@@ -1,0 +1,271 @@
+"""Runs from their hold to their charge, and lists of runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.core.time import iso
+from tests.rest.counting_store import CountingStore
+from tests.rest.responses import WHY, data, ids_of
+from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, World, a_world, report
+
+
+def test_run_is_held_and_charged(world: World) -> None:
+    held = world.ask(
+        "POST",
+        "/job",
+        AGENT,
+        json=report(42, billing=None, tres="cpu=2, mem=1G,node=1", name="relax w64", qos="high"),
+    )
+    assert held.json()["data"]["amount"] == 120  # two CPUs for an hour
+    longer = world.ask(
+        "POST", "/job", AGENT, json=report(42, do="adjust", billing=2, time_limit=7_200)
+    )
+    assert (longer.status_code, longer.json()["data"]["amount"]) == (201, 120)
+    told = {"exit_code": 2, "cpu_seconds": 1_200}
+    end = report(
+        42,
+        do="complete",
+        billing=2,
+        time_limit=0,
+        end=NOW + 1_800,
+        elapsed=1_800,
+        state="FAILED",
+        **told,
+    )
+    ended = world.ask("POST", "/job", AGENT, json=end)
+    assert (ended.json()["data"]["amount"], ended.json()["data"]["written_off"]) == (60, 0)
+    number = held.json()["data"]["run"]
+    row = data(world, f"/job/{number}", MEMBER)
+    assert row == {
+        "id": number, "cluster": "alpha", "job_id": 42, "submitted": iso(NOW), "restart": 0,
+        "project": 1, "account": "chem",
+        "allocation": world.own["allocation"], "owner_uid": MEMBER, "partition": "std",
+        "state": "charged", "status": "completed",
+        "held": 0, "charged": 60, "refunded": 0, "written_off": 0, "start": iso(NOW),
+        "until": row["until"], "ended": iso(NOW + 1_800),
+        "outcome": "FAILED", "elapsed": 1_800, "set_by": ended.json()["data"]["entry"],
+        "name": "relax w64", "qos": "high", "nodes": 1, "cpus": 2,
+        "tres": "cpu=2,mem=1G,node=1", "time_limit": 7_200,
+        "exit_code": 2, "exit_signal": 0, "cpu_seconds": 1_200,
+    }  # fmt: skip
+
+
+def test_end_with_too_many_cpu_seconds_is_charged(world: World) -> None:
+    """Single and in a batch; a repeated report gets the same answer."""
+    for number in (91, 92):
+        world.ask("POST", "/job", AGENT, json=report(number, billing=None, tres="cpu=2"))
+    ends = [
+        report(
+            number,
+            do="complete",
+            billing=2,
+            time_limit=0,
+            end=NOW + 60,
+            elapsed=60,
+            state="COMPLETED",
+            cpu_seconds=9_000,
+        )
+        for number in (91, 92)
+    ]
+    alone = [world.ask("POST", "/job", AGENT, json=ends[0]).json()["data"] for _ in range(2)]
+    (of_many,) = world.ask("POST", "/job/bulk", AGENT, json={"reports": ends[1:]}).json()["data"]
+    for granted in (*alone, of_many["granted"]):
+        assert (granted["amount"], granted["cpu_counted"]) == (2, 120)
+    assert data(world, f"/job/{alone[0]['run']}")["cpu_seconds"] == 9_000
+
+
+def test_end_that_contradicts_its_hold_is_refused(world: World) -> None:
+    """The problem names the field. A report with a price of its own is not priced by its
+    partition.
+    """
+    started = report(93, partition="big", resource="cpu")
+    assert world.ask("POST", "/job", AGENT, json=started).status_code == 201
+    end = started | {
+        "do": "complete",
+        "time_limit": 0,
+        "end": NOW + 60,
+        "elapsed": 60,
+        "state": "COMPLETED",
+    }
+    weighed = {"billing": None, "tres": "cpu=2", "partition": "std"}
+    for field, told in (
+        ("owner_uid", {"owner_uid": MEMBER + 1}),
+        ("account", {"account": "nobodys"}),
+        ("partition", weighed),
+    ):
+        problem = world.ask("POST", "/job", AGENT, json=end | told).json()
+        assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (
+            409,
+            field,
+            "REPORT_MISMATCH",
+        )
+    assert (
+        world.ask("POST", "/job", AGENT, json=end | {"partition": "std"}).json()["data"]["amount"]
+        == 1
+    )
+
+
+def test_limit_change_that_contradicts_its_hold_is_refused(world: World) -> None:
+    """The rule for an end holds for a limit change too."""
+    started = report(94, partition="big", resource="cpu")
+    assert world.ask("POST", "/job", AGENT, json=started).status_code == 201
+    longer = started | {"do": "adjust", "time_limit": 7_200}
+    weighed = {"billing": None, "tres": "cpu=2", "partition": "std"}
+    for field, told in (
+        ("owner_uid", {"owner_uid": MEMBER + 1}),
+        ("account", {"account": "nobodys"}),
+        ("partition", weighed),
+    ):
+        problem = world.ask("POST", "/job", AGENT, json=longer | told).json()
+        assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (
+            409,
+            field,
+            "REPORT_MISMATCH",
+        )
+    assert world.ask("POST", "/job", AGENT, json=longer | {"partition": "std"}).status_code == 201
+
+
+def test_unknown_values_of_a_run_are_null(old_world: World) -> None:
+    row = data(old_world, f"/job/{old_world.own['job']}")
+    untold = (
+        "name",
+        "qos",
+        "nodes",
+        "cpus",
+        "tres",
+        "time_limit",
+        "exit_code",
+        "exit_signal",
+        "cpu_seconds",
+    )
+    assert [row[each] for each in untold] == [None] * 9
+
+
+def test_details_in_a_batch_are_stored(world: World) -> None:
+    said = [report(number, nodes=number, name=f"step-{number}") for number in (61, 62)]
+    assert [
+        each["status"]
+        for each in world.ask("POST", "/job/bulk", AGENT, json={"reports": said}).json()["data"]
+    ] == [201, 201]
+    assert {(each["name"], each["nodes"]) for each in data(world, "/job?limit=2")} == {
+        ("step-61", 61),
+        ("step-62", 62),
+    }
+
+
+def test_node_failure_costs_nothing(world: World) -> None:
+    world.ask("POST", "/job", AGENT, json=report(42))
+    ended = world.ask(
+        "POST",
+        "/job",
+        AGENT,
+        json=report(42, do="complete", end=NOW + 60, elapsed=60, state="NODE_FAIL"),
+    )
+    assert data(world, f"/job/{ended.json()['data']['run']}")["state"] == "released"
+
+
+def test_end_without_hold_is_charged(world: World) -> None:
+    ended = world.ask(
+        "POST",
+        "/job",
+        AGENT,
+        json=report(42, do="complete", end=NOW + 600, elapsed=600, state="COMPLETED"),
+    )
+    assert (ended.status_code, ended.json()["data"]["amount"]) == (201, 10)
+
+
+def test_runs_are_filtered(world: World) -> None:
+    number = world.ask("POST", "/job", AGENT, json=report(42)).json()["data"]["run"]
+    for query in (
+        "job_id=42",
+        f"since={NOW}&state=held&limit=1",
+        "cluster=alpha&partition=std",
+        f"owner_uid={MEMBER}&limit=1",
+    ):
+        assert ids_of(data(world, f"/job?{query}"))[0] == number
+    for query in (
+        "job_id=41",
+        "state=lapsed",
+        "cluster=beta",
+        "partition=x",
+        f"until={NOW - DAY}",
+        "account=bio",
+        "allocation=99",
+    ):
+        assert data(world, f"/job?{query}") == []
+    newest, oldest = ids_of(data(world, "/job")), ids_of(data(world, "/job?order=oldest"))
+    assert newest == oldest[::-1]
+    assert newest[0] == number
+
+
+@pytest.mark.parametrize("path", ["/job", "/failure"])
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [
+        ("account=chem", True),
+        ("gname=chem", True),
+        ("project=1", True),
+        ("resource=cpu", True),
+        ("active-at=now", True),
+        (f"active-at={NOW}&category=research&resource=cpu&gname=chem&cluster=alpha", True),
+        ("gid=1", False),
+        ("gname=nosuch", False),
+        ("project=2", False),
+        ("resource=gpu", False),
+        ("category=startup", False),
+        (f"active-at={NOW + 100 * DAY}", False),
+        ("cluster=beta", False),
+        ("job_id=999", False),
+    ],
+)
+def test_runs_and_refusals_are_filtered_by_project_and_allocation(
+    old_world: World, path: str, query: str, fits: bool
+) -> None:
+    assert bool(data(old_world, f"{path}?{query}")) == fits
+
+
+@pytest.mark.parametrize("path", ["/alloc", "/job", "/failure", "/balance", "/activity"])
+def test_lists_are_filtered_by_gid(old_world: World, path: str) -> None:
+    (project,) = data(old_world, "/project?account=chem")
+    assert (
+        data(old_world, f"{path}?gid={project['gid']}")
+        == data(old_world, f"{path}?account=chem")
+        != []
+    )
+
+
+def test_charge_is_refunded(world: World) -> None:
+    path = f"/job/{world.own['job']}/refund"
+    assert world.ask("POST", path, SUPERUSER, json={"amount": 10_000, **WHY}).status_code == 201
+    assert world.ask("POST", path, SUPERUSER, json=WHY).json()["data"]["amount"] == 20_000
+    row = data(world, f"/job/{world.own['job']}")
+    assert (row["charged"], row["refunded"]) == (30_000, 30_000)
+    assert (
+        world.ask("POST", path, SUPERUSER, json=WHY).json()["refusal"]["reason"]
+        == "NOTHING_TO_REFUND"
+    )
+
+
+def test_reports_of_cached_accounts_read_the_store_once_in_five_seconds() -> None:
+    store = CountingStore()
+    with a_world(store) as world:
+        before = store.reads
+        for job in (1, 2, 3):
+            assert world.ask("POST", "/job", AGENT, json=report(job)).status_code == 201
+        assert store.reads == before
+        world.ticks.at += 5
+        for job in (4, 5):
+            assert world.ask("POST", "/job", AGENT, json=report(job)).status_code == 201
+        assert store.reads == before + 1
+
+
+def test_batch_of_unknown_accounts_reads_the_store_once() -> None:
+    store = CountingStore()
+    with a_world(store) as world:
+        before = store.reads
+        world.ticks.at += 1
+        reports = [report(job, account=f"no{job}") for job in range(1, 6)]
+        response = world.ask("POST", "/job/bulk", AGENT, json={"reports": reports})
+        assert [row["status"] for row in response.json()["data"]] == [404] * 5
+        assert store.reads == before + 1

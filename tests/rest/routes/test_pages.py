@@ -1,0 +1,99 @@
+"""Pages of long lists, which join without a gap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rest.responses import all_pages, data, ids_of
+from tests.rest.world import AGENT, DAY, NOW, PI, SUPERUSER, World, report
+
+LISTS = (
+    "/project", "/alloc", "/balance?all=true", "/job", "/failure", "/activity", "/credit",
+    "/debit", "/entry", "/usage?by=day", "/audit",
+    "/project/{project}/member", "/alloc/{allocation}/user", "/alloc/{allocation}/statement",
+)  # fmt: skip
+
+
+def test_pages_join_without_gap(world: World) -> None:
+    assert ids_of(all_pages(world, "/alloc", SUPERUSER, size=1)) == sorted(
+        [
+            world.own["allocation"],
+            world.own["later"],
+            world.foreign["allocation"],
+            world.foreign["later"],
+        ]
+    )
+
+
+def test_pages_of_a_statement_join(world: World) -> None:
+    path = f"/alloc/{world.own['allocation']}/statement"
+    first = world.ask("GET", f"{path}?limit=3", PI).json()
+    second = world.ask("GET", f"{path}?limit=3&after={first['next']}", PI).json()
+    assert second["data"]["opening"] == first["data"]["closing"]
+    assert first["data"]["entries"] + second["data"]["entries"] == data(world, path)["entries"]
+
+
+def test_long_lists_have_pages(world: World) -> None:
+    project, allocation = world.own["project"], world.own["allocation"]
+    for uid in range(7):
+        world.ask("PUT", f"/project/{project}/member/{uid}", PI, json={"role": "member"})
+        world.ask("PUT", f"/alloc/{allocation}/cap/{uid}", PI, json={"cap": 5})
+        world.token_number(PI)
+        run = report(
+            200 + uid,
+            owner_uid=10_000 + uid,
+            do="complete",
+            end=NOW + uid * 40 * DAY,
+            elapsed=600,
+            state="COMPLETED",
+        )
+        assert world.ask("POST", "/job", AGENT, json=run).status_code == 201
+    for path, least in (
+        (f"/project/{project}/member", 10),
+        (f"/alloc/{allocation}/user", 15),
+        ("/token", 7),
+    ):
+        whole = data(world, path)
+        assert len(whole) >= least
+        assert all_pages(world, path) == whole
+    for by in ("user", "day", "month", "partition", "allocation"):
+        assert all_pages(world, f"/usage?by={by}") == data(world, f"/usage?by={by}")
+    assert len(data(world, "/usage?by=day")) == 7
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_full_last_page_has_no_next(old_world: World, path: str) -> None:
+    asked = path.format(**old_world.own)
+    path = f"{asked}{'&' if '?' in asked else '?'}limit="
+    whole = rows_of(old_world.ask("GET", f"{path}1000", SUPERUSER).json())
+    assert whole, "an empty list tells nothing"
+    full = old_world.ask("GET", f"{path}{len(whole)}", SUPERUSER).json()
+    assert (rows_of(full), full["next"]) == (whole, None)
+    if len(whole) > 1:
+        less = old_world.ask("GET", f"{path}{len(whole) - 1}", SUPERUSER).json()
+        rest = old_world.ask("GET", f"{path}1&after={less['next']}", SUPERUSER).json()
+        assert (rows_of(less) + rows_of(rest), rest["next"]) == (whole, None)
+
+
+def test_closing_sums_are_those_of_the_last_entry_shown(old_world: World) -> None:
+    page = old_world.ask(
+        "GET", f"/alloc/{old_world.own['allocation']}/statement?limit=1", PI
+    ).json()
+    (entry,) = page["data"]["entries"]
+    assert page["next"] == str(entry["seq"])
+    assert page["data"]["closing"] == {name: entry[name] for name in page["data"]["closing"]}
+
+
+def rows_of(answer: Any) -> list[Any]:
+    """Return the rows of a list, or of the part of a response that is a list."""
+    found = answer["data"]
+    rows: list[Any] = (
+        found
+        if isinstance(found, list)
+        else found.get("entries")
+        if "closing" in found
+        else found["heads"]
+    )
+    return rows

@@ -1,0 +1,256 @@
+"""Projects: creation, changes of names, removal and restoration, members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.rest.responses import WHY, data, ids_of, refused
+from tests.rest.world import (
+    AGENT,
+    COORDINATOR,
+    DAY,
+    MEMBER,
+    NOW,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    World,
+    a_world,
+    report,
+)
+
+
+@pytest.fixture
+def over() -> Iterator[World]:
+    """End chem's allocations and runs."""
+    with a_world() as world:
+        number = next(world.numbers) - 2  # that of chem's runs
+        ended = report(
+            number, do="complete", submitted=NOW - 60, end=NOW, elapsed=60, state="COMPLETED"
+        )
+        assert world.ask("POST", "/job", AGENT, json=ended).status_code == 201
+        for which in ("allocation", "later"):
+            world.ask(
+                "PATCH", f"/alloc/{world.own[which]}", SUPERUSER, json={"event": "end", **WHY}
+            )
+        yield world
+
+
+def _remove(world: World) -> None:
+    answer = world.ask("DELETE", f"/project/{world.own['project']}", SUPERUSER)
+    assert answer.status_code == 200, answer.json()
+
+
+def test_renamed_project_is_found_by_its_new_name_only(world: World) -> None:
+    made = world.ask("POST", "/project", SUPERUSER, json={"gname": "lab", "gid": 9_000}).json()[
+        "data"
+    ]["id"]
+    path = f"/project/{made}"
+    assert (
+        world.ask(
+            "PATCH", path, SUPERUSER, json={"account": "qmc", "comment": "as in Slurm"}
+        ).status_code
+        == 200
+    )
+    assert world.ask("GET", path, SUPERUSER).json()["data"]["account"] == "qmc"
+    assert (
+        world.ask("POST", "/job", AGENT, json=report(1, account="qmc")).json()["refusal"]["reason"]
+        == "NO_ALLOCATION"
+    )
+    assert (
+        world.ask("POST", "/job", AGENT, json=report(2, account="lab")).json()["refusal"]["reason"]
+        == "UNKNOWN_PROJECT"
+    )
+
+
+@pytest.mark.parametrize("body", [{"account": "qmc"}, {"gid": 9_999}])
+def test_used_project_keeps_gid_and_account(world: World, body: dict[str, object]) -> None:
+    problem = refused(
+        world, SUPERUSER, "PATCH", f"/project/{world.own['project']}", 409, *body, json=body
+    )
+    assert problem["refusal"]["reason"] == "IDENTITY_LOCKED"
+    assert "fairbank project create" in problem["remedy"]
+
+
+@pytest.mark.parametrize("body", [{}, {"comment": "x"}, {"restore": False}])
+def test_empty_change_of_a_project_is_refused(world: World, body: dict[str, object]) -> None:
+    refused(world, SUPERUSER, "PATCH", f"/project/{world.own['project']}", 400, None, json=body)
+
+
+def test_project_cannot_be_its_own_ancestor(world: World) -> None:
+    own, foreign = world.own["project"], world.foreign["project"]
+    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, "parent", json={"parent": own})
+    world.ask("PATCH", f"/project/{foreign}", SUPERUSER, json={"parent": own})
+    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 409, "parent", json={"parent": foreign})
+    refused(world, SUPERUSER, "PATCH", f"/project/{own}", 404, "parent", json={"parent": 999_999})
+
+
+def test_project_with_open_run_cannot_be_removed(over: World) -> None:
+    """On credit that its parent shares."""
+    own, bio = over.own["project"], over.foreign
+    over.ask("PATCH", f"/project/{own}", SUPERUSER, json={"parent": bio["project"]})
+    over.ask("PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY})
+    assert over.ask("POST", "/job", AGENT, json=report(77)).status_code == 201
+    problem = refused(over, SUPERUSER, "DELETE", f"/project/{own}", 409, "project")
+    assert "alpha/77" in problem["detail"]
+
+
+def test_removed_project_is_shown_to_staff_only(over: World) -> None:
+    _remove(over)
+    path = f"/project/{over.own['project']}"
+    for uid in (PI, COORDINATOR, MEMBER):
+        assert over.ask("GET", path, uid).status_code == 404
+        assert over.ask("GET", "/project?removed=any", uid).json()["data"] == []
+        assert over.ask("GET", "/alloc", uid).json()["data"] == []
+    assert over.ask("GET", path, SUPERUSER).json()["data"]["removed"] is True
+    lists = {
+        removed: over.ask("GET", f"/project?removed={removed}", SUPERUSER).json()["data"]
+        for removed in ("no", "yes", "any")
+    }
+    assert [[each["account"] for each in lists[which]] for which in ("no", "yes", "any")] == [
+        ["bio"],
+        ["chem"],
+        ["chem", "bio"],
+    ]
+    assert len(over.ask("GET", "/alloc?account=chem", SUPERUSER).json()["data"]) == 2
+    assert {each["owner_uid"] for each in over.ask("GET", "/job", MEMBER).json()["data"]} == {
+        MEMBER
+    }  # the own runs
+
+
+def test_removed_project_starts_no_job_and_pays_ended_runs(over: World) -> None:
+    """It cannot use shared credit of its parent either. A run that began before and is reported
+    late is charged.
+    """
+    bio = over.foreign
+    over.ask("PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"parent": bio["project"]})
+    over.ask("PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY})
+    _remove(over)
+    no = over.ask("POST", "/job", AGENT, json=report(77)).json()
+    assert (no["refusal"]["reason"], no["refusal"]["project"]) == (
+        "PROJECT_REMOVED",
+        over.own["project"],
+    )
+    assert f"fairbank project set {over.own['project']} --restore" in no["remedy"]
+    late = report(
+        78,
+        do="complete",
+        submitted=NOW - DAY,
+        start=NOW - DAY,
+        end=NOW,
+        elapsed=DAY,
+        state="COMPLETED",
+    )
+    answer = over.ask("POST", "/job", AGENT, json=late)
+    assert (answer.status_code, answer.json()["data"]["allocation"]) == (
+        201,
+        over.own["allocation"],
+    )
+    refused(
+        over,
+        SUPERUSER,
+        "POST",
+        "/quote",
+        404,
+        "account",
+        json={"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": 60},
+    )
+
+
+def test_names_of_a_removed_project_stay_reserved(over: World) -> None:
+    _remove(over)
+    gid = over.ask("GET", f"/project/{over.own['project']}", SUPERUSER).json()["data"]["gid"]
+    new = {"gname": "chem", "gid": gid, "account": "chem"}
+    for names, field in ((new, "gname"), (new | {"gname": "lab", "gid": 9_000}, "account")):
+        problem = refused(over, SUPERUSER, "POST", "/project", 409, field, json=names)
+        assert f"fairbank project set {over.own['project']} --restore" in problem["remedy"]
+    changed = {"gname": "chem_old", "gid": 9_999, "account": "chem_old"}
+    refused(over, SUPERUSER, "PATCH", f"/project/{over.own['project']}", 409, "gid", json=changed)
+
+
+def test_restored_project_has_its_members(over: World) -> None:
+    _remove(over)
+    assert (
+        over.ask(
+            "PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"restore": True}
+        ).status_code
+        == 200
+    )
+    assert over.ask("GET", f"/project/{over.own['project']}", PI).status_code == 200
+
+
+def test_removing_a_non_member_is_refused(world: World) -> None:
+    before = world.entries()
+    answer = world.ask("DELETE", f"/project/{world.own['project']}/member/4242", SUPERUSER)
+    assert answer.status_code == 404
+    assert "user 4242" in answer.json()["detail"]
+    assert world.entries() == before
+
+
+def test_repeated_role_writes_no_entry(world: World) -> None:
+    path, before = f"/project/{world.own['project']}/member/{MEMBER}", world.entries()
+    assert (
+        world.ask("PUT", path, SUPERUSER, json={"role": "member"}).json()["data"]["again"] is True
+    )
+    assert world.entries() == before
+
+
+def test_new_project_is_found_by_each_name(world: World) -> None:
+    made = world.ask(
+        "POST",
+        "/project",
+        SUPERUSER,
+        json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1},
+    )
+    assert made.status_code == 201
+    row = made.json()["data"]
+    told = {
+        "id": row["id"],
+        "gname": "phys",
+        "gid": 4_000,
+        "account": "physics",
+        "parent": 1,
+        "removed": False,
+        "entry": row["entry"],
+    }
+    assert row == told
+    assert row["entry"] > 0
+    for query in ("gname=phys", "gid=4000", "account=physics"):
+        assert ids_of(data(world, f"/project?{query}", SUPERUSER)) == [row["id"]]
+    again = world.ask(
+        "POST",
+        "/project",
+        SUPERUSER,
+        json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1},
+    )
+    assert again.status_code == 200
+    assert again.json()["data"] == row | {"entry": None}  # it was there: nothing was written
+
+
+def test_account_defaults_to_the_group_name(world: World) -> None:
+    assert (
+        world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000}).json()[
+            "data"
+        ]["account"]
+        == "phys"
+    )
+
+
+def test_members_are_added_and_removed(world: World) -> None:
+    path = f"/project/{world.own['project']}"
+    assert (
+        world.ask(
+            "PUT",
+            f"{path}/member/{STRANGER}",
+            COORDINATOR,
+            json={"role": "member", "comment": "new"},
+        ).status_code
+        == 200
+    )
+    assert {"uid": STRANGER, "role": "member"} in data(world, f"{path}/member")
+    assert data(world, path)["members"] == data(world, f"{path}/member")
+    assert ids_of(data(world, "/project", STRANGER)) == [world.own["project"]]
+    assert world.ask("DELETE", f"{path}/member/{STRANGER}", COORDINATOR).status_code == 200
+    assert data(world, "/project", STRANGER) == []

@@ -1,0 +1,90 @@
+"""Stored refusals, found by the users concerned."""
+
+from __future__ import annotations
+
+from tests.rest.responses import data, ids_of
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    MEMBER,
+    NOW,
+    OTHER_PI,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    World,
+    report,
+)
+
+
+def test_refusals_are_found_by_job(world: World) -> None:
+    for number in (143, 43):
+        world.ask("POST", "/job", AGENT, json=report(number, billing=10**9))
+    assert [each["job_id"] for each in data(world, "/failure?job_id=43")] == [43]
+    assert data(world, "/failure?job_id=43&cluster=alpha") == data(world, "/failure?job_id=43")
+
+
+def test_refusal_without_allocation_is_found_by_project(world: World) -> None:
+    world.ask("POST", "/job", AGENT, json=report(44, resource="tape"))
+    assert [
+        each["job_id"] for each in data(world, "/failure?account=chem&resource=tape", MEMBER)
+    ] == [44]
+    assert [each["job_id"] for each in data(world, "/failure?account=chem&resource=tape", PI)] == [
+        44
+    ]
+    assert data(world, "/failure?resource=tape", OTHER_PI) == []
+
+
+def test_refusal_of_an_unknown_account_is_shown_to_owner_and_staff(world: World) -> None:
+    refused = world.ask("POST", "/job", AGENT, json=report(46, account="nosuch"))
+    assert (refused.status_code, refused.json()["refusal"]["reason"]) == (404, "UNKNOWN_PROJECT")
+    number = refused.json()["refusal"]["entry"]
+    for uid in (MEMBER, ADMIN, SUPERUSER):
+        row = data(world, f"/failure/{number}", uid)
+        assert (row["account"], row["project"], row["owner_uid"], row["job_id"]) == (
+            "nosuch",
+            None,
+            MEMBER,
+            46,
+        )
+        assert number in ids_of(data(world, "/failure", uid))
+    for uid in (PI, OTHER_PI, STRANGER):
+        assert world.ask("GET", f"/failure/{number}", uid).status_code == 404
+        assert number not in ids_of(data(world, "/failure", uid))
+
+
+def test_end_with_an_unknown_account_is_stored_under_that_name(world: World) -> None:
+    ended = report(
+        45, account="nosuch", do="complete", end=NOW + 600, elapsed=600, state="COMPLETED"
+    )
+    refused = world.ask("POST", "/job", AGENT, json=ended)
+    assert (refused.status_code, refused.json()["refusal"]["reason"]) == (404, "UNKNOWN_PROJECT")
+    assert (
+        refused.json()["detail"] == "there is no such project: no project has the account 'nosuch'."
+    )
+    row = data(world, f"/failure/{refused.json()['refusal']['entry']}", MEMBER)
+    assert (row["account"], row["project"], row["asked"], row["owner_uid"]) == (
+        "nosuch",
+        None,
+        10,
+        MEMBER,
+    )
+    assert data(world, "/failure?job_id=45", PI) == []
+
+
+def test_refused_job_has_remedies(world: World) -> None:
+    refused = world.ask("POST", "/job", AGENT, json=report(43, billing=1_000_000)).json()
+    assert (
+        refused["detail"]
+        == "not enough credit: requested 1000000 SU, available 9499 SU, short by 990501 SU."
+    )
+    row = data(world, f"/failure/{refused['refusal']['entry']}", MEMBER)
+    assert (row["job_id"], row["cluster"], row["account"], row["reason"]) == (
+        43,
+        "alpha",
+        "chem",
+        "INSUFFICIENT_CREDIT",
+    )
+    assert row["remedies"] == refused["refusal"]["remedies"]
+    assert ids_of(data(world, "/failure"))[0] == row["id"]
+    assert data(world, f"/failure?owner_uid={PI}") == []

@@ -1,0 +1,223 @@
+"""Daily fair-share values: stored once a day by the agent of a cluster, read by its users, deleted
+when old.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rest.responses import data
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    COORDINATOR,
+    DAY,
+    MEMBER,
+    NOW,
+    OTHER_AGENT,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    World,
+    a_world,
+)
+
+CHEM = {
+    "account": "chem",
+    "shares": 40,
+    "norm_shares": 0.4,
+    "usage": 52.5,
+    "effective": 0.52,
+    "level": 0.77,
+}
+ROWS = [
+    {"account": "root", "norm_shares": 0, "usage": 100, "effective": 1},
+    CHEM,
+    {
+        "account": "chem",
+        "user": "ayla",
+        "shares": 1,
+        "norm_shares": 0.5,
+        "usage": 52.5,
+        "effective": 1,
+        "level": 0.5,
+        "factor": 0.25,
+    },
+    {
+        "account": "chem",
+        "user": "minh",
+        "partition": "gpu",
+        "shares": "parent",
+        "norm_shares": 0.4,
+        "usage": 0,
+        "effective": 0,
+        "factor": 1,
+    },
+    {
+        "account": "bio",
+        "shares": 60,
+        "norm_shares": 0.6,
+        "usage": 47.5,
+        "effective": 0.48,
+        "level": 1.25,
+    },
+    {
+        "account": "bio",
+        "user": "Zoë@x.org",
+        "shares": 1,
+        "norm_shares": 1,
+        "usage": 47.5,
+        "effective": 1,
+        "level": 1,
+        "factor": 1,
+    },
+]
+
+
+def told(**changed: Any) -> dict[str, Any]:
+    return {"cluster": "alpha", "at": NOW, "rows": ROWS, **changed}
+
+
+def kept(world: World, uid: int = AGENT, dry: str = "", **changed: Any) -> tuple[int, int]:
+    answer = world.ask("POST", f"/share{dry}", uid, json=told(**changed))
+    assert answer.status_code == 200, answer.text
+    return answer.json()["data"]["kept"], answer.json()["data"]["present"]
+
+
+def who(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["user"] or row["account"] for row in rows]
+
+
+def test_values_are_stored_once_a_day(world: World) -> None:
+    assert kept(world) == (6, 0)
+    assert kept(world, rows=[*ROWS, {**CHEM, "account": "new"}]) == (1, 6)
+    assert kept(world, SUPERUSER, at="2026-11-19T00:00:00Z") == (6, 0)
+    assert kept(world, OTHER_AGENT, cluster="beta") == (6, 0)
+
+
+def test_a_dry_run_changes_nothing(world: World) -> None:
+    assert kept(world, dry="?dry-run=true") == (6, 0)
+    assert kept(world, rows=ROWS[:2]) == (2, 0)
+    assert kept(world, dry="?dry-run=true") == (4, 2)
+    assert len(data(world, "/share?users=true", SUPERUSER)) == 2
+
+
+def test_values_are_read_as_stored(world: World) -> None:
+    kept(world)
+    found = data(world, "/share?users=true", SUPERUSER)
+    assert who(found) == ["bio", "Zoë@x.org", "chem", "ayla", "minh", "root"]
+    usual = {
+        "cluster": "alpha",
+        "day": "2026-11-18",
+        "at": "2026-11-18T11:06:40Z",
+        "user": None,
+        "partition": None,
+        "factor": None,
+    }
+    assert found[2] == {**usual, **CHEM}
+    assert (found[4]["shares"], found[4]["partition"], found[4]["level"]) == ("parent", "gpu", None)
+    assert (found[5]["shares"], found[5]["usage"]) == (None, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("uid", "seen"),
+    [
+        (SUPERUSER, ["bio", "Zoë@x.org", "chem", "ayla", "minh", "root"]),
+        (ADMIN, ["bio", "Zoë@x.org", "chem", "ayla", "minh", "root"]),
+        (PI, ["chem", "ayla", "minh"]),
+        (COORDINATOR, ["chem", "ayla", "minh"]),
+        (MEMBER, ["chem"]),
+        (STRANGER, []),
+        (AGENT, []),
+    ],
+)
+def test_users_see_values_of_their_projects(world: World, uid: int, seen: list[str]) -> None:
+    kept(world)
+    assert who(data(world, "/share?users=true", uid)) == seen
+    assert who(data(world, "/share", uid)) == [
+        each for each in seen if each in ("bio", "chem", "root")
+    ]
+    assert who(data(world, "/share?users=true&account=bio", uid)) == [
+        each for each in seen if each in ("bio", "Zoë@x.org")
+    ]
+
+
+def test_agent_sees_its_own_cluster(world: World) -> None:
+    kept(world)
+    assert len(data(world, "/share?users=true&cluster=alpha", AGENT)) == 6
+    assert data(world, "/share?users=true&cluster=alpha", OTHER_AGENT) == []
+
+
+def test_values_are_listed_by_day_and_page(world: World) -> None:
+    for day in range(4):
+        kept(world, at=NOW - day * DAY)
+    assert {
+        row["day"] for row in data(world, "/share?since=2026-11-16&until=2026-11-18", SUPERUSER)
+    } == {"2026-11-16", "2026-11-17"}
+    found, after = list[dict[str, Any]](), ""
+    while True:
+        page = world.ask("GET", f"/share?users=true&limit=7{after}", SUPERUSER).json()
+        found += page["data"]
+        if page["next"] is None:
+            break
+        after = f"&after={page['next']}"
+    assert len(found) == 24
+    assert found == data(world, "/share?users=true&limit=1000", SUPERUSER)
+
+
+@pytest.mark.parametrize("uid", [ADMIN, PI, MEMBER, STRANGER, OTHER_AGENT])
+@pytest.mark.parametrize("dry", ["", "?dry-run=true"])
+def test_only_the_agent_of_a_cluster_may_store_values(world: World, uid: int, dry: str) -> None:
+    answer = world.ask("POST", f"/share{dry}", uid, json=told())
+    assert (answer.status_code, answer.json()["field"]) == (403, "cluster")
+    assert data(world, "/share", SUPERUSER) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"rows": []}, "rows"),
+        ({"rows": [CHEM, CHEM]}, "rows"),
+        ({"rows": [{**CHEM, "account": "no name"}]}, "rows[0].account"),
+        ({"rows": [ROWS[0], {**CHEM, "user": "a/b"}]}, "rows[1].user"),
+        ({"rows": [{**CHEM, "user": "a\u0000b"}]}, "rows[0].user"),
+        ({"rows": [{**CHEM, "partition": "a/b"}]}, "rows[0].partition"),
+        ({"rows": [{**CHEM, "usage": -1}]}, "rows[0].usage"),
+        ({"rows": [{**CHEM, "norm_shares": 1.5}]}, "rows[0].norm_shares"),
+        ({"rows": [{**CHEM, "shares": 2**31 - 1}]}, "rows[0].shares"),
+        ({"rows": [{**CHEM, "rank": 1}]}, "rows[0]"),
+        ({"at": NOW + 3 * DAY}, "at"),
+        ({"at": "noon"}, "at"),
+    ],
+)
+def test_invalid_value_names_its_row(world: World, changed: dict[str, Any], field: str) -> None:
+    answer = world.ask("POST", "/share", AGENT, json=told(**changed))
+    assert (answer.status_code, answer.json()["field"].startswith(field)) == (400, True), (
+        answer.text
+    )
+    assert answer.json()["remedy"]
+
+
+@pytest.mark.parametrize("after", ["x", "alpha/many/a/b/c", "a/1/b/c/d/e"])
+def test_invalid_cursor_is_refused(world: World, after: str) -> None:
+    answer = world.ask("GET", f"/share?after={after}", SUPERUSER)
+    assert (answer.status_code, answer.json()["field"]) == (400, "after")
+
+
+def test_old_values_are_deleted_once_a_day() -> None:
+    with a_world(shares_days=2) as world:
+        for day in range(3):
+            kept(world, at=NOW - day * DAY)
+        assert world.context.services.upkeep.delete_old_shares() == 6
+        kept(world, at=NOW - 5 * DAY)
+        assert world.context.services.upkeep.delete_old_shares() == 0, "today it has been done"
+        world.clock.at = type(world.clock.at)(NOW + DAY)
+        assert world.context.services.upkeep.delete_old_shares() == 12
+        assert {row["day"] for row in data(world, "/share", SUPERUSER)} == {"2026-11-18"}
+    with a_world() as world:
+        kept(world, at=DAY)
+        assert world.context.services.upkeep.delete_old_shares() == 0, (
+            "for ever, where nobody says otherwise"
+        )

@@ -1,0 +1,87 @@
+"""Usage in groups: charges, idle processors and early failures."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.core.time import iso
+from tests.rest.responses import data
+from tests.rest.world import AGENT, MEMBER, NOW, PI, World, report
+
+
+@pytest.mark.parametrize(
+    ("by", "group"),
+    [
+        ("user", MEMBER),
+        ("day", iso(NOW)[:10]),
+        ("month", iso(NOW)[:7]),
+        ("partition", ""),
+        ("allocation", 1),
+        ("qos", "-"),
+    ],
+)
+def test_usage_is_summed_by_group(old_world: World, by: str, group: object) -> None:
+    told = {
+        "runs": 1,
+        "failed": 0,
+        "charged": 30_000,
+        "elapsed": 1_800,
+        "waited": 3_600,
+        "failed_early": 0,
+        "early_exit_code": None,
+    }
+    assert data(old_world, f"/usage?by={by}") == [
+        {"group": group, **told, "cpu_seconds": 0, "cpu_given": 0, "wasted": 0}
+    ]
+
+
+def test_usage_is_grouped_by_qos(world: World) -> None:
+    ended = {"do": "complete", "end": NOW + 60, "elapsed": 60, "state": "COMPLETED"}
+    for number, qos, amount in (
+        (75, "high", 100),
+        (76, "normal", 20),
+        (77, "high", 3),
+        (78, None, 4),
+    ):
+        assert (
+            world.ask(
+                "POST", "/job", AGENT, json=report(number, **ended, qos=qos, amount=amount)
+            ).status_code
+            == 201
+        )
+    assert data(world, "/job?job_id=75")[0]["qos"] == "high"
+    query = f"/usage?by=qos&since={NOW + 60}&until={NOW + 61}"
+    assert [(each["group"], each["charged"]) for each in data(world, query)] == [
+        ("-", 4),
+        ("high", 103),
+        ("normal", 20),
+    ]
+    page = world.ask("GET", f"{query}&limit=1", PI).json()
+    assert page["next"] == "-"
+    assert [each["group"] for each in data(world, f"{query}&after=-")] == ["high", "normal"]
+
+
+def test_usage_counts_idle_cpus_and_early_failures(world: World) -> None:
+    said = {
+        "do": "complete",
+        "end": NOW + 60,
+        "elapsed": 60,
+        "state": "FAILED",
+        "amount": 100,
+        "tres": "cpu=4",
+    }
+    for number, more in (
+        (71, {"exit_code": 127}),
+        (72, {"exit_code": 127, "cpu_seconds": 60}),
+        (73, {"exit_signal": 9}),
+    ):
+        assert (
+            world.ask("POST", "/job", AGENT, json=report(number, **said, **more)).status_code == 201
+        )
+    row = data(world, f"/usage?since={NOW + 60}&until={NOW + 61}")[0]
+    assert [
+        row[each]
+        for each in ("cpu_seconds", "cpu_given", "wasted", "failed_early", "early_exit_code")
+    ] == [60, 240, 75, 3, None]
+    world.ask("POST", "/job", AGENT, json=report(74, **{**said, "end": NOW + 90}, exit_code=127))
+    assert data(world, f"/usage?since={NOW + 90}&until={NOW + 91}")[0]["early_exit_code"] == 127

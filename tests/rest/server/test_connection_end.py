@@ -1,0 +1,195 @@
+"""End of connections: pending requests are answered first, and errors are reported."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from tests.rest.server.echo_server import Asked, answer, hung_up, request
+
+UPGRADE = ("Connection: Upgrade", "Upgrade: {}")
+
+
+def said(server: Asked, sent: bytes, *, ended: bool = False) -> list[tuple[int, dict[str, Any]]]:
+    """Send data and return all responses until the server closes.
+
+    Args:
+        ended: close the sending side first, as a client that still reads.
+    """
+    with server.unix() as connection:
+        connection.sendall(sent)
+        if ended:
+            connection.shutdown(socket.SHUT_WR)
+        answers = []
+        while (came := answer(connection))[0]:
+            answers.append(came)
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("sent", "detail"),
+    [
+        (request() + b'{"amount": 1}', "there is data after the request, which announced no body"),
+        (
+            request(method="POST") + b'{"amount": 1}',
+            "there is data after the request, which announced no body",
+        ),
+        (
+            request(body=b"{}", method="POST") + b"}",
+            "there is data after the request: its body is longer than announced",
+        ),
+        (
+            request("/", "Transfer-Encoding: chunked", method="POST") + b"1\r\nx\r\n0\r\n\r\n{}",
+            "there is data after the request: its body is longer than announced",
+        ),
+    ],
+)
+@pytest.mark.parametrize("before", [b"", request()])
+def test_bytes_after_a_request_are_refused_after_its_response(
+    server: Asked, before: bytes, sent: bytes, detail: str
+) -> None:
+    *answers, (status, problem) = said(server, before + sent)
+    assert [each for each, _ in answers] == [200] * (2 if before else 1)
+    assert (status, problem["title"], problem["field"]) == (400, "invalid input", "Content-Length")
+    assert problem["detail"] == detail
+    assert "Content-Length" in problem["remedy"]
+
+
+def test_later_bytes_after_a_request_are_refused(server: Asked) -> None:
+    with server.unix() as connection:
+        connection.sendall(request())
+        assert answer(connection)[0] == 200
+        connection.sendall(b"{}")
+        assert answer(connection)[1]["field"] == "Content-Length"
+        assert hung_up(connection)
+
+
+@pytest.mark.parametrize(
+    ("headers", "field"),
+    [
+        (("Content-Length: 1", "Content-Length: 1"), "Content-Length"),
+        (("Content-Length: 1", "Content-Length: 2"), "Content-Length"),
+        (("Content-Length: 1", "Transfer-Encoding: chunked"), "Transfer-Encoding"),
+        (("Transfer-Encoding: chunked", "Content-Length: 1"), "Transfer-Encoding"),
+        (("Transfer-Encoding: gzip",), "Transfer-Encoding"),
+    ],
+)
+def test_ambiguous_length_names_its_header(
+    server: Asked, headers: tuple[str, ...], field: str
+) -> None:
+    [(status, problem)] = said(server, request("/", *headers, method="POST") + b"x")
+    assert (status, problem["field"]) == (400, field)
+    assert field in problem["detail"]
+
+
+def test_half_closed_connection_gets_its_responses(server: Asked) -> None:
+    for many in (1, 2, 5):
+        assert [status for status, _ in said(server, request() * many, ended=True)] == [200] * many
+    assert [
+        told["length"]
+        for _, told in said(server, request(body=b"x" * 500_000, method="POST") * 2, ended=True)
+    ] == [500_000] * 2
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HT",
+        request(body=b"{}", method="POST")[:-1],
+        request("/", "Transfer-Encoding: chunked", method="POST") + b"5\r\nab",
+    ],
+)
+def test_truncated_request_is_refused(server: Asked, before: int, sent: bytes) -> None:
+    *answers, (status, problem) = said(server, request() * before + sent, ended=True)
+    assert [each for each, _ in answers] == [200] * before
+    assert (status, problem["detail"], problem["remedy"]) == (
+        400,
+        "the request ended before it was complete",
+        "send it again, complete",
+    )
+
+
+WHOLE = request("/early", body=b"{}", method="POST")
+HALF = WHOLE[:-1]
+
+
+def answered_early(server: Asked) -> socket.socket:
+    """Return a connection with the response to a request that is not complete yet."""
+    connection = server.unix()
+    connection.sendall(HALF)
+    assert answer(connection)[0] == 200
+    return connection
+
+
+def test_early_response_is_the_only_response(server: Asked) -> None:
+    with answered_early(server) as connection:
+        connection.shutdown(socket.SHUT_WR)
+        assert hung_up(connection)
+    with answered_early(server) as connection:  # it is too slow
+        assert hung_up(connection)
+
+
+def test_connection_continues_after_an_early_response(server: Asked) -> None:
+    for sent in (b"}" + request()[:-2], b"}"):
+        with answered_early(server) as connection:
+            connection.sendall(sent)
+            if sent == b"}":
+                connection.sendall(request() + b"{}")
+                assert answer(connection)[0] == 200
+            connection.shutdown(socket.SHUT_WR)
+            assert answer(connection)[0] == 400
+            assert hung_up(connection)
+    with answered_early(server) as connection:
+        connection.sendall(b"}}")
+        assert answer(connection)[1]["field"] == "Content-Length"
+        assert hung_up(connection)
+
+
+def test_connection_without_request_gets_no_response(server: Asked) -> None:
+    assert said(server, b"", ended=True) == []
+
+
+@pytest.mark.parametrize("protocol", ["websocket", "foo/2"])
+@pytest.mark.parametrize("before", [b"", request()])
+def test_upgrade_is_refused_by_its_header(server: Asked, before: bytes, protocol: str) -> None:
+    headers = [each.format(protocol) for each in UPGRADE]
+    *answers, (status, problem) = said(server, before + request("/", *headers))
+    assert len(answers) == (1 if before else 0)
+    assert (status, problem["field"], problem["remedy"]) == (
+        400,
+        "Upgrade",
+        "leave Upgrade out; the server supports HTTP/1.1",
+    )
+    assert "pip install" not in server.log.read_text()
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_body_with_upgrade_is_no_other_request(server: Asked, together: bool) -> None:
+    headers = [each.format("h2c") for each in UPGRADE]
+    sent = request("/", *headers, body=b"{}", method="POST")
+    [(status, problem)] = said(server, sent if together else sent[:-2])
+    assert (status, problem["field"]) == (400, "Upgrade")
+
+
+def test_optional_upgrade_is_answered_in_http_1_1(server: Asked) -> None:
+    """curl --http2 does."""
+    [(status, _)] = said(server, request("/", *(each.format("h2c") for each in UPGRADE)))
+    assert status == 200
+
+
+def test_unreadable_address_is_refused(server: Asked) -> None:
+    [(status, problem)] = said(server, b"GET http://bank:99999/ HTTP/1.1\r\nHost: bank\r\n\r\n")
+    assert (status, problem["detail"]) == (400, "the address of the request cannot be read")
+
+
+def test_parse_error_is_reported(server: Asked) -> None:
+    [(status, problem)] = said(server, b"GET / HTTP/1.1\r\nX : a\r\n\r\n")
+    assert (status, problem["detail"]) == (400, "this is not HTTP/1.1: Invalid header token")
+
+
+def test_connect_is_refused(server: Asked) -> None:
+    [(status, problem)] = said(server, b"CONNECT bank:443 HTTP/1.1\r\nHost: bank\r\n\r\n")
+    assert (status, problem["detail"]) == (400, "CONNECT asks for a tunnel, and this is no proxy")

@@ -1,0 +1,230 @@
+"""The write queue in its own process: its start, and the end of either process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from fairbank.bank.policy import Policy
+from fairbank.core.errors import Busy, InvalidInput, NotFound, Unavailable
+from fairbank.rest.client import Client, parse_address
+from fairbank.service.ledger import Ledger
+from fairbank.service.settings import LogFormat, StoreSettings
+from fairbank.service.write_queue.process import start_process
+from fairbank.service.write_queue.protocol import WorkerSettings
+from fairbank.service.write_queue.queue import BatchResult, WriteQueue
+from fairbank.setup.write_queue import start_write_queue
+from fairbank.store.factory import open_store
+from fairbank.store.memory.store import MemoryStore
+from fairbank.store.migration import migrate
+from tests.service.gated_bank import kept, notes
+from tests.support.conditions import wait_until
+from tests.support.keeper import children
+from tests.support.postgres import PostgresServer
+from tests.support.server import FairbankServer, banking, made
+
+pytestmark = pytest.mark.slow
+
+APART = 'write_queue = "process"'
+
+
+@pytest.fixture
+def url(postgres18: PostgresServer) -> Iterator[str]:
+    """Empty books on PostgreSQL."""
+    with postgres18.fresh_database() as name:
+        migrate(postgres18.url(name))
+        yield postgres18.url(name)
+
+
+@pytest.fixture
+def counter(url: str) -> Iterator[WriteQueue]:
+    """One of them, in a process of its own."""
+    store = open_store(url)
+    counter = start_write_queue(
+        StoreSettings(url), LogFormat.SHORT, Ledger(store, Policy()), capacity=5_000
+    )
+    yield counter
+    counter.close()
+    store.close()
+
+
+@pytest.fixture
+def server(postgres18: PostgresServer) -> Iterator[FairbankServer]:
+    """A bank on PostgreSQL whose counter is a process."""
+    with postgres18.fresh_database() as name, banking(postgres18.url(name), server=APART) as server:
+        yield server
+
+
+def counters(pid: int) -> list[int]:
+    """Those that this process has started."""
+    return [
+        each
+        for each in children(pid)
+        if b"fairbank.setup.write_queue" in Path(f"/proc/{each}/cmdline").read_bytes()
+    ]
+
+
+def child(pid: int) -> int:
+    (found,) = counters(pid)
+    return found
+
+
+def gone(pid: int) -> bool:
+    return (
+        not Path(f"/proc/{pid}").exists()
+        or "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    )
+
+
+def ask(server: FairbankServer, gid: int) -> None:
+    Client(parse_address(f"unix:{server.socket}")).post(
+        "/project", {"gname": f"g{gid}", "gid": gid}
+    )
+
+
+def test_closing_answers_queued_requests(counter: WriteQueue) -> None:
+    told: list[BatchResult] = []
+
+    def hand_in(first: int) -> None:
+        for number in range(first, first + 50):
+            counter.submit(notes(str(number)), told.append)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(hand_in, range(0, 200, 50)))
+    assert len(counter.apply(notes("one more", "and one"))) == 2
+    counter.submit(notes("the last"), told.append)
+    counter.close()
+    assert len(told) == 201
+    assert all(isinstance(came, list) for came in told)
+    assert kept(counter.bank.store) == 203
+    assert counter.failure is None
+    with pytest.raises(Busy, match="the server is stopping"):
+        counter.apply(notes("too late"))
+
+
+def test_callers_get_an_error_when_the_process_dies(
+    counter: WriteQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = child(os.getpid())
+    os.kill(process, signal.SIGSTOP)
+    told: list[BatchResult] = []
+    for number in range(3):
+        counter.submit(notes(str(number)), told.append)
+    assert counter.waiting == 3
+    os.kill(process, signal.SIGKILL)
+    wait_until(lambda: len(told) == 3, "everybody to be told")
+    assert all(isinstance(came, Unavailable) and "not known" in came.message for came in told)
+    wait_until(lambda: counter.failure, "the failure")
+    assert "status -9" in str(counter.failure)
+    assert (
+        "the write queue process ended (status -9), and the server with it; 3 batches were in"
+        " progress" in caplog.text
+    )
+    with pytest.raises(Busy, match="the server is stopping"):
+        counter.apply(notes("after"))
+
+
+def test_server_stops_when_its_write_queue_is_killed(server: FairbankServer) -> None:
+    ask(server, 1)
+    process = child(server.pid)
+    os.kill(process, signal.SIGKILL)
+    wait_until(lambda: not server.running, "the server to end")
+    assert "the write queue process ended (status -9), and the server with it" in server.tail()
+    server.restart()
+    assert child(server.pid) != process
+    ask(server, 2)
+
+
+def test_killed_server_leaves_no_write_queue_process(server: FairbankServer) -> None:
+    ask(server, 1)
+    process = child(server.pid)
+    os.kill(server.pid, signal.SIGKILL)
+    wait_until(lambda: gone(process), "the counter to end")
+    assert "the server is gone, and its write queue ends" in server.tail()
+    wait_until(lambda: not server.running, "the keeper to notice")
+    server.restart()
+    ask(server, 2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_to_the_group_stops_both_in_order(
+    server: FairbankServer, number: signal.Signals
+) -> None:
+    process = child(server.pid)
+    ask(server, 1)
+    os.kill(process, number)
+    ask(server, 2)
+    os.kill(server.pid, number)
+    wait_until(lambda: not server.running, "the server to end")
+    assert gone(process)
+    assert "counter" not in server.tail()
+
+
+def test_sqlite_has_its_write_queue_in_the_server() -> None:
+    with banking(server=APART) as server:
+        assert not children(server.pid)
+
+
+def test_unknown_place_of_the_write_queue_is_refused() -> None:
+    with made(server='write_queue = "cellar"') as server:
+        done = server.command("serve")
+    assert done.returncode
+    assert "field: server.write_queue\n  try: one of: threads, process" in done.stderr
+
+
+def test_process_that_cannot_open_the_store_reports_why(postgres18: PostgresServer) -> None:
+    begin = partial(
+        start_write_queue, log=LogFormat.SHORT, bank=Ledger(MemoryStore(), Policy()), capacity=1
+    )
+    with postgres18.fresh_database() as name, pytest.raises(NotFound) as empty:
+        begin(StoreSettings(postgres18.url(name)))
+    assert "fairbank init" in str(empty.value.remedy)
+    with pytest.raises(Unavailable, match="the database does not answer"):
+        begin(StoreSettings(postgres18.url("nowhere")))
+    with pytest.raises(InvalidInput) as bad:
+        begin(StoreSettings("nonsense"))
+    assert bad.value.field == "store.url"
+    assert not counters(os.getpid())
+
+
+def test_process_that_ends_silently_is_reported() -> None:
+    with pytest.raises(Unavailable, match="the write queue process did not start"):
+        start_process(
+            (sys.executable, "-c", "raise SystemExit(3)"),
+            WorkerSettings("memory:", "wal", Policy(), 1.0, "json"),
+        )
+
+
+def test_no_caller_waits_in_vain_while_the_process_stops(counter: WriteQueue) -> None:
+    """The event loop takes the line, and gives it back, while others hand in."""
+    stop, answered = [False], []
+
+    def hand_in() -> None:
+        while not stop[0]:
+            answered.append(len(counter.apply(notes("x"))))
+
+    async def take_and_give() -> None:
+        for _ in range(20):
+            with counter.in_loop(asyncio.get_running_loop()):
+                before = len(answered)
+                while len(answered) < before + 2:
+                    await asyncio.sleep(0)
+
+    threads = [Thread(target=hand_in) for _ in range(2)]
+    for each in threads:
+        each.start()
+    asyncio.run(take_and_give())
+    stop[0] = True
+    for each in threads:
+        each.join(30)
+        assert not each.is_alive()
+    assert kept(counter.bank.store) == len(answered)

@@ -1,0 +1,135 @@
+"""Codec of the plug-in's side of the protocol, an oracle for the C code."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import msgspec
+
+from fairbank.agent.protocol.codec import (
+    BODY_MAX,
+    HEADER,
+    REASON_MAX,
+    TEXT_MAX,
+    WORDS,
+    frame,
+    read_fields,
+    unknown_kind,
+)
+from fairbank.agent.protocol.messages import (
+    Ack,
+    Action,
+    EpilogEvent,
+    FromAgent,
+    FromPlugin,
+    Greeting,
+    PluginMessage,
+    Verdict,
+    Welcome,
+)
+from fairbank.core.errors import InvalidInput
+
+_ACTIONS: tuple[Action, ...] = get_args(Action)
+_WORD = re.compile(r"[A-Za-z0-9_:.-]*", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def decode_agent_message(body: bytes) -> FromAgent:
+    """Return the agent's message in a body. Raises InvalidInput with the key for anything else."""
+    word, fields = read_fields(body)
+    message: FromAgent
+    if word == "hello":
+        message = Welcome(version=fields.integer("version", 0, 65_535))
+    elif word == "ack":
+        message = Ack(number=fields.integer("number"))
+    elif word == "verdict":
+        message = Verdict(
+            number=fields.integer("number"),
+            action=decode_action(fields.text("action")),
+            reason=check_reason(fields.text("reason", "")),
+            text=check_text(fields.text("text", "")),
+        )
+    else:
+        raise unknown_kind(word, "an agent")
+    fields.check_all_taken()
+    return message
+
+
+def decode_action(word: str) -> Action:
+    for action in _ACTIONS:
+        if action == word:
+            return action
+    raise InvalidInput(f"{word[:40]!r} is no verdict", field="action", remedy=", ".join(_ACTIONS))
+
+
+def check_reason(text: str) -> str:
+    """Return the text if a verdict can carry it as its reason, or raise InvalidInput."""
+    if not _WORD.fullmatch(text):
+        raise _unfit(text, "reason", REASON_MAX)
+    return check_text(text, "reason", REASON_MAX)
+
+
+def check_text(text: str, field: str = "text", max_bytes: int = TEXT_MAX) -> str:
+    """Return the text if a verdict can carry it, or raise InvalidInput."""
+    if len(text.encode("utf-8", "replace")) > max_bytes or _CONTROL.search(text):
+        raise _unfit(text, field, max_bytes)
+    return text
+
+
+def _unfit(text: str, field: str, max_bytes: int) -> InvalidInput:
+    return InvalidInput(
+        f"{text[:40]!r} is no {field} for a verdict",
+        field=field,
+        remedy=f"one line of at most {max_bytes} bytes",
+    )
+
+
+def encode_plugin_message(message: FromPlugin) -> bytes:
+    """Return the frame of a message of the plug-in. Raises InvalidInput if it does not fit."""
+    if isinstance(message, Greeting):
+        encoded = frame("hello", msgspec.structs.asdict(message))
+    else:
+        fields = _message_fields(message)
+        given = {key: value for key, value in fields.items() if value is not None}
+        encoded = frame(WORDS[type(message)], given)
+    if len(encoded) > HEADER + BODY_MAX:
+        raise InvalidInput(f"a frame of {len(encoded)} bytes", field="frame")
+    return encoded
+
+
+def _message_fields(message: PluginMessage) -> dict[str, object]:
+    run = message.run
+    array, het = message.array or (None, None), message.het or (None, None)
+    fields: dict[str, object] = {
+        "number": message.number,
+        "cluster": run.cluster,
+        "job": run.job_id,
+        "submitted": run.submitted,
+        "restart": run.restart,
+        "uid": message.uid,
+        "gid": message.gid,
+        "account": message.account,
+        "partition": message.partition,
+        "tres": message.tres,
+        "billing": f"{float(message.billing):.17g}",  # as the plug-in writes a double
+        "start": message.start,
+        "batch": int(message.batch),
+        "qos": message.qos,
+        "name": message.name or None,
+        "limit": message.limit_seconds,
+        "array": array[0],
+        "task": array[1],
+        "het": het[0],
+        "component": het[1],
+    }
+    if isinstance(message, EpilogEvent):
+        fields |= {
+            "end": message.end,
+            "elapsed": message.elapsed_seconds,
+            "suspended": message.suspended_seconds,
+            "state": message.state,
+            "exit": message.exit_status,
+            "begun": int(message.begun),
+        }
+    return fields
