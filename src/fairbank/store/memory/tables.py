@@ -62,7 +62,6 @@ class MemoryTables:
         return twin
 
     def load(self, locks: LockSet) -> TransactionData:
-        """Return the rows that a batch needs."""
         runs = [self.runs[run] for run in locks.runs if run in self.runs]
         numbers = locks.allocations.union(each.allocation for each in runs)
         for project, resource, reach in locks.filters({each.run for each in runs}):
