@@ -78,8 +78,8 @@ class NodeHoldings(msgspec.Struct, frozen=True):
 
 
 def read_holdings(text: str) -> NodeHoldings:
-    """Parse a holdings file. Raises InvalidInput, with the place in the text, for invalid TOML and for
-    impossible values.
+    """Parse a holdings file. Raises InvalidInput, with the place in the text, for invalid TOML and
+    for impossible values.
     """
     try:
         told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), HoldingsFile)

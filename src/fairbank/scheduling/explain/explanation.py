@@ -44,8 +44,8 @@ def explain_on_nodes(
 ) -> Explanation:
     """Explain why a job waits, as Slurm's two passes decide.
 
-    A job that may not start at all has no range, unless its time is known. Raises NotFound for a job
-    that does not wait, or that starts now.
+    A job that may not start at all has no range, unless its time is known. Raises NotFound for a
+    job that does not wait, or that starts now.
 
     Args:
         snapshot: machine, queue and running jobs.

@@ -348,9 +348,8 @@ def reduce_holes(holes: Sequence[Hole], processors: int, seconds: int) -> list[H
             found.pop()
         if left:
             found.append((left, lasts))
-        if (
-            lasts >= seconds
-        ):  # in this one it ends: those that last longer have what they had, but no more than this one
+        if lasts >= seconds:
+            # The job ends within this hole. Longer holes keep their width, but not beyond this one.
             rest, processors = left, 0
     found.reverse()
     return found

@@ -1,6 +1,6 @@
 """Complete search for nodes, before a job is said not to fit.
 
-Slurm omits nodes with little room, the smallest first, and tries again. It misses a solution now
+Slurm omits nodes on which few tasks fit, the smallest first, and tries again. It misses a solution now
 and then; this search misses none.
 """
 
@@ -42,10 +42,10 @@ def can_hold_tasks(among: NodeSet, tasks_per_node: Counts, selection: NodeSelect
 
 
 def by_size(among: NodeSet, tasks_per_node: Counts, selection: NodeSelection) -> list[int] | None:
-    """Return the nodes with the most room, as few as needed; None if there is no solution.
+    """Return the nodes on which most tasks fit, as few as needed; None if there is no solution.
 
     Sets of nodes that leave a place for each kind are the independent sets of a matroid. Taking the
-    largest node that may still be taken therefore ends with the most room that any choice has.
+    largest node that may still be taken therefore ends with the largest sum that any choice has.
     """
     taken: list[int] = node_set.places(selection.required).tolist()
     chosen, tasks = selection.required, selection.tasks - int(tasks_per_node[taken].sum())

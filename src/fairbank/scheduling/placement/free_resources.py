@@ -120,7 +120,8 @@ class FreeResources:
                 self.gpus[kind][place] -= sign * count
             self._changes.append(place)
         if len(self._changes) > 4 * len(self.jobs) + _FEW:
-            self._cache.clear()  # cheaper to look anew, and a room that is kept for days is not to remember them
+            # Counting again is cheaper, and a long-lived object must not remember all changes.
+            self._cache.clear()
             self._changes.clear()
 
     def overdrawn(self) -> NodeSet:
@@ -137,7 +138,7 @@ class FreeResources:
         return self._counts(demand).tasks
 
     def nodes(self, demand: NodeDemand) -> NodeSet:
-        """Return the nodes with room for at least one task."""
+        """Return the nodes on which at least one task fits."""
         return self._counts(demand).nodes
 
     def _counts(self, demand: NodeDemand) -> _CachedCounts:

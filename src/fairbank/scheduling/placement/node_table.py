@@ -142,4 +142,8 @@ class NodeTable:
 
 def _repeated(nodes: Iterable[Node]) -> str:
     seen: set[str] = set()
-    return next(node.name for node in nodes if node.name in seen or seen.add(node.name))  # type: ignore[func-returns-value]
+    for node in nodes:
+        if node.name in seen:
+            break
+        seen.add(node.name)
+    return node.name

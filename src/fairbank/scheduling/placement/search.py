@@ -49,7 +49,7 @@ class FreeNodes(Protocol):
     """Free resources at some time."""
 
     def nodes(self, demand: NodeDemand) -> NodeSet:
-        """Return the nodes with room for at least one task."""
+        """Return the nodes on which at least one task fits."""
         ...
 
     def tasks(self, demand: NodeDemand) -> Counts:

@@ -136,7 +136,7 @@ def _take_neighbours(chosen: _ChosenNodes, among: NodeSet, required: NodeSet) ->
 
 
 def _tightest(chosen: _ChosenNodes, begin: int, end: int) -> int | None:
-    """Return the node of a run that alone holds all remaining tasks with the least room left over;
+    """Return the node of a run that alone holds all remaining tasks with the fewest to spare;
     None if there is none.
     """
     room = chosen.tasks_per_node[begin:end]

@@ -50,8 +50,7 @@ def start_in_order(
 
 
 def fifo(snapshot: Snapshot[J, P, Any], now: int) -> SchedulePlan[J, P]:
-    """Start the first of the heads of all partitions, then the next, until each partition is
-    blocked.
+    """Start the first job of all partitions, then the next, until each partition is blocked.
 
     This is how SLURM began (M. Jette and M. Grondona, "SLURM: Simple Linux Utility for Resource
     Management", 2002): when a job of a partition does not fit, no job behind it in that partition

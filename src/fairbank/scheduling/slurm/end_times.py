@@ -145,7 +145,7 @@ class EndTimes:
         return found
 
     def usable_nodes(self, demand: NodeDemand) -> Callable[[int], NodeSet]:
-        """Return a function from a time to the nodes with room for a task. For a job that needs
+        """Return a function from a time to the nodes on which a task fits. For a job that needs
         whole nodes these are the idle ones.
         """
         return self._idle.at if demand.alone else lambda at: self.free_at(at, demand).nodes(demand)

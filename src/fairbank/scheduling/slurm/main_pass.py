@@ -1,4 +1,5 @@
-"""Slurm's main pass: jobs that start now, from the head of the queue (slurm-rules.md, "Main scheduler").
+"""Slurm's main pass: jobs that start now, from the head of the queue (slurm-rules.md, "Main
+scheduler").
 
 It makes no plan for the future. When a job of a partition does not fit, all jobs behind it in that
 partition wait, and no job of another partition gets the nodes of that partition either. This keeps

@@ -161,8 +161,8 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
     does.
 
     Parameters that change nothing in a pass are ignored, and so are those that are NOT_MODELLED.
-    Raises InvalidInput, naming `field` and the parameter, for an unknown one and for one out of range,
-    which Slurm would silently replace by its default.
+    Raises InvalidInput, naming `field` and the parameter, for an unknown one and for one out of
+    range, which Slurm would silently replace by its default.
     """
     said: dict[str, int | bool] = {}
     for each in filter(None, (part.strip() for part in text.split(","))):

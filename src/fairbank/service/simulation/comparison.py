@@ -257,8 +257,8 @@ def ticking(name: str, extent: Extent, progress: Progress) -> Tick:
 
 
 def check_starts(path: Path, trace: Path | None) -> None:
-    """Check the file for starts before the work begins. Raises InvalidInput for the trace itself, and
-    an error of `translate_os_error` if it cannot be written.
+    """Check the file for starts before the work begins. Raises InvalidInput for the trace itself,
+    and an error of `translate_os_error` if it cannot be written.
     """
     if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
         raise InvalidInput(

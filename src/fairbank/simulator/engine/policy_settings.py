@@ -160,8 +160,8 @@ def _remarks(parameters: SchedulerParameters, unknown: Sequence[str]) -> list[st
 
 
 def priority_rules(said: PolicyPrioritySettings) -> PriorityRules:
-    """Return the priority rules of a policy file. Raises InvalidInput, naming the key, for an invalid
-    time.
+    """Return the priority rules of a policy file. Raises InvalidInput, naming the key, for an
+    invalid time.
     """
     if said.dampening != 1 and said.fair_share is Algorithm.FAIR_TREE:
         remedy = (
@@ -193,7 +193,9 @@ def priority_rules(said: PolicyPrioritySettings) -> PriorityRules:
 
 
 def with_site_factor(ranking: PriorityRules, said: PolicySiteFactor) -> PriorityRules:
-    """Return the rules with a site factor. Raises InvalidInput for a key that would change nothing."""
+    """Return the rules with a site factor. Raises InvalidInput for a key that would change
+    nothing.
+    """
     for fraction, bend in (("credit", said.credit), ("expiry", said.expiry)):
         for name, rule in idle_keys(said.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'

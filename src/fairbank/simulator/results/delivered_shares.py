@@ -166,8 +166,8 @@ def _is_account(word: str) -> bool:
 
 
 def shares_by_number(holdings: Mapping[str, int], names: UserNumbers | None) -> dict[int, int]:
-    """Return the shares by the numbers of a trace, whose names are `names`. Raises InvalidInput for a
-    name if the trace has none.
+    """Return the shares by the numbers of a trace, whose names are `names`. Raises InvalidInput for
+    a name if the trace has none.
     """
     named = next((each for each in holdings if not each.isdecimal()), None)
     if names is None and named is not None:
