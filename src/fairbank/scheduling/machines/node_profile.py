@@ -28,7 +28,7 @@ class PlacementRules(Protocol):
     reservations: ReservationRules
 
     def placement_at(
-        self, job: PendingJob, partition: str, room: FreeResources, begin: int
+        self, job: PendingJob, partition: str, free: FreeResources, begin: int
     ) -> Placement | None: ...
 
     def seconds(self, job: PendingJob, placement: Placement) -> int: ...

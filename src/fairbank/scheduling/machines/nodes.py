@@ -54,7 +54,7 @@ class Nodes:
         return next((each for each in found if each is not None), None)
 
     def placement_at(
-        self, job: PendingJob, partition: str, room: FreeResources, begin: int
+        self, job: PendingJob, partition: str, free: FreeResources, begin: int
     ) -> Placement | None:
         """Return the placement of the job in a partition if it starts at a time; None if it does
         not fit.
@@ -78,7 +78,7 @@ class Nodes:
         ):
             if (
                 found := find_placement(
-                    self.cluster, room, self.search.request(wanted, partition), within
+                    self.cluster, free, self.search.request(wanted, partition), within
                 )
             ) is not None:
                 return found

@@ -283,15 +283,15 @@ class ProcessorProfile(Generic[W]):
         return step
 
 
-def _strictly_less(room: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _strictly_less(free: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the times, in order, with fewer than `room` free processors and fewer than at any time
     before.
     """
     found = []
     for at, free in counts:
-        if free < room:
+        if free < free:
             found.append((at, free))
-            room = free
+            free = free
     return found
 
 
