@@ -1,3 +1,3 @@
-"""Who is next: the vectors that Slurm is known by, laws that hold for every tree, and rows that are
-refused.
+"""Tests of shares, usage and priorities: known vectors of Slurm, laws for every tree, and refused
+rows.
 """

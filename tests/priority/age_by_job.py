@@ -1,4 +1,4 @@
-"""A queue told job by job, and the rules of age told job by job: a twin of the columns."""
+"""Reference implementation of age limits: job by job, to compare with the columns."""
 
 from __future__ import annotations
 

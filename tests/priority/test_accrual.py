@@ -1,4 +1,4 @@
-"""Whose age counts, told as passes of the scheduler over a queue."""
+"""Jobs whose age counts, as passes of the scheduler over a queue."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """Credit and fair share at once: the bank refuses and charges, decayed usage ranks, and neither
 changes the other.
 
-Beside it, told from the same runs, what Slurm's one counter does: GrpTRESMins limits the very usage
-that fades for fair share.
-
-Source: RCAC.
+For comparison the same runs on Slurm's single counter: GrpTRESMins limits the usage that decays for
+fair share. Source: RCAC.
 """
 
 from __future__ import annotations
@@ -69,8 +67,8 @@ def test_with_one_counter_that_fades_spent_credit_comes_back() -> None:
 
 
 def test_with_one_counter_that_never_fades_fair_share_is_lost() -> None:
-    """PriorityDecayHalfLife=0, as credit clusters have it: credit is right, and whoever used more
-    is behind, however long ago that was.
+    """PriorityDecayHalfLife=0, as on credit clusters: credit is right, but a project that used more
+    stays behind for ever.
     """
     Centre(NEVER).tell(
         SPENT

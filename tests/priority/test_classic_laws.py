@@ -1,4 +1,4 @@
-"""What holds for classic fair share on every tree."""
+"""Laws of classic fair share on every tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How factors become one whole number, in one place and in several; and what no queue can hold."""
+"""Sum of factors as an integer, for one partition and several; and values that no queue can
+hold.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for Fair Tree on every tree."""
+"""Laws of Fair Tree on every tree."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def ranked(there: Drawn) -> FairTreeResult:
 
 
 def peopled(there: Drawn) -> Drawn:
-    """With a user in each account that has nobody below it. Who ties with such an account gets the
-    rank of whoever was ranked before it, be that somebody better: a quirk of Slurm's that no law of
-    better and worse outlives.
+    """Return the tree with a user in each account that has none below it.
+
+    A row that ties with an empty account gets the last rank before it, even a better one: a quirk
+    of Slurm that no law of better and worse survives.
     """
     rows, shape = there.tree.rows, there.tree.shape
     empty = [int(shape.row[place]) for place in np.flatnonzero(shape.users == 0)]
@@ -171,9 +172,7 @@ def line(there: Drawn, at: int) -> list[int]:
 def test_another_order_within_ties_gives_each_level_the_same_places(
     there: Drawn, data: st.DataObject
 ) -> None:
-    """Who ties may change places with whom it ties; which users of an account are ahead of which is
-    the same.
-    """
+    """Rows that tie may swap; the order of the users of other accounts stays the same."""
     order = data.draw(st.permutations(range(len(there.tree.rows))))
     found, moved = (
         ranked(there),

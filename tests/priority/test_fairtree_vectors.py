@@ -23,7 +23,7 @@ as_on_x86_64 = pytest.mark.skipif(
 
 
 def factors(picture: str) -> dict[str, str]:
-    """What sshare prints of each user."""
+    """Return the factor that sshare prints for each user."""
     there = draw(picture)
     found = fair_tree(there.tree, there.usage)
     return {

@@ -1,5 +1,5 @@
-"""Whoever pauses as long as was foretold stands where it was foretold: held against the rules of
-fair share themselves.
+"""Forecasts of a pause, checked against the rules of fair share: after the pause the account is at
+its level.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def test_usage_that_never_fades_never_lets_anybody_back() -> None:
 def paused(
     there: Drawn, row: int, seconds: float, decay: Decay, *, taken_over: bool
 ) -> list[float]:
-    """What each used itself when this user has paused for so long."""
+    """Return the own usage of each user after this user has paused."""
     left = decay.a_second**seconds
     mine, others = there.own[row], sum(there.own) - there.own[row]
     growth = 1 + mine * (1 - left) / others if taken_over else 1.0

@@ -1,4 +1,4 @@
-"""A centre as somebody writes it down: what is read, and what cannot be."""
+"""Holdings files: accepted values and refused ones."""
 
 from __future__ import annotations
 

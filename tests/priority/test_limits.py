@@ -1,4 +1,4 @@
-"""What holds a job back of limits on TRES: each at its edge, under Slurm's names."""
+"""Limits on TRES that hold a job: each at its edge, with Slurm's names."""
 
 from __future__ import annotations
 

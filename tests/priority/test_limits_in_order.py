@@ -39,7 +39,8 @@ def test_jobs_of_associations(kind: LimitKind, where: str, expected: str) -> Non
         AssociationLimits(jobs={kind: 5}),
         {"used": LimitUsage(jobs=5), "of_account": LimitUsage(jobs=5)},
     )
-    assert reason(asking(chain=chain(**{where: limits}, **busy))) == expected  # type: ignore[arg-type]
+    limited = chain(**{where: limits}, **busy)  # type: ignore[arg-type]
+    assert reason(asking(chain=limited)) == expected
     assert (
         reason(
             asking(

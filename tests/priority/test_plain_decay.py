@@ -1,4 +1,4 @@
-"""What the benchmark does in plain Python is what it measures beside it."""
+"""The plain Python of the benchmark computes what it is compared with."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Usage told from job records alone, beside the same life ticked through one step at a time.
-
-Source: docs/reference/slurm-rules.md, "Usage".
+"""Usage from job records alone, compared with the same jobs ticked one step at a time
+(slurm-rules.md, "Usage").
 """
 
 from __future__ import annotations

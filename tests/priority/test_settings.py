@@ -1,5 +1,5 @@
-"""What an administrator may say about priorities. How Slurm spells it is told in
-tests/slurm/parsers/test_priority_settings.py.
+"""Priority settings of an administrator. tests/slurm/parsers/test_priority_settings.py tests how
+Slurm writes them.
 """
 
 from __future__ import annotations

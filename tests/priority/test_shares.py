@@ -1,7 +1,4 @@
-"""What a lab's share is made of, and what its nodes charge: the figures of Harvard's page.
-
-Source: FASRC.
-"""
+"""Shares of a lab and charges of its nodes: the figures of FASRC."""
 
 from __future__ import annotations
 

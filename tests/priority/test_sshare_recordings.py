@@ -26,7 +26,9 @@ def told(setup: str) -> Shares:
 
 
 def differences(said: Sequence[ShareRow], rule: RankingRule) -> list[str]:
-    """Where Slurm says otherwise than what follows from shares and usage, as both are printed."""
+    """Return the cells in which Slurm differs from what follows from shares and usage, as both are
+    printed.
+    """
     fields = parse_fields(FIGURES)
     return [
         f"{field.name} of {theirs.user or theirs.account} in {theirs.account}: Slurm says {one},"

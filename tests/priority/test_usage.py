@@ -1,7 +1,4 @@
-"""The books of usage: fading, resets, lines up the tree, and sums made anew.
-
-Source: docs/reference/slurm-rules.md, "Usage".
-"""
+"""Usage: decay, resets, charges up the tree, and recomputed sums (slurm-rules.md, "Usage")."""
 
 from __future__ import annotations
 

@@ -1,3 +1,1 @@
-"""Who starts, where and when: schedules known by hand, the same ones from definitions, and laws
-that hold for every workload.
-"""
+"""Tests of schedules: known by hand, from definitions, and laws for every workload."""

@@ -15,7 +15,9 @@ Choose = Callable[[list[TraceJob], Free], list[TraceJob]]
 
 
 def schedule(jobs: Sequence[TraceJob], size: int, choose: Choose) -> list[int]:
-    """When each job starts: at any second first the ends, then the arrivals, then one pass."""
+    """Return the start of each job: in each second first the ends, then the arrivals, then one
+    pass.
+    """
     starts: dict[int, int] = {}
     waiting: list[TraceJob] = []
     running: list[TraceJob] = []

@@ -1,4 +1,4 @@
-"""What a plan left, and what newcomers leave of that, beside the steps of the machine itself."""
+"""Holes that a plan and new jobs leave, compared with the steps of the machine itself."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POL
 
 
 def places(plan: SchedulePlan[TraceJob, int]) -> dict[int, int]:
-    """When each job starts that has a place."""
+    """Return the start of each job that has a slot."""
     return {each.job.number: NOW for each in plan.starts} | {
         each.job.number: each.at for each in plan.reservations
     }
@@ -67,8 +67,8 @@ def test_first_come_first_served_starts_in_the_order_of_the_queue(jobs: list[Tra
 
 @given(workloads)
 def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
-    """The place of a head is never later in a pass than in the pass before, and it starts no later
-    than told.
+    """The slot of a head is never later than in the pass before, and it starts no later than
+    planned.
     """
     told: dict[int, int] = {}
 
@@ -84,7 +84,7 @@ def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
 
 @given(snapshots)
 def test_nobody_is_delayed_by_one_behind(here: OnProcessors) -> None:
-    """Conservative: whoever is last may go, and everybody else keeps his place."""
+    """Conservative: without the last job all others keep their slots."""
     before = places(conservative(here, NOW, fully=True))
     for last in reversed(list(here.queue.jobs())):
         here.queue.remove(last)

@@ -1,4 +1,4 @@
-"""What an administrator says about the passes."""
+"""SchedulerParameters of an administrator."""
 
 from __future__ import annotations
 

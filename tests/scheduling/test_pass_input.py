@@ -1,4 +1,4 @@
-"""What a pass looks at: what cannot be is told before anything is decided on it."""
+"""Snapshots: impossible input is refused before a pass decides on it."""
 
 from __future__ import annotations
 

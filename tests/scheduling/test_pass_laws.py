@@ -208,7 +208,7 @@ def test_places_are_taken_once_and_only_from_those_who_ran_before(
 
 
 def seconds(job: PendingJob) -> int:
-    """What is kept for it, and what it has at least once it starts."""
+    """Return the time that is reserved for the job, and that it has at least once it starts."""
     assert job.limit is not None
     return min(job.limit, job.time_min or job.limit)
 
@@ -220,8 +220,8 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
 def fits_then(
     snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], at: int, placement: Placement
 ) -> bool:
-    """Whether the nodes have what the plan takes of them when all have ended who are to end by
-    then.
+    """Return True if the nodes have what the plan takes of them when all jobs have ended that end
+    by then.
     """
     room = FreeResources(snapshot.machine.cluster)
     for job in apply_plan(snapshot, plan, NOW).running:

@@ -1,4 +1,4 @@
-"""Where jobs go: choices as Slurm makes them, and laws that hold on any cluster."""
+"""Placement of jobs: choices as Slurm makes them, and laws for any cluster."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def afternoons(
 @pytest.mark.slow
 @given(afternoons())
 @settings(max_examples=150, deadline=None)
-def test_nothing_is_oversubscribed_what_is_chosen_is_what_was_asked_and_nothing_only_where_nothing_fits(
+def test_placement_matches_the_request_and_fails_only_if_nothing_fits(
     afternoon: tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]],
 ) -> None:
     nodes, division, jobs = afternoon
@@ -258,7 +258,7 @@ def test_nothing_is_oversubscribed_what_is_chosen_is_what_was_asked_and_nothing_
 def assert_held(
     cluster: NodeTable, room: FreeResources, there: list[Placement], division: PartitionRules
 ) -> None:
-    """What is free is what nobody holds, and nobody holds what another has."""
+    """Check that free resources are those of no job, and that no two jobs have the same."""
     for at, node in enumerate(cluster.nodes):
         plain = [
             share

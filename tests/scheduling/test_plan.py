@@ -1,4 +1,4 @@
-"""What a plan says of those who do not start."""
+"""Reasons in a plan of jobs that do not start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is planned and what is idle, beside the same kept minute by minute."""
+"""Planned and idle nodes, compared with lists of minutes."""
 
 from __future__ import annotations
 

@@ -23,9 +23,7 @@ def test_the_narrowest_is_known_whoever_comes_and_goes(
     widths: list[int],
     data: st.DataObject,
 ) -> None:
-    """Somebody comes, somebody may be looked for, by which newcomers are lined up, and somebody may
-    leave.
-    """
+    """Jobs arrive, are searched, which moves new jobs into the trees, and leave."""
     line, there = queue(), list[TraceJob]()
     assert line.min_processors == FOR_EVER
     for number, width in enumerate(widths):

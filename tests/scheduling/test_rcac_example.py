@@ -1,7 +1,7 @@
-"""The example of the seed on main and backfill scheduling: a job of 8 nodes, 6 of them idle, 2 free
-in 3 hours.
+"""Example of RCAC on main and backfill scheduling: a job of 8 nodes, 6 of them idle, 2 free in 3
+hours.
 
-Jobs of less than 3 hours run on the 6, others wait; what these are told stands in
+Jobs of less than 3 hours run on the 6, others wait. Their explanations are in
 tests/golden/why/nodes-*.txt.
 """
 
@@ -96,4 +96,5 @@ def test_without_short_jobs_the_range_is_when_the_nodes_come_free() -> None:
     found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 2, NOW, history=history)
     assert found.likely is not None
     assert isinstance(found.likely, StartRange)
-    assert NOW < found.likely.earliest < found.likely.latest <= NOW + 180 * MINUTE  # type: ignore[operator]
+    assert found.likely.latest is not None
+    assert NOW < found.likely.earliest < found.likely.latest <= NOW + 180 * MINUTE

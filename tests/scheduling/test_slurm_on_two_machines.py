@@ -1,13 +1,13 @@
-"""Slurm's two passes on nodes of one CPU each and on processors: the same rules, and what differs
-is which nodes.
+"""Slurm's two passes on nodes of one CPU each and on processors: the same rules, but different
+nodes.
 
-Main passes start the same jobs. Backfill plans a job on nodes of its choice, and on processors on
-as many as it wants: so both plan the same up to the first job for which enough processors are free
-all the time, but no nodes are. Runs end so far apart here that each has a stretch of its own
-(`scheduling.ahead`): where ends are lumped together nodes are chosen among more, of which the last
-may come free later. Jobs have their nodes for themselves: for those that share nodes, whoever the
-same cycle starts is gone at the end of a stretch only. Of a least time (--time-min) processors know
-nothing, since no trace has one; here they plan with it, until a job has started with more.
+Main passes start the same jobs. Backfill plans a job on certain nodes, and on processors on a
+number of them: so both plan the same up to the first job for which enough processors are free all
+the time, but no nodes are. Runs end so far apart here that each has its own stretch
+(`scheduling.slurm.end_times`): where ends share a stretch, nodes are chosen among more, of which
+the last may become free later. Jobs have nodes for themselves: for jobs that share nodes, those
+started in the same cycle are gone at the end of a stretch only. Processors have no least time
+(--time-min), because no trace has one; here they plan with it, until a job has started with more.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _RUNS = 1_000
 
 
 class Afternoon(NamedTuple):
-    """Who runs, until when and on how many processors; who waits, in the order of the queue, by the
-    least time that will do; and for how long those would like to run who said so.
+    """Running jobs with ends and processors, pending jobs in the order of the queue with their
+    least times, and the longer limits of some.
     """
 
     now: int
@@ -208,7 +208,7 @@ def _kept(
     asked: SchedulerParameters,
     now: int,
 ) -> dict[int, int]:
-    """When everybody starts who starts now, or for whom room is kept."""
+    """Return the start of each job that starts now, or has a reservation."""
     last = (now + asked.window_seconds) // asked.bf_resolution * asked.bf_resolution
     kept = {
         each.job.number: each.at
@@ -226,8 +226,8 @@ def _left(
     job: TraceJob,
     at: int,
 ) -> int:
-    """How many nodes are left to a job from then on until its end, beside those who run and those
-    ahead of it.
+    """Return how many nodes are left to a job from a time until its end, beside running jobs and
+    those ahead.
     """
     now, step, taken = afternoon.now, asked.bf_resolution, 0
     for run in nodes.running:
@@ -273,7 +273,7 @@ def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> A
 
 
 def when(machine: str, afternoon: Afternoon, asked: SchedulerParameters = USUAL) -> dict[int, int]:
-    """When each one starts."""
+    """Return the start of each job."""
     if machine == "nodes":
         return _kept(
             backfill.backfill(afternoon.on_nodes(), asked, afternoon.now), asked, afternoon.now
@@ -314,7 +314,7 @@ def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_b
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
 def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> None:
-    """The first one's plan begins with that minute, before anybody has room."""
+    """The plan of the first begins with that minute, before any nodes are free."""
     waiting = [TraceJob(number, NOON, 2, HOUR, HOUR, 1, number, 1, 1) for number in range(3)]
     afternoon = Afternoon(NOON, [(NOON + HOUR, 4)], waiting, size=4)
     assert when(machine, afternoon) == {0: NOON + HOUR, 1: NOON + HOUR, 2: NOON + 2 * HOUR + 40}

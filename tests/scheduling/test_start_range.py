@@ -1,4 +1,4 @@
-"""When a job is likely to start: what is drawn, what a rehearsal does, and the range."""
+"""Likely starts: sampled run times, simulated runs, and the range."""
 
 from __future__ import annotations
 
@@ -285,9 +285,9 @@ def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_told_so() -> None:
     assert (found.likely, found.untold) == (None, NoStartRange.NO_START)
 
 
-def test_whoever_takes_the_place_of_others_does_so_in_rehearsals() -> None:
-    """When job 1 ends, the urgent job takes one node that is idle and one that the scavenger has;
-    the last one waits for both.
+def test_simulated_runs_preempt_jobs() -> None:
+    """The urgent job takes an idle node and one of the scavenger when job 1 ends. The last job waits
+    for both.
     """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 600, qos="scavenge")
     scene.preemption = Preemption(

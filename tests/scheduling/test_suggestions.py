@@ -1,4 +1,4 @@
-"""What would start a job sooner, tried out."""
+"""Changes that start a job earlier, each planned."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ EVERY: dict[str, Pass] = {"fifo": fifo, "fcfs": fcfs, "easy": easy, "conservativ
 
 
 def on_one_cpu_nodes(jobs: Sequence[TraceJob], pass_: Pass) -> list[int]:
-    """When each job starts on as many nodes: at any instant first the ends, then the arrivals, then
-    one pass.
+    """Return the start of each job on as many nodes: at any time first the ends, then the arrivals,
+    then one pass.
     """
     cluster = NodeTable(
         [Node(name=f"n{number}") for number in range(SIZE)],
@@ -77,7 +77,9 @@ def test_the_same_jobs_start_when_they_start_on_processors(
 
 
 def decided(pass_: Pass, scene: Scene) -> tuple[dict[int, str], dict[int, float], dict[int, str]]:
-    """Who starts where, for whom room is kept in how many minutes, and why others wait."""
+    """Return the starts with their nodes, the reservations with their minutes, and the reasons of
+    other jobs.
+    """
     snapshot: OnNodes = scene.snapshot
     plan: SchedulePlan[PendingJob, Placement] = pass_(snapshot, NOW)
     starts = {start.job.number: scene.cluster.names(start.placement.nodes) for start in plan.starts}
@@ -96,7 +98,7 @@ def test_whoever_could_never_fit_is_in_nobodys_way(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
 def test_the_gap_before_the_head_is_filled_on_any_nodes(policy: str) -> None:
-    """The head has no nodes yet, only its time: whoever is long takes those that the head does not
+    """The head has no nodes yet, only its time: long jobs take nodes that the head does not
     need.
     """
     scene = Scene(rack(4)).runs(1, "n[1-2]", 180)

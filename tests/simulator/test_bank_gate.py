@@ -137,9 +137,7 @@ def test_the_unpaid_fill_gaps_that_payers_leave() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
 def test_among_themselves_the_unpaid_keep_the_order_of_the_queue(policy: SimulationPolicy) -> None:
-    """Under every policy all run, and nobody who cannot pay goes before somebody who waits
-    and can.
-    """
+    """Under every policy all jobs run, and no unpaid job starts before a waiting one that pays."""
     jobs = [job(0, 0, 4), *(job(number, number, 4, group=2 - number % 2) for number in range(1, 7))]
     found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST), policy=policy)
     order = sorted(found.starts, key=found.starts.__getitem__)

@@ -1,4 +1,4 @@
-"""Why a job of a trace waits: the range of its start, and where there is none, why."""
+"""Explanations of jobs of a trace: the range of the start, and the reason why there is none."""
 
 from __future__ import annotations
 

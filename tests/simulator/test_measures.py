@@ -1,4 +1,4 @@
-"""What a schedule was worth, on schedules that can be worked out on paper."""
+"""Measures of schedules that can be computed on paper."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ def test_backfill_on_paper() -> None:
 
 
 def test_no_more_is_lost_than_was_wanted() -> None:
-    """Of eight idle processors one is wanted, by somebody whom first come, first served
-    makes wait.
-    """
+    """Of eight idle processors one is wanted, by a job that first come, first served makes wait."""
     found, _ = measured(10, "fcfs", job(0, 0, 10, 2), job(1, 1, 10, 10), job(2, 2, 10, 1))
     assert found.loss_of_capacity == (9 * 8 + 10 * 0 + 10 * 0) / (10 * found.makespan)
 

@@ -1,4 +1,4 @@
-"""Which numbers came before."""
+"""Repeated job numbers."""
 
 from __future__ import annotations
 

@@ -168,7 +168,11 @@ def test_what_cannot_be_is_refused_with_its_key(
 @pytest.mark.parametrize(
     ("scheduler", "remarks"),
     [
-        ("bf_interval = 30\nbf_continue = false\nsched_min_interval = 2\nbf_max_job_array_resv = 20\nbf_licenses = false", []),
+        (
+            "bf_interval = 30\nbf_continue = false\nsched_min_interval = 2\n"
+            "bf_max_job_array_resv = 20\nbf_licenses = false",
+            [],
+        ),
         ("bf_continue = true\nsched_min_interval = 999999",
         ["changes nothing here: bf_continue, sched_min_interval"]),
         ("sched_min_interval = 1000000", []),

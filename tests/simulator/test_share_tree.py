@@ -50,7 +50,7 @@ THEN = [job(2, 10, user=1), job(3, 20, user=2)]
 def test_of_two_who_used_as_much_the_one_with_more_shares_goes_first(
     algorithm: Algorithm, shares: dict[int, int], first: int
 ) -> None:
-    """Whoever is not named has none."""
+    """An account that is not named has no shares."""
     found = starts([*DAYS_OF_EACH, *THEN], ShareAccounts(shares), algorithm)
     assert min((2, 3), key=found.__getitem__) == first
 

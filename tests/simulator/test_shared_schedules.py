@@ -1,6 +1,6 @@
-"""Schedules of real traces: the figures that their collection states for first come first served
-and EASY, and the table of all of them in docs/performance.md, which is made anew where this machine
-has the traces.
+"""Schedules of real traces: the figures that their collection states for first come, first served
+and EASY, and the table of all of them in docs/performance.md, which is computed again if this
+machine has the traces.
 """
 
 from __future__ import annotations

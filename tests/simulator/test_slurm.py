@@ -47,8 +47,8 @@ def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(
     ("limit", "begin"), [(3_559, 40), (3_560, 7_200), (3_590, 7_200), (3_591, 7_200)]
 )
 def test_that_holds_also_where_somebody_behind_fills_the_gap(limit: int, begin: int) -> None:
-    """Backfill runs at 40 and plans the second for 3630: whoever starts is gone before 3600. The
-    last is short enough anyway.
+    """Backfill runs at 40 and plans the second for 3630: a job must end before 3600. The last is
+    short enough.
     """
     jobs = [
         job(0, 0, 2, 3_630, HOUR),
@@ -113,8 +113,8 @@ def test_a_user_in_two_groups_is_two_associations() -> None:
 
 
 def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
-    """Three jobs wait while somebody has the machine; when that ends two of them start, and the
-    third at the next full pass.
+    """Three jobs wait while one has the machine; when that ends two of them start, and the third at
+    the next full pass.
     """
     jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
     shallow = SchedulerParameters(partition_job_depth=2, bf_interval=-1, sched_interval=150)
@@ -175,7 +175,7 @@ def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
 
 def test_room_is_kept_for_whoever_has_waited_long_enough() -> None:
     """A wide job waits for the end of another. A long one behind it starts on what is left, unless
-    room is kept.
+    there is a reservation.
     """
     jobs = [job(0, 0, 6, HOUR), job(1, 10, 8, HOUR), job(2, 20, 2, 2 * HOUR)]
     assert starts(jobs, 8)[1:] == [HOUR, 2 * HOUR]
@@ -207,7 +207,7 @@ def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() ->
 
 
 def test_a_copy_goes_on_by_itself() -> None:
-    """What would have been without those who come later is asked of a clock of its own."""
+    """A clock of its own finds the start without later arrivals."""
     clock = SimulationClock(4, SlurmScheduler(SchedulerParameters(), PriorityRules(), 4))
     jobs = [job(0, 0, 4, HOUR), job(1, 10, 4, HOUR), job(2, 20, 4, HOUR, user=2)]
     fair = [clock.start_without_later(each) for each in jobs[:1]]

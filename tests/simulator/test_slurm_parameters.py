@@ -1,9 +1,9 @@
 """Every parameter of Slurm's passes that counts on processors, in an example whose schedule is made
 by hand.
 
-A main pass is made whenever somebody comes or ends; the full one when the trace has gone on for a
-minute, and each minute if somebody whom the others do not come to may start. Backfill is made from
-second 30 on, half a minute after its last cycle, if anything changed since.
+A main pass runs when a job arrives or ends; the full one after a minute of the trace, and each
+minute if it may start a job that the others do not reach. Backfill runs from second 30 on, half a
+minute after its last cycle, if anything changed since.
 
 Source: docs/reference/slurm-rules.md, "Scheduler parameters".
 """
@@ -23,8 +23,8 @@ from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 
 class Example(NamedTuple):
-    """What becomes of these jobs on so many processors: as usual, and with other values of the
-    parameter. `beside`: what else is said.
+    """Schedule of these jobs on so many processors: by default, and with other values of the
+    parameter. `beside`: other parameters.
     """
 
     about: str

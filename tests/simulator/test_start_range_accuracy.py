@@ -1,7 +1,6 @@
-"""How often jobs start within the range that they are told: on a synthetic workload, and on real
-traces where this machine has them.
+"""Accuracy of start ranges: on a synthetic workload, and on real traces if this machine has them.
 
-The figures stand in docs/howto/explain-a-waiting-job.md. They are counts: the same on any machine.
+The figures are in docs/howto/explain-a-waiting-job.md. They are counts: the same on any machine.
 """
 
 from __future__ import annotations
@@ -35,9 +34,7 @@ def synthetic() -> FastTrace:
 
 
 def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> None:
-    """Eight of ten would do so if the past told all. Those who do not are not all early, and not
-    all late.
-    """
+    """Eight of ten would if the past told all. The others are neither all early nor all late."""
     found = coverage(synthetic, "easy", every=20, runs=RUNS)
     assert found.jobs >= 40
     assert 0.65 <= found.within / found.jobs <= 0.95
@@ -77,7 +74,7 @@ STATED = {
 def test_the_stated_coverage(
     request: pytest.FixtureRequest, trace: str, policy: str, every: int
 ) -> None:
-    """Where it changes, the new figure is printed: it belongs here and into the page."""
+    """If it changes, the new figure is printed: it belongs here and into the page."""
     if trace == "synthetic":
         found = coverage(synthetic, policy, every=every, runs=RUNS)
     else:

@@ -96,7 +96,7 @@ def test_history_is_of_jobs_that_have_ended() -> None:
 
 
 def again(came: list[TraceJob], at: int) -> set[tuple[int, ...]]:
-    """When the next three come, in hours from then, in many draws."""
+    """Return the arrivals of the next three, in hours from then, in many samples."""
     there = stopped([], "fcfs", at)._replace(recent_arrivals=came)
     draws = (islice(there.arrivals(Random(seed)), 3) for seed in range(40))
     return {tuple((job.submitted - at) // HOUR for job in draw) for draw in draws}

@@ -1,5 +1,5 @@
-"""How a simulation went over time and by size: sums in stretches of time are those of a plain
-count, however long it takes.
+"""Time series and sizes of a simulation: sums in intervals are those of a plain count, however long
+it takes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is changed in a workload, and that nothing else is."""
+"""Changes to a workload, and that nothing else changes."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Nodes:
         Args:
             job: the pending job.
             partition: name of the partition.
-            room: free resources at that time.
+            free: free resources at that time.
             begin: start time in seconds.
         """
         if exclusion_reason(job, self.cluster, partition) is not None:

@@ -283,16 +283,14 @@ class ProcessorProfile(Generic[W]):
         return step
 
 
-def _strictly_less(free: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the times, in order, with fewer than `room` free processors and fewer than at any time
-    before.
-    """
-    found = []
-    for at, free in counts:
-        if free < free:
-            found.append((at, free))
-            free = free
-    return found
+def _strictly_less(least: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the times, in order, with fewer than `least` free processors and fewer than before."""
+    drops = []
+    for time, free in counts:
+        if free < least:
+            drops.append((time, free))
+            least = free
+    return drops
 
 
 class Holes(Generic[W]):

@@ -1,7 +1,7 @@
 """Complete search for nodes, before a job is said not to fit.
 
-Slurm omits nodes on which few tasks fit, the smallest first, and tries again. It misses a solution now
-and then; this search misses none.
+Slurm omits nodes on which few tasks fit, the smallest first, and tries again. It misses a solution
+now and then; this search misses none.
 """
 
 from __future__ import annotations

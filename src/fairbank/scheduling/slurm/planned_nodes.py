@@ -42,8 +42,8 @@ class PlannedNodes:
         """Return nodes without a plan from `begin` until `end`, and a time before which no such
         window has enough.
 
-        If the job fits on fewer than `least` of them, these are some of the nodes, and the time is later
-        than `begin`.
+        If the job fits on fewer than `least` of them, these are some of the nodes, and the time is
+        later than `begin`.
 
         The end is tested first, so that the first steps that together leave too few say how far the
         window must move.
