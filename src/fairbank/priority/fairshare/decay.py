@@ -37,7 +37,7 @@ def parse_reset(text: str) -> Reset:
     try:
         return Reset(text.strip().upper())
     except ValueError as bad:
-        words = ", ".join(each.value for each in Reset)
+        words = ", ".join(period.value for period in Reset)
         raise InvalidInput(
             f"{text[:40]!r} is not a reset period",
             field="PriorityUsageResetPeriod",

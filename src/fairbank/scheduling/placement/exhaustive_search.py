@@ -79,11 +79,11 @@ def _missing(chosen: NodeSet, selection: NodeSelection) -> int:
     """
     worst = 0
     for size in range(1, len(selection.kinds) + 1):
-        for some in combinations(selection.kinds, size):
+        for subset in combinations(selection.kinds, size):
             together = node_set.NO_NODES
-            for nodes, _ in some:
+            for nodes, _ in subset:
                 together |= nodes
-            worst = max(worst, sum(count for _, count in some) - (chosen & together).bit_count())
+            worst = max(worst, sum(count for _, count in subset) - (chosen & together).bit_count())
     return worst
 
 
@@ -107,10 +107,10 @@ def contiguous(
     """
     if not node_set.has_run(among, selection.least):
         return None
-    for some in (*weights, among):
+    for nodes in (*weights, among):
         windows = [
             window
-            for begin, end in node_set.runs(some)
+            for begin, end in node_set.runs(nodes)
             if (window := _window(begin, end, tasks_per_node, selection))
         ]
         if windows:

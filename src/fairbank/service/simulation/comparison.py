@@ -208,11 +208,11 @@ def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:
     not exist, InvalidInput for an invalid file, and for two policies with the same name.
     """
     policies = [_policy_of(name) for name in names]
-    for number, each in enumerate(policies):
-        if any(each.name == other.name for other in policies[:number]):
+    for number, policy in enumerate(policies):
+        if any(policy.name == other.name for other in policies[:number]):
             remedy = "name the files differently: a policy is called as its file is, without .toml"
             raise InvalidInput(
-                f"two policies are called {each.name!r}", field="policy", remedy=remedy
+                f"two policies are called {policy.name!r}", field="policy", remedy=remedy
             )
     return policies
 
@@ -234,14 +234,12 @@ def _called(outcome: SimulationResult, trace: FastTrace, plan: SimulationPlan) -
     """Return the result with accounts by name."""
     if (accounts := _accounts(trace, plan)) is None:
         return outcome
-    delivered = [
-        each._replace(account=accounts.name(int(each.account))) for each in outcome.delivered
-    ]
+    delivered = [row._replace(account=accounts.name(int(row.account))) for row in outcome.delivered]
     credit = outcome.credit
     if credit is not None:
         credit = credit._replace(
             accounts=[
-                each._replace(account=accounts.name(int(each.account))) for each in credit.accounts
+                row._replace(account=accounts.name(int(row.account))) for row in credit.accounts
             ]
         )
     return outcome._replace(delivered=delivered, credit=credit)

@@ -67,8 +67,8 @@ class DeliveryMeter:
             while begin < end:
                 window = begin // WINDOW
                 until = min(end, (window + 1) * WINDOW)
-                got = self._windows.setdefault(window, {})
-                got[account] = got.get(account, 0) + (until - begin) * job.processors
+                delivered = self._windows.setdefault(window, {})
+                delivered[account] = delivered.get(account, 0) + (until - begin) * job.processors
                 begin = until
 
     def share_error(self) -> float | None:
@@ -106,8 +106,12 @@ class DeliveryMeter:
             for account, used in got.items():
                 parts[account] = parts.get(account, 0) + used
         return [
-            DeliveredShare(each, parts[each] / total if total else 0.0, self._due.get(each, 0.0))
-            for each in sorted(parts)
+            DeliveredShare(
+                account_number,
+                parts[account_number] / total if total else 0.0,
+                self._due.get(account_number, 0.0),
+            )
+            for account_number in sorted(parts)
         ]
 
 
