@@ -20,7 +20,7 @@ from fairbank.core.time import DAY, iso
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.reconciler import Reconciler, ReconcileResult
+from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from tests.support.recorded_slurm import Recorded, line
@@ -146,7 +146,7 @@ def _reconcile(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
 
 
 def _check(came: ReconcileResult, runs: int) -> None:
-    if (came.comparison.matched, came.clean) != (runs, True):
+    if (came.comparison.matched, came.is_clean) != (runs, True):
         raise RuntimeError(
             f"{came.comparison.matched} of {runs} runs agree; the first that does not:"
             f" {came.outcomes[:1]}"

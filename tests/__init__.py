@@ -1,1 +1,1 @@
-"""The tests of Fairbank: the same rooms as the product, and stories, faults and golden files."""
+"""The tests of Fairbank: the same packages as the product, and stories, faults and golden files."""

@@ -1,5 +1,5 @@
-"""What all tests share: the servers they may ask for, the recorded workloads, and a surrounding
-that is the same everywhere.
+"""Fixtures of all tests: servers, recorded workloads, and an environment that is the same
+everywhere.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.refusals import Refusal
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome, apply
-from fairbank.bank.transaction_data import RegistryHead, TransactionData
+from fairbank.bank.transaction_data import NewIds, RegistryHead, RegistryRows, TransactionData
 from fairbank.core.time import Instant
 from fairbank.core.units import show_su
 from tests.bank.cast import USERS, Cast, options_of, run, su
@@ -57,11 +57,7 @@ LOOKS = {
 def nothing_yet() -> TransactionData:
     """A working set with nothing in it and fresh numbers for everything."""
     return TransactionData(
-        registry=RegistryHead(),
-        entry_ids=count(1),
-        allocation_ids=count(1),
-        project_ids=count(1),
-        token_ids=count(1),
+        registry=RegistryRows(head=RegistryHead()), ids=NewIds(*(count(1) for _ in range(4)))
     )
 
 

@@ -84,9 +84,9 @@ def test_links_are_hexadecimal_digits_and_whatever_a_column_holds_is_told() -> N
     [
         ("{", "they are not JSON, or were cut short"),
         ("{x", "they are not JSON"),
-        ('{"start": "x"}', "start is text, not a whole number"),
+        ('{"start": "x"}', "start: expected a whole number, got text"),
         ("{}", "they lack start"),
-        ("7", "the whole is a whole number, not an object"),
+        ("7", "the whole: expected an object, got a whole number"),
     ],
 )
 def test_details_that_cannot_be_read_say_why(details: str, why: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.refusals import Help, Reason, Refusal, nearest, remedies, sentence
+from fairbank.bank.refusals import Reason, Refusal, RemedyFacts, nearest, remedies, sentence
 from fairbank.core.time import Instant
 
 LINE = (2, 1)
@@ -68,7 +68,7 @@ def test_what_is_of_another_resource_does_not_count() -> None:
 
 def test_one_that_is_over_is_to_be_given_time_again() -> None:
     no = Refusal(reason=Reason.NO_ALLOCATION, asked=60, project=2, resource="cpu", start=210)
-    known = Help(account="chem", nearest=an_allocation(5, 100, 200))
+    known = RemedyFacts(account="chem", nearest=an_allocation(5, 100, 200))
     assert sentence(no, known).endswith(
         "the job started at 1970-01-01T00:03:30Z, allocation 5 ended at 1970-01-01T00:03:20Z."
     )

@@ -33,7 +33,7 @@ from fairbank.bank.requests import (
     Unpriced,
 )
 from fairbank.bank.rules import Done, apply
-from fairbank.bank.transaction_data import RegistryNotLoaded, TransactionData
+from fairbank.bank.transaction_data import NewIds, RegistryNotLoaded, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
@@ -240,7 +240,7 @@ def test_the_registry_is_asked_for_by_what_writes_there(bank_request: Request) -
 
 def test_the_registry_is_asked_for_a_second_time_when_a_refusal_met_no_allocation() -> None:
     with pytest.raises(RegistryNotLoaded):
-        apply(TransactionData(entry_ids=range(9)), asked(HOLD)[0], Policy())
+        apply(TransactionData(ids=NewIds(entries=range(9))), asked(HOLD)[0], Policy())
     assert lock_set_of(asked(HOLD), registry=True).registry
     shelf = Shelf()
     (no,) = shelf.ask(asked(HOLD), Policy())

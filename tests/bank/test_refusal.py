@@ -9,9 +9,9 @@ from fairbank.bank.refusals import (
     Alternative,
     Detail,
     Facts,
-    Help,
     Reason,
     Refusal,
+    RemedyFacts,
     remedies,
     sentence,
 )
@@ -224,7 +224,7 @@ def test_what_an_overdrawn_refusal_knows() -> None:
 def test_other_projects_of_the_same_user_are_named() -> None:
     no = refused("hold 1 alice physics/cpu 160")
     others = (Alternative("optics", 12_000), Alternative("chemistry", 9_615))
-    assert remedies(no, Help(alternatives=others))[:2] == (
+    assert remedies(no, RemedyFacts(alternatives=others))[:2] == (
         "another project: -A optics (200 SU available)",
         "another project: -A chemistry (160.25 SU available)",
     )
@@ -275,7 +275,7 @@ def test_every_template_can_be_formatted(reason: Reason) -> None:
     assert set(FACTS) == set(Facts.__annotations__)
     for detail in {Detail.NONE, *reason.info.details}:
         refusal = Refusal(reason=reason, detail=detail, facts=FACTS, start=7, account="chem")
-        known = Help(nearest=NEAREST)
+        known = RemedyFacts(nearest=NEAREST)
         for text in (sentence(refusal, known), *remedies(refusal, known)):
             assert "{" not in text
             assert "}" not in text

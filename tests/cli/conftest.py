@@ -1,4 +1,4 @@
-"""What the tests of the commands share: a served centre, and the commands in this very process."""
+"""Fixtures of the tests of the commands: a served site, and the commands in this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cli.workloads import lay_out
 
 
 class Said(NamedTuple):
-    """How a command ended: its exit code, its answer, its talk."""
+    """Result of a command: exit code, stdout, stderr."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""What stories of the commands read from what a command said."""
+"""Readers of values from the output of commands."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 class Bank(NamedTuple):
-    """Where the centre listens; `http` takes the token in `token_file`."""
+    """Address of the served site; `http` takes the token in `token_file`."""
 
     unix: str
     http: str

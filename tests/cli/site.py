@@ -2,7 +2,7 @@
 tests.cli.site SOCKET [PORT TOKENFILE]
 
 Its figures are those of the design's examples: it is 2026-11-21 07:30:12 in New York, ayla and
-jorge work in chem_qmc, dana in bio_fold. Whoever runs the tests is a superuser.
+jorge work in chem_qmc, dana in bio_fold. The user who runs the tests is a superuser.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ CLUSTERS = {
 
 
 class Scribe:
-    """Writes history into the books: each wish at its own time."""
+    """Writes history into the books: each request at its own time."""
 
     def __init__(self, context: AppContext) -> None:
         self._context = context

@@ -1,5 +1,5 @@
-"""What stands beside the figures of an allocation: its credit limit, and its period to the hour
-where that is no whole days.
+"""Bounds of an allocation beside its figures: the credit limit, and the period to the hour where it
+is not in whole days.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Heads of books that were written down earlier, for the audit to compare."""
+"""Journal heads that were recorded earlier, for the audit to compare."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`share` and `prio` of answers that cannot be right: the row is told, with where to look; no other
-figure is made of what is left.
+"""`share` and `prio` of answers that cannot be right: the row is reported, with where to look; no
+other figure is made of what is left.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def cell(line: int, column: int, text: str) -> Damage:
 
 @pytest.fixture
 def ask(fairbank: Run, tmp_path: Path) -> Run:
-    """What a Slurm said, with `damage` done to its fair share, `sprio` to its priorities, or
-    `config` changed from one text to another.
+    """Run a command on the recorded output of Slurm, with `damage` done to its fair share, `sprio`
+    to its priorities, or `config` changed from one text to another.
     """
 
     def call(
@@ -77,7 +77,7 @@ def plain(text: str) -> str:
         (lambda lines: [*lines, "garbage"], "line 22, Account: 1 cells instead of 15: 'garbage'"),
     ],
 )
-def test_a_row_that_cannot_be_right_is_told_and_left_out(
+def test_a_row_that_cannot_be_right_is_reported_and_left_out(
     ask: Run, damage: Damage, told: str
 ) -> None:
     for form in ((), ("--tree",), ("--forecast",), ("--json",)):
@@ -92,7 +92,7 @@ def test_a_row_that_cannot_be_right_is_told_and_left_out(
     assert "sacctmgr show associations" in said.err
 
 
-def test_more_than_all_of_its_siblings_used_is_foretold_as_all(ask: Run) -> None:
+def test_forecast_is_bounded_by_usage_of_siblings(ask: Run) -> None:
     for form in ((), ("--tree",), ("--forecast",)):
         assert ask("share", "-a", *form, damage=cell(3, 8, "1.000004")).code == 0
 
@@ -124,7 +124,7 @@ def test_more_than_all_of_its_siblings_used_is_foretold_as_all(ask: Run) -> None
         ),
     ],
 )
-def test_factors_that_contradict_each_other_are_told_and_left_out(
+def test_factors_that_contradict_each_other_are_reported_and_left_out(
     ask: Run, damage: Damage, told: str
 ) -> None:
     for form in ((), ("-n",), ("-l",), ("--json",), ("--explain", "-u", "bob")):
@@ -135,12 +135,13 @@ def test_factors_that_contradict_each_other_are_told_and_left_out(
     assert ask("prio", "-j", "10", sprio=damage).out.count("\n") == 1, "only the heads are left"
 
 
-def test_a_row_that_is_there_twice_is_told_and_shown_once(ask: Run) -> None:
+def test_a_row_that_is_there_twice_is_reported_and_shown_once(ask: Run) -> None:
     for form in ((), ("-n",), ("-l",)):
         said = ask("prio", *form, sprio=lambda lines: [*lines, lines[3]])
         assert said.code == 8
-        assert "! not read: sprio, line 11, JOBID: job 12 is there twice in partition gpu" in plain(
-            said.err
+        assert (
+            "! not read: sprio, line 11, JOBID: job 12 is listed twice in partition gpu"
+            in plain(said.err)
         )
         assert said.out == ask("prio", *form).out
 
@@ -170,11 +171,11 @@ def test_many_such_rows_are_counted(ask: Run) -> None:
         lambda lines: ["\udcff".encode("utf-8", "replace").decode()],
     ],
 )
-def test_nobody_at_all_is_no_answer(ask: Run, damage: Damage) -> None:
+def test_empty_group_is_no_answer(ask: Run, damage: Damage) -> None:
     for form in ((), ("--tree",), ("--json",)):
         said = ask("share", *form, damage=damage)
         assert (said.code, said.out) == (2, "")
-        assert "look at what it prints: sshare -a" in said.err
+        assert "check what it prints: sshare -a" in said.err
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,7 @@ def test_a_setting_that_is_missing_is_named_in_the_sentence(ask: Run) -> None:
     assert "PriorityDecayHalfLife is not there" in plain(said.err)
 
 
-def test_usage_that_never_fades_is_told(ask: Run) -> None:
+def test_usage_that_never_fades_is_reported(ask: Run) -> None:
     said = ask("share", "--tree", "-a", config=(HALF_LIFE, "PriorityDecayHalfLife   = 00:00:00"))
     assert said.code == 0
     assert "Usage does not fade here" in plain(said.err)

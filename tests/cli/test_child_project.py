@@ -76,7 +76,7 @@ def here(
 
 
 @pytest.mark.parametrize("uid", [STRANGER, AYLA])
-def test_what_a_balance_points_to_answers_whoever_is_told(here: Run, uid: int) -> None:
+def test_links_of_a_balance_can_be_followed(here: Run, uid: int) -> None:
     words = ("balance", "-r", "gpu,storage,tape", "--as", uid, "--json")
     warnings = json.loads(here(*words).out)["warnings"]
     assert [each.partition("  ")[0] for each in warnings] == [
@@ -89,13 +89,13 @@ def test_what_a_balance_points_to_answers_whoever_is_told(here: Run, uid: int) -
         assert (said.code, "error" in said.err) == (0, False), each
 
 
-def test_who_used_up_what_is_shared_is_told_as_far_as_it_concerns_one(here: Run) -> None:
+def test_users_of_shared_credit_are_shown_as_far_as_visible(here: Run) -> None:
     words = ("usage", "--alloc", 4, "-S", "2026-01-01", "--json", "--as")
     assert [row["charged"] for row in json.loads(here(*words, STRANGER).out)["data"]] == [4_000]
     assert [row["charged"] for row in json.loads(here(*words, AYLA).out)["data"]] == [6_000]
 
 
-def test_jobs_and_usage_of_a_child_are_its_own_whoever_paid(here: Run) -> None:
+def test_jobs_and_usage_belong_to_the_child_project(here: Run) -> None:
     def jobs(*words: object) -> list[tuple[str, int]]:
         return [
             (row["account"], row["job_id"])
@@ -142,7 +142,7 @@ def test_the_parents_people_find_a_child_by_its_name_as_far_as_they_paid(here: R
         assert (said.code, said.err.replace("chem_sub", "chem_sux")) == (3, unknown.err), command
 
 
-def test_a_child_asking_for_its_parents_statement_is_told_whose_it_is(here: Run) -> None:
+def test_child_project_cannot_read_parents_statement(here: Run) -> None:
     said = here("statement", 4, "--as", STRANGER)
     assert (said.code, "allocation 4 is your parent project's" in said.err) == (4, True)
     assert (

@@ -51,7 +51,9 @@ def environment(server: str, home: Path) -> dict[str, str]:
 
 
 class Bash:
-    """bash that has read the completion; `milliseconds` is the time of the last completion."""
+    """Completion of bash for the beginning of a command line; `milliseconds` is the time it
+    took.
+    """
 
     def __init__(self, server: str, home: Path) -> None:
         if (program := shutil.which("bash")) is None:
@@ -224,7 +226,7 @@ def silent(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("bank_is", ["silent", "absent", "misspelt"])
-def test_a_bank_that_does_not_answer_disturbs_nobody(
+def test_completion_is_silent_when_the_bank_does_not_answer(
     silent: str, bank_is: str, tmp_path: Path
 ) -> None:
     shell = Bash(

@@ -33,9 +33,7 @@ def test_a_link_under_a_short_name_is_that_command(bank: Bank, tmp_path: Path) -
     assert done.stdout.split() == ["bio_fold", "chem_qmc", "chem_qmc"]
 
 
-def test_the_bank_is_asked_in_as_few_words_as_it_takes(
-    fairbank: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_import_uses_few_requests(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     answer = Client._send
 
@@ -95,7 +93,7 @@ def test_over_the_network_with_neither_token_nor_munge(
     assert "install libmunge2" in said
 
 
-def test_whether_the_bank_answers_is_told_to_anybody(
+def test_health_needs_no_authentication(
     fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch
 ) -> None:
     surroundings.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")

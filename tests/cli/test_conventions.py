@@ -1,4 +1,4 @@
-"""What every command has in common, asked of every one of them: forms, columns, care, help."""
+"""Conventions of every command: formats, columns, confirmations, help."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ READING = {
     "audit verify": (),
     "doctor": (),
 }
-"""How each command that shows something is asked for something that is there."""
+"""Arguments with which each reading command finds something."""
 WRITING = {
     "deposit", "withdraw", "transfer", "refund", "undo",
     "project create", "project set", "project remove", "project add-user", "project remove-user",
@@ -132,7 +132,7 @@ def test_what_writes_takes_care(name: str) -> None:
         if name not in SHELLS | ON_THE_HOST | AGENTS | RANKING | {"audit verify"}
     ],
 )
-def test_whatever_asks_the_bank_may_be_told_which(name: str) -> None:
+def test_every_client_command_accepts_a_server(name: str) -> None:
     assert {"--server", "--as"} <= options_of(ALL[name])
 
 
@@ -163,7 +163,7 @@ def test_forms_for_programs(fairbank: Run, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READING)
-def test_a_column_that_is_none_is_told_with_those_there_are(fairbank: Run, name: str) -> None:
+def test_a_column_that_is_none_is_reported_with_those_there_are(fairbank: Run, name: str) -> None:
     said = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", services=FakeServices())
     assert said.code == 2
     assert "NOSUCH" in said.err

@@ -28,7 +28,7 @@ def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) ->
     assert available(changing, GPU) == before
 
 
-def test_credit_that_nobody_can_draw_on_is_deposited_with_a_warning(changing: Run) -> None:
+def test_deposit_on_unusable_allocation_warns(changing: Run) -> None:
     told(changing("project", "create", "lab8", "--gid", 50_008))
     period = ("--start", "2025-11-01", "--end", "2025-12-01")
     number = json.loads(
@@ -108,7 +108,7 @@ def test_a_reason_is_needed_and_kept(changing: Run) -> None:
 @pytest.mark.parametrize(
     "amount", ["0", "-5", "0.001", "1e3", "nan", "10000000000000000", "5q", "", "'1'"]
 )
-def test_an_amount_that_is_none_is_told_with_its_field(changing: Run, amount: str) -> None:
+def test_an_amount_that_is_none_is_reported_with_its_field(changing: Run, amount: str) -> None:
     said = changing("deposit", CPU, "--reason", "x", "--", amount)
     assert said.code == 2
     assert "  field: AMOUNT\n" in said.err

@@ -23,7 +23,7 @@ LAB = "labdry"
 
 
 class Books:
-    """What is written in the centre's books, for whoever looks without leaving a trace."""
+    """Content of the site's ledger, read without leaving a trace."""
 
     def __init__(self, bank: Bank) -> None:
         self._client = Client(parse_address(bank.unix))
@@ -277,7 +277,7 @@ ALLOWED: tuple[tuple[tuple[object, ...], list[str]], ...] = (
 
 
 @pytest.mark.parametrize(("words", "kinds"), ALLOWED, ids=lambda each: " ".join(map(str, each)))
-def test_what_would_be_done_is_shown_and_leaves_the_books_as_they_are(
+def test_dry_run_shows_changes_and_writes_nothing(
     changing: Run, books: Books, words: tuple[object, ...], kinds: list[str]
 ) -> None:
     heads = books.heads()
@@ -396,7 +396,7 @@ def test_a_dry_run_of_a_token_makes_no_file_but_says_if_it_could_not(
     assert not free.exists()
 
 
-def test_a_dry_run_of_undo_asks_once_and_tells_all(changing: Run, books: Books) -> None:
+def test_dry_run_of_undo_reports_everything(changing: Run, books: Books) -> None:
     number = entry_of(changing("alloc", "cap", CPU, JORGE, 5))
     heads = books.heads()
     assert f"cap none, undoes {number}" in seen(changing, "undo", number, *X).replace(

@@ -12,7 +12,7 @@ from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.recovery_times import backs_of
+from fairbank.slurm.fairshare_view.share_rows import recovery_times
 from tests.cli.conftest import Run, Said
 from tests.support.fairshare_recordings import printed, standings
 
@@ -35,7 +35,7 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
     return call
 
 
-def test_who_used_too_much_comes_back_and_who_is_alone_does_not(ask: Run) -> None:
+def test_overused_account_recovers_only_if_others_use(ask: Run) -> None:
     said = ask("-A", "wg_bio", "-a")
     assert said.code == 0
     assert said.out.splitlines() == [
@@ -47,7 +47,7 @@ def test_who_used_too_much_comes_back_and_who_is_alone_does_not(ask: Run) -> Non
     assert said.err.startswith("When each is back at level 1, if it pauses.")
 
 
-def test_a_reset_brings_everybody_back_who_has_a_share(ask: Run) -> None:
+def test_usage_reset_brings_all_accounts_with_shares_back(ask: Run) -> None:
     said = ask("-A", "wg_bio", "-a", reset="MONTHLY")
     assert said.out.splitlines()[2].split() == [
         "wg_bio",
@@ -76,9 +76,9 @@ def test_for_programs(ask: Run, rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", ["fair-tree", "classic"])
-def test_everybody_with_a_level_of_its_own_is_foretold(rule: str) -> None:
+def test_every_association_with_its_own_level_has_a_forecast(rule: str) -> None:
     rows = standings(rule)
-    foretold = {back[:3]: back for back in backs_of(rows, WEEK[rule])}
+    foretold = {back[:3]: back for back in recovery_times(rows, WEEK[rule])}
     for row in rows:
         back = foretold.get((row.account, row.user, row.partition))
         level = level_of(row, WEEK[rule])
@@ -89,10 +89,10 @@ def test_everybody_with_a_level_of_its_own_is_foretold(rule: str) -> None:
             assert (back.latest == 0) == (level >= 1) or abs(level - 1) < 0.01
 
 
-def test_levels_of_another_kind_are_not_foretold() -> None:
+def test_levels_of_depth_oblivious_have_no_forecast() -> None:
     rows = standings("classic")
     below_root = {row.account for row in rows if row.parent == "root" and not row.user}
-    backs = backs_of(rows, WEEK["classic"]._replace(depth_oblivious=True))
+    backs = recovery_times(rows, WEEK["classic"]._replace(depth_oblivious=True))
     assert len(backs) == len(below_root) + 1
     assert all(
         (not back.user and back.account in below_root) or (back.user and back.account == "root")
@@ -115,16 +115,16 @@ def test_under_the_classic_rule_with_what_the_account_used() -> None:
             factor=0.022097,
         ),
     ]
-    (back,) = backs_of(rows, WEEK["classic"])
+    (back,) = recovery_times(rows, WEEK["classic"])
     assert back.level == pytest.approx(0.05 / 0.275)
     assert back.latest == pytest.approx(
         math.log((0.05 * 75 - 2.5) / (25 * 0.95)) / math.log1p(-0.693 / (7 * DAY))
     )
 
 
-def test_without_the_root_nothing_is_foretold() -> None:
+def test_no_forecast_without_the_root_account() -> None:
     assert (
-        backs_of(
+        recovery_times(
             [ShareRow("lost", "ada", shares=1, norm_shares=0.5, usage=50.0, effective=1.0)],
             WEEK["classic"],
         )

@@ -1,5 +1,5 @@
-"""What people see, kept word for word in tests/golden/cli. After a wanted change: WRITE_GOLDEN=1
-pytest tests/cli/test_golden.py, and read the difference.
+"""Output of commands, word for word as in tests/golden/cli. After an intended change, run
+`WRITE_GOLDEN=1 pytest tests/cli/test_golden.py` and read the diff.
 """
 
 from __future__ import annotations

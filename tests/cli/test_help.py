@@ -73,7 +73,7 @@ def test_the_environment(fairbank: Run) -> None:
         assert re.search(rf"^{name}\s", shown, re.MULTILINE), name
 
 
-def test_what_is_no_word_of_ours_is_told_with_what_may_be_meant(fairbank: Run) -> None:
+def test_misspelt_word_gets_a_suggestion(fairbank: Run) -> None:
     said = fairbank("help", "frozne")
     assert (said.code, said.out) == (2, "")
     assert "there is no help on 'frozne'; did you mean frozen?" in said.err

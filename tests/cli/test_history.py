@@ -18,7 +18,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.daily_records import day_told
+from fairbank.slurm.fairshare_view.daily_records import daily_records
 from tests.cli.conftest import Run, Said
 from tests.support.fairshare_recordings import printed
 
@@ -218,11 +218,11 @@ def test_what_would_be_no_history_is_refused(
     cluster: str | None, rows: list[ShareRow], field: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        day_told(cluster, rows, RULE)
+        daily_records(cluster, rows, RULE)
     assert refused.value.field == field
 
 
 def test_what_is_infinite_is_kept_as_unused() -> None:
     unused = ShareRow("a", shares=1, norm_shares=1.0, effective=0.0, level=float("inf"))
-    (row,) = day_told("lab", [unused], RULE)
+    (row,) = daily_records("lab", [unused], RULE)
     assert (row["level"], row["effective"]) == (None, 0.0)

@@ -51,7 +51,8 @@ left = int(sys.argv[1])
 
 def watch(event, told):
     global left
-    if event in ("open", "os.link", "os.rename", "os.remove") and any("fairbank.toml" in str(each) for each in told[:2]):
+    events = ("open", "os.link", "os.rename", "os.remove")
+    if event in events and any("fairbank.toml" in str(each) for each in told[:2]):
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -76,7 +77,7 @@ def test_an_init_that_was_killed_is_done_again(fairbank: Run, tmp_path: Path, nt
     assert fairbank("audit", "verify", "--config", folder / "fairbank.toml").code == 0
 
 
-def test_a_folder_that_cannot_be_made_is_told(fairbank: Run, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     said = fairbank("init", tmp_path / "file" / "bank")
     assert (
@@ -94,7 +95,9 @@ def test_a_folder_that_cannot_be_made_is_told(fairbank: Run, tmp_path: Path) -> 
 def test_on_a_full_disk_nothing_is_left_behind(
     fairbank: Run, tmp_path: Path, kilobytes: int
 ) -> None:
-    """Wherever the room ends: in SQLite's journal, its tables, the secret, the settings."""
+    """At any point where the disk is full: in SQLite's journal, its tables, the secret, the
+    settings.
+    """
     with small_disk(tmp_path / "disk", f"{kilobytes}k") as disk:
         said = fairbank("init", disk / "bank")
         words = " ".join(said.err.split())
@@ -115,7 +118,7 @@ def test_the_command_to_start_it_can_be_typed(
     )
 
 
-def test_books_of_an_older_fairbank_are_told_the_command_that_migrates_them(
+def test_older_database_names_the_migrate_command(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "the bank"
@@ -136,7 +139,7 @@ def test_books_of_an_older_fairbank_are_told_the_command_that_migrates_them(
     )
 
 
-def test_the_help_tells_how_older_books_are_migrated(fairbank: Run) -> None:
+def test_help_names_the_migrate_command(fairbank: Run) -> None:
     page = " ".join(fairbank("init", "--help").out.split())
     assert "migrate the books of an older Fairbank" in page
     assert "stop the servers and make a backup first" in page
@@ -147,7 +150,7 @@ def test_a_database_that_is_none_is_the_options_fault(fairbank: Run, tmp_path: P
     assert (said.code, "  field: --store\n" in said.err) == (2, True)
 
 
-def test_what_cannot_be_read_is_told_in_words(fairbank: Run, tmp_path: Path) -> None:
+def test_unreadable_input_is_reported_in_words(fairbank: Run, tmp_path: Path) -> None:
     assert fairbank("init", tmp_path).code == 0
     config = ("--config", tmp_path / "fairbank.toml")
     for words in (

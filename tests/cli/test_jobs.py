@@ -27,7 +27,7 @@ def test_jobs_that_failed_and_how_long_they_had_waited(fairbank: Run) -> None:
     assert fairbank("jobs", "--failed", "--running").code == 2
 
 
-def test_jobs_are_mine_unless_somebody_else_is_named(fairbank: Run) -> None:
+def test_jobs_shows_own_jobs_by_default(fairbank: Run) -> None:
     def jobs(*words: object) -> set[int]:
         return set(numbers(fairbank("jobs", "--json", *words)))
 
@@ -68,7 +68,7 @@ def test_what_was_written_off_can_be_added_up(fairbank: Run) -> None:
     assert column.cell({"written_off": 101}, Look()) == "1.68"
 
 
-def test_jobs_are_told_by_name_size_limit_and_exit(fairbank: Run) -> None:
+def test_jobs_are_reported_by_name_size_limit_and_exit(fairbank: Run) -> None:
     columns = "NAME,LIMIT,NODES,QOS,TRES,EXIT"
     said = fairbank("jobs", "-a", "-j", "700004,812300", "-n", "-P", "-o", columns).out.splitlines()
     assert said == [

@@ -65,14 +65,14 @@ def test_what_a_job_holds(words: str, tres: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_option(words: str, field: str) -> None:
+def test_unreadable_value_is_reported_with_its_option(words: str, field: str) -> None:
     with pytest.raises(InvalidInput) as told:
         job(words)
     assert told.value.field == field
 
 
 @pytest.mark.parametrize("size", ["99999999P", "16GG", "1.5G", "-1", "9" * 13 + "G"])
-def test_a_size_that_cannot_be_read_is_told_with_the_suffixes_that_can(size: str) -> None:
+def test_a_size_that_cannot_be_read_is_reported_with_the_suffixes_that_can(size: str) -> None:
     with pytest.raises(InvalidInput, match="is not a size of memory") as told:
         job(f"--mem={size}")
     assert (
@@ -127,11 +127,11 @@ def test_a_script_up_to_its_first_command() -> None:
         ("-c 4 --mem-per-gpu 4G --gpus 1 --gres gpu:1", []),
     ],
 )
-def test_only_what_may_change_the_price_is_told(words: str, unread: list[str]) -> None:
+def test_only_what_may_change_the_price_is_reported(words: str, unread: list[str]) -> None:
     assert read_script([f"#SBATCH {words}"])[1] == unread
 
 
-def test_what_is_not_priced_is_told_with_what_it_adds() -> None:
+def test_unpriced_options_are_reported() -> None:
     assert (
         told(["-w", "--exclusive", "-w", "--wonder"])
         == "--exclusive (all of each node), --wonder, -w (more nodes)"
@@ -156,7 +156,7 @@ def test_of_a_heterogeneous_job_the_first_part_is_priced() -> None:
     )
 
 
-def test_an_open_quote_is_told_with_its_line() -> None:
+def test_an_open_quote_is_reported_with_its_line() -> None:
     with pytest.raises(InvalidInput, match="line 2"):
         read_script(["#!/bin/sh", '#SBATCH -J "x'])
 
@@ -166,7 +166,7 @@ def test_an_open_quote_is_told_with_its_line() -> None:
         st.text(max_size=40).map(lambda said: f"#SBATCH {said}") | st.text(max_size=20), max_size=10
     )
 )
-def test_any_script_is_read_or_told(lines: list[str]) -> None:
+def test_any_script_is_read_or_reported(lines: list[str]) -> None:
     try:
         described(read_script(lines)[0])
     except InvalidInput as told:

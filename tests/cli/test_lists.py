@@ -54,7 +54,7 @@ def test_without_floats_anywhere(fairbank: Run) -> None:
         json.loads(fairbank(*words, "--json").out, parse_float=refuse)
 
 
-def test_everybody_sees_their_own(fairbank: Run) -> None:
+def test_users_see_their_own_jobs(fairbank: Run) -> None:
     assert (
         json.loads(fairbank("alloc", "list", "--json", "--as", AYLA).out)["data"][0]["account"]
         == "chem_qmc"
@@ -69,7 +69,7 @@ def test_everybody_sees_their_own(fairbank: Run) -> None:
     assert fairbank("statement", "1", "--as", DANA).code == 3
 
 
-def test_an_account_that_is_none_is_told_with_what_was_meant(fairbank: Run) -> None:
+def test_an_account_that_is_none_is_reported_with_what_was_meant(fairbank: Run) -> None:
     for words in (["balance"], ["usage"], ["jobs"], ["statement"], ["alloc", "list"]):
         said = fairbank(*words, "-A", "chem_qm", "--as", AYLA)
         assert said.code == 3, words
@@ -86,7 +86,7 @@ def test_a_threshold_is_an_exit_code(fairbank: Run) -> None:
     assert fairbank("balance", "--threshold", "1", "--as", STRANGER).code == 5
 
 
-def test_what_i_drew_myself_is_asked_for_only_when_it_is_shown(
+def test_own_usage_is_requested_only_if_its_column_is_shown(
     fairbank: Run, surroundings: pytest.MonkeyPatch
 ) -> None:
     def mine(*words: object) -> list[list[str]]:
@@ -189,7 +189,7 @@ def test_usual_columns_of_ones_own(fairbank: Run, surroundings: pytest.MonkeyPat
     assert fairbank("balance", "-o", "ALLOC", "-n").out.split() == ["3", "1", "2"]
 
 
-def test_who_is_named_twice_is_counted_once(fairbank: Run) -> None:
+def test_user_named_twice_is_counted_once(fairbank: Run) -> None:
     assert numbers(fairbank("jobs", "-u", f"{AYLA},0{AYLA}", "--json")) == numbers(
         fairbank("jobs", "-u", AYLA, "--json")
     )

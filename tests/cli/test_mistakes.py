@@ -11,7 +11,7 @@ from tests.cli.served_site import Bank
 from tests.cli.site import AYLA, CPU, DANA, FOLD, JORGE
 
 
-def test_whoever_may_not_is_told_so(changing: Run) -> None:
+def test_missing_permission_is_reported(changing: Run) -> None:
     assert changing("deposit", CPU, 1, "--reason", "mine", "--as", AYLA).code == 4
     assert changing("alloc", "freeze", CPU, "--reason", "x", "--as", JORGE).code == 4
     assert (
@@ -99,7 +99,7 @@ def test_what_the_bank_will_not_have_is_named_as_it_was_typed(
     assert f"  field: {field}\n" in said.err
 
 
-def test_whoever_may_not_act_as_another_reads_of_the_option_not_of_a_header(
+def test_refused_as_names_the_option_not_the_header(
     changing: Run, own_bank: Bank, surroundings: pytest.MonkeyPatch
 ) -> None:
     surroundings.setenv("FAIRBANK_TOKEN_FILE", own_bank.token_file)  # ayla's, who is no staff

@@ -38,7 +38,7 @@ def test_a_replay_into_a_read_only_place_names_its_field(
     ), said.err
 
 
-def test_a_backup_into_a_read_only_folder_is_not_told_to_make_room(
+def test_backup_into_read_only_directory_does_not_blame_disk_space(
     fairbank: Run, read_only: Path, tmp_path: Path
 ) -> None:
     assert fairbank("init", tmp_path / "bank").code == 0
@@ -54,7 +54,7 @@ def test_a_backup_into_a_read_only_folder_is_not_told_to_make_room(
     ), said.err
 
 
-def test_an_output_for_which_there_is_no_room() -> None:
+def test_output_on_a_full_disk() -> None:
     with open("/dev/full", "w", encoding="ascii") as full:
         said = subprocess.run(
             [sys.executable, "-m", "fairbank.cli", "help", "exit-codes"],

@@ -1,4 +1,4 @@
-"""What is shown of work that takes long, on a terminal."""
+"""Progress of long work on a terminal."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ OPTIONS = Namespace(progress="auto", quiet=False)
 
 
 class Terminal(io.StringIO):
-    """Somebody's screen."""
+    """Screen of a user."""
 
     def isatty(self) -> bool:
         return True
 
 
 def told(screen: Terminal) -> list[str]:
-    """What stood in the line, one after the other."""
+    """Return the contents of the progress line, one after the other."""
     return screen.getvalue().split(CLEAR_LINE)[1:]
 
 

@@ -133,7 +133,7 @@ def test_a_quote_says_what_it_does_not_price(fairbank: Run) -> None:
     assert len(json.loads(fairbank(*job, "--json").out)["warnings"]) == 2
 
 
-def test_who_pays_is_guessed_only_when_it_is_sure(
+def test_payer_is_chosen_only_if_unambiguous(
     fairbank: Run, surroundings: pytest.MonkeyPatch
 ) -> None:
     job = ("quote", "-p", "idle-std", "-t", "60")

@@ -1,4 +1,4 @@
-"""Which refusals and jobs the filters let through, where some asked for what their project has no
+"""Filters of refusals and jobs when some jobs asked for a resource that their project has no
 allocation of.
 """
 

@@ -22,7 +22,7 @@ IDENTIFIER = re.compile(r"\b[a-z][0-9a-f]{10}\b")  # a hash of numbers
 COMMAND = "fairbank report sitefactor docs/reference/figures"
 
 
-def test_six_figures_are_written_and_told(fairbank: Run, tmp_path: Path) -> None:
+def test_six_figures_are_written_and_reported(fairbank: Run, tmp_path: Path) -> None:
     said = fairbank("report", "sitefactor", str(tmp_path / "new" / "folder"), "--json")
     assert said.code == 0, said
     told = json.loads(said.out)["data"]
@@ -55,7 +55,7 @@ def test_the_rule_of_an_agent_is_drawn(fairbank: Run, tmp_path: Path) -> None:
     assert ">sigmoid<" in (tmp_path / "site-factor.svg").read_text()
 
 
-def test_what_cannot_be_written_or_read_is_told(fairbank: Run, tmp_path: Path) -> None:
+def test_unreadable_or_unwritable_file_is_reported(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     said = fairbank("report", "sitefactor", str(tmp_path / "file"))
     assert said.code == 2

@@ -1,4 +1,4 @@
-"""Where the commands find the bank, and what they make of their zone."""
+"""Settings with which the commands find the bank, and their time zone."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_usual_socket_is_ones_own_where_there_is_one(
         ("server = 5", "'server' is not"),
     ],
 )
-def test_a_wrong_line_in_a_file_is_told(home: Path, text: str, told: str) -> None:
+def test_a_wrong_line_in_a_file_is_reported(home: Path, text: str, told: str) -> None:
     write(home / "site.toml", text)
     with pytest.raises(InvalidInput, match=told):
         read_client_settings({}, {})

@@ -20,7 +20,7 @@ from tests.support.recorded_slurm import Recorded, line
 
 Ask = Run
 NOT_OURS = {"unknown-field", "by-nice", "no-jobs", "no-header-h", "parsable", "jobs"}
-"""What is told in other words, or asked for in another way: -h is help here."""
+"""Forms that Fairbank words or spells in another way: -h is help here."""
 
 
 @pytest.fixture
@@ -37,7 +37,9 @@ def slurm(tmp_path: Path, surroundings: pytest.MonkeyPatch) -> Recorded:
 
 
 def queue(*jobs: tuple[int, str, int]) -> str:
-    """What squeue says: job, account, and the second of a minute in which it was submitted."""
+    """Return the output of squeue: job, account, and the second of a minute in which it was
+    submitted.
+    """
     return "".join(
         line(job, account, "normal", f"2026-11-21T23:53:{second}") for job, account, second in jobs
     )
@@ -94,7 +96,7 @@ def test_a_spreadsheet_has_the_cells_of_the_table(ask: Ask) -> None:
     assert priorities == [line.split("|") for line in barred.out.splitlines()]
 
 
-def test_what_was_asked_of_slurm(ask: Ask, slurm: Recorded) -> None:
+def test_recorded_commands_of_slurm(ask: Ask, slurm: Recorded) -> None:
     ask("share")
     ask("prio")
     assert slurm.asked == [
@@ -115,7 +117,7 @@ def test_what_was_asked_of_slurm(ask: Ask, slurm: Recorded) -> None:
 
 
 def test_share_looks_at_one_clock(slurm: Recorded) -> None:
-    """What is told as its time is what the next reset is counted from."""
+    """The time until the next reset is counted from the time that the output states."""
     slurm.say(
         "scontrol-show-config",
         printed("fair-tree", "config").replace("ResetPeriod = NONE", "ResetPeriod = DAILY"),
@@ -170,9 +172,7 @@ def test_factors_for_programs_have_no_noise_behind_their_digits(ask: Ask) -> Non
     ]
 
 
-def test_who_has_no_job_that_waits_is_told_that_only_own_jobs_were_explained(
-    ask: Ask, slurm: Recorded
-) -> None:
+def test_why_without_own_pending_jobs_says_so(ask: Ask, slurm: Recorded) -> None:
     slurm.say(
         "sprio",
         "".join(
@@ -250,7 +250,7 @@ def test_a_job_that_does_not_wait(ask: Ask, slurm: Recorded) -> None:
     assert (said.code, said.err) == (0, "No such job waits.\n")
 
 
-def test_what_slurm_said_before(ask: Ask, slurm: Recorded, tmp_path: Path) -> None:
+def test_earlier_output_of_slurm(ask: Ask, slurm: Recorded, tmp_path: Path) -> None:
     for name in ("sshare", "sprio"):
         (tmp_path / f"{name}.txt").write_text(printed("classic", f"{name}-everything"))
     (tmp_path / "config.txt").write_text(printed("classic", "config"))
@@ -266,7 +266,7 @@ def test_what_slurm_said_before(ask: Ask, slurm: Recorded, tmp_path: Path) -> No
     assert "sshare.txt" in said.err
 
 
-def test_where_nobody_told_whose_jobs_they_are(ask: Ask, tmp_path: Path) -> None:
+def test_runs_without_an_owner(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "sprio.txt").write_text(printed("fair-tree", "sprio-everything"))
     (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
     blank = (
@@ -314,7 +314,7 @@ def test_jobs_that_run_are_not_counted_among_those_that_wait(ask: Ask, slurm: Re
     assert "and it runs" in ask("prio", "--explain", "-j", "12").out
 
 
-def test_a_line_that_cannot_be_read_is_told_and_the_others_are_shown(
+def test_a_line_that_cannot_be_read_is_reported_and_the_others_are_shown(
     ask: Ask, slurm: Recorded
 ) -> None:
     slurm.say("sprio", printed("fair-tree", "sprio-everything").replace("|33631 ", "|33.631 "))
@@ -325,7 +325,7 @@ def test_a_line_that_cannot_be_read_is_told_and_the_others_are_shown(
     assert said.err.startswith("! not read: sprio, line 1, PRIORITY:")
     assert (
         said.err.splitlines()[-1]
-        == "What is told above is left out. To see what Slurm has there: sprio -l"
+        == "These lines are left out. To see what Slurm has there: sprio -l"
     )
     assert said.code == 8
 

@@ -72,7 +72,7 @@ def test_a_price_that_no_decimals_end_is_read_again_as_what_it_is(ask: Run) -> N
         (("reference =", "reference"), 2, "FILE"),
     ],
 )
-def test_what_cannot_be_is_told_with_its_place(
+def test_impossible_value_is_reported_with_its_place(
     ask: Run, change: tuple[str, str], code: int, field: str
 ) -> None:
     said = ask(change=change)

@@ -14,7 +14,7 @@ from tests.support.fairshare_recordings import printed
 
 @pytest.fixture
 def ask(fairbank: Run, tmp_path: Path) -> Run:
-    """What a Slurm under Fair Tree said."""
+    """Run a command on the recorded output of a Slurm with Fair Tree."""
     (tmp_path / "sshare.txt").write_text(printed("fair-tree", "sshare-everything"))
     (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
 

@@ -97,7 +97,7 @@ def test_a_table_of_starts_has_room_for_all_policies(ask: Run, tmp_path: Path) -
 
 
 def test_a_table_of_starts_has_the_names_of_accounting(ask: Run, tmp_path: Path) -> None:
-    """Which may be those of a formula. Seconds are since 1970."""
+    """Names may be those of a formula. Times are in seconds since 1970."""
     heads = "JobID|Submit|Start|End|Elapsed|State|User|Account|AllocCPUS\n"
     row = (
         "9|2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:00:40|00:00:30|COMPLETED|{}|{}|4\n"
@@ -164,16 +164,17 @@ def accounted(job: SwfJob, unix_start_time: int) -> str:
     limit = "UNLIMITED" if job.time_limit is None else job.time_limit // 60
     elapsed = show_duration(max(job.run_time, 0))
     who = f"user{job.user}|group{job.group}|p{job.partition}"
-    return f"{state}|{tres}|{job.number}|{elapsed}|{when}|{limit}|{who}|{tres if job.run_time >= 0 else ''}\n"
+    allocated = tres if job.run_time >= 0 else ""
+    return f"{state}|{tres}|{job.number}|{elapsed}|{when}|{limit}|{who}|{allocated}\n"
 
 
-def test_who_is_left_out_is_listed_in_full_for_programs(ask: Run) -> None:
+def test_omitted_users_are_listed_in_json(ask: Run) -> None:
     answer = json.loads(ask("simulate dirt.swf --json").out)
     assert answer["excluded"] == {"never_ran": [2], "no_size": [3], "too_wide": [5], "part": [6]}
     assert (answer["data"][0]["jobs"], answer["data"][0]["left_out"]) == (5, 4)
 
 
-def test_a_number_that_two_jobs_have_is_told(ask: Run, tmp_path: Path) -> None:
+def test_a_number_that_two_jobs_have_is_reported(ask: Run, tmp_path: Path) -> None:
     """Numbers may come in any order, and parts of a run have the number of the whole."""
     (tmp_path / "order.swf").write_text(
         HEAD + "".join(map(line, (7, 3, 4, 9, 1))) + line(9, status=2)
@@ -225,8 +226,8 @@ def test_accounting_that_contradicts_itself_is_left_out(
 def test_accounts_with_shares_that_the_trace_does_not_have_are_named(
     ask: Run, tmp_path: Path
 ) -> None:
-    """Whoever has only jobs that are left out is there. Shares that nobody of the changed workload
-    has are no mistake.
+    """An account counts as present if it has only jobs that are left out. Shares that nobody of the
+    changed workload has are no mistake.
     """
     (tmp_path / "two.swf").write_text(HEAD + line(1) + line(2, run=-1).replace(" 7 7 ", " 8 8 "))
     (tmp_path / "some.csv").write_text("\ufeffaccount,shares\n7,5\n8,1\n999,4\n")
@@ -270,7 +271,7 @@ def test_decimals_that_are_rounded_are_counted(ask: Run, tmp_path: Path) -> None
         ("; MaxJobs: unknown\n", False),
     ],
 )
-def test_a_trace_that_was_cut_short_is_told(
+def test_a_trace_that_was_cut_short_is_reported(
     ask: Run, tmp_path: Path, head: str, told: bool
 ) -> None:
     """By the lines that its header speaks of, whether or not they are simulated; a log that was
@@ -351,13 +352,13 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate /dev/null --procs 8", "the file is empty"),
         ("simulate picture.png", "line 1: byte 0x89 at place 1: this is no trace"),
         ("simulate bytes --procs 8", "line 1: byte 0x07 at place 5: this is no trace"),
-        ("simulate letter.txt", "line 1 begins with neither a number nor heads"),
+        ("simulate letter.txt", "line 1 begins with neither a number nor column"),
         ("simulate twice.gz", "line 1: this is gzip-compressed"),
         ("simulate columns.swf", "line 1: 3 columns, expected 18"),
-        ("simulate heads.txt --procs 8", "line 1: no column tells how long it ran"),
+        ("simulate heads.txt --procs 8", "line 1: no column has how long it ran"),
         (
             "simulate headless.txt --procs 8",
-            "line 1: '1|2026-11-21T08:00:00|COMPLETED', expected the heads",
+            "line 1: '1|2026-11-21T08:00:00|COMPLETED', expected the names",
         ),
         ("simulate week.swf --plots week.swf/figures", "week.swf is no folder"),
         ("simulate week.swf --plots /proc/figures", "cannot write in /proc"),
@@ -375,7 +376,7 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate negative.swf", "line 2: submit time is -5"),
     ],
 )
-def test_what_cannot_be_is_told_with_its_place(
+def test_impossible_value_is_reported_with_its_place(
     ask: Run, tmp_path: Path, words: str, told: str
 ) -> None:
     (tmp_path / "week.swf.toml").write_text("")
@@ -508,7 +509,7 @@ def test_starts_may_go_where_the_table_goes(ask: Run, tmp_path: Path, through: s
     assert (tmp_path / "out").read_text() == (tmp_path / "starts.txt").read_text() + table
 
 
-def test_pictures_that_cannot_be_written_cost_nobody_the_table(ask: Run, tmp_path: Path) -> None:
+def test_unwritable_figure_does_not_lose_the_table(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "figures" / "queue.svg").mkdir(parents=True)
     said = ask("simulate week.swf --plots figures")
     assert said.code != 0
@@ -516,7 +517,7 @@ def test_pictures_that_cannot_be_written_cost_nobody_the_table(ask: Run, tmp_pat
     assert "queue.svg" in said.err
 
 
-def test_starts_that_cannot_be_written_cost_nobody_the_table(ask: Run) -> None:
+def test_unwritable_starts_do_not_lose_the_table(ask: Run) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     said = ask("simulate week.swf --starts /dev/full")
@@ -544,7 +545,7 @@ def test_looking_changes_no_schedule(ask: Run) -> None:
     assert fingerprint("--plots figures") == fingerprint("")
 
 
-def test_where_nobody_can_pay_it_is_said(ask: Run) -> None:
+def test_refusal_says_if_no_project_can_pay(ask: Run) -> None:
     said = ask("simulate week.swf --grant 0")
     refused = next(
         each for each in said.out.splitlines() if each.startswith("jobs refused for want of credit")
@@ -560,7 +561,7 @@ def test_where_nobody_can_pay_it_is_said(ask: Run) -> None:
     assert "no job ran" not in ask("simulate week.swf --grant 0 --unpaid last").err
 
 
-def test_a_trace_of_nobody_is_no_error(ask: Run, tmp_path: Path) -> None:
+def test_empty_trace_is_no_error(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "nobody.swf").write_text(HEAD + line(1, run=-1))
     said = ask("simulate nobody.swf")
     assert said.code == 0
@@ -570,7 +571,7 @@ def test_a_trace_of_nobody_is_no_error(ask: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "figures").exists()
 
 
-def test_what_a_policys_file_says_in_vain_is_told_once(ask: Run, tmp_path: Path) -> None:
+def test_what_a_policys_file_says_in_vain_is_reported_once(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text(
         'base = "slurm"\n[scheduler]\nbf_continue = true\nbf_licenses = true\nbf_max_time = 60\n'
     )

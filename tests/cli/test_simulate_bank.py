@@ -78,7 +78,7 @@ def test_it_is_told_how_many_of_the_jobs_the_measures_are_not_over(ask: Run) -> 
     assert "want of credit" not in ask("simulate week.swf --grant 1000").err
 
 
-def test_whoever_is_unknown_pays_as_one(ask: Run, tmp_path: Path) -> None:
+def test_unknown_accounts_pay_as_one(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "unknown.swf").write_text(
         HEAD + "".join(line(number).replace(" 7 7 ", " -1 -1 ") for number in (1, 2))
     )

@@ -1,4 +1,4 @@
-"""`fairbank simulate` without a trace: a synthetic workload of the usual centre, or of one that a
+"""`fairbank simulate` without a trace: a synthetic workload of the default site, or of one that a
 file describes.
 """
 
@@ -61,12 +61,12 @@ def test_the_same_seed_is_the_same_schedule_and_the_same_trace(ask: Run, tmp_pat
     assert outcome(one)["fingerprint"] != outcome(other)["fingerprint"]
 
 
-def test_figures_of_thousands_are_told_as_such(ask: Run) -> None:
+def test_figures_of_thousands_are_reported_as_such(ask: Run) -> None:
     said = ask("simulate --jobs 1000 --model wide.toml")
     assert "of 1,000 jobs on 2,048 processors" in " ".join(said.out.split())
 
 
-def test_the_picture_of_shares_names_who_is_furthest_off_them(ask: Run, tmp_path: Path) -> None:
+def test_share_figure_names_the_largest_share_errors(ask: Run, tmp_path: Path) -> None:
     """The one with nearly all shares is, and so are nine of the others, who have one share each."""
     (tmp_path / "shares.csv").write_text(
         "".join(f"{user},{100 if user == 1 else 1}\n" for user in range(1, 41))
@@ -103,7 +103,7 @@ def test_a_file_describes_the_centre(ask: Run, tmp_path: Path) -> None:
 
 
 def test_more_jobs_take_more_days(ask: Run) -> None:
-    """The usual centre has 4,000 jobs a month: its machine is not fuller when it works for
+    """The default site has 4,000 jobs a month: its machine is not fuller when it works for
     longer.
     """
     short, long = (outcome(ask(f"simulate --jobs {jobs} --json")) for jobs in (1_000, 8_000))
@@ -139,7 +139,7 @@ def test_several_policies_and_progress(ask: Run) -> None:
         ("simulate --jobs 10 --save no/such/file.swf", "cannot write no/such/file.swf"),
     ],
 )
-def test_what_cannot_be_is_told(ask: Run, tmp_path: Path, words: str, told: str) -> None:
+def test_impossible_values_are_reported(ask: Run, tmp_path: Path, words: str, told: str) -> None:
     (tmp_path / "broken.toml").write_text("jobs = ")
     (tmp_path / "strange.toml").write_text("[[pools]]\nname = 'cpu'\nprocessors = 4\ncores = 4\n")
     (tmp_path / "empty.toml").write_text("users = 0\n")

@@ -39,7 +39,7 @@ EVERYDAY = (
 
 
 def started(words: list[str], bank: Bank) -> tuple[set[str], float]:
-    """What a command imported, and the CPU milliseconds that it took."""
+    """Return the modules that a command imported, and the CPU milliseconds that it took."""
     before = getrusage(RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", START, *words],
@@ -64,7 +64,7 @@ def started(words: list[str], bank: Bank) -> tuple[set[str], float]:
 
 
 def interpreters_own() -> set[str]:
-    """What Python imports before it does anything: some environments add to it."""
+    """Return the modules that Python imports by itself: some environments add to it."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", ""], capture_output=True, text=True, check=True
     )
@@ -95,7 +95,7 @@ def test_nothing_heavy_is_imported(
     assert of_bank <= {"fairbank.bank.pace"}, "the outlook's names only, no rules"
 
 
-def test_help_speaks_to_nobody(bank: Bank) -> None:
+def test_help_opens_no_connection(bank: Bank) -> None:
     imported, _ = started(["--help"], bank)
     assert not imported & {
         "socket",

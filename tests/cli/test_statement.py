@@ -38,8 +38,8 @@ def test_a_statement_in_pages_is_the_same_statement(
 def test_a_statement_has_no_more_entries_than_it_may_and_says_how_many(
     fairbank: Run, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    """Whether or not the limit is at the end of a page; and the sums at its end are those after its
-    last entry.
+    """The limit may be at the end of a page or not. The sums at the end are those after its last
+    entry.
     """
     whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
     monkeypatch.setattr("fairbank.cli.framework.context.PAGE", 3)
@@ -127,7 +127,7 @@ def an_entry(
         (an_entry("charge", 6, 1, {"written_off": 101}, charged=6), "+0.10", "1.68 written off"),
     ],
 )
-def test_what_changes_no_sum_has_no_amount_and_is_told_in_words(
+def test_what_changes_no_sum_has_no_amount_and_is_reported_in_words(
     entry: dict[str, Any], amount: str, reason: str
 ) -> None:
     shown = {column.head: column for column in COLUMNS}

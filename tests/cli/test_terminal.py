@@ -1,4 +1,4 @@
-"""What a real terminal gets: widths, colours, questions, and an end in good manners."""
+"""Output on a real terminal: widths, colours, questions, and a clean end."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Terminal:
         self.said = ""
 
     def read(self) -> str:
-        """What was said up to now, as far as it has come."""
+        """Return the output up to now, as far as it has come."""
         while select.select([self.screen], [], [], 0)[0]:
             try:
                 self.said += os.read(self.screen, 65_536).decode()
@@ -212,7 +212,7 @@ def test_a_pipe_that_closes_early_is_no_trouble(bank: Bank) -> None:
     assert done.stderr == ""
 
 
-def test_a_full_disk_is_told(bank: Bank) -> None:
+def test_a_full_disk_is_reported(bank: Bank) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     with open("/dev/full", "w") as full:

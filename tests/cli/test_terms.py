@@ -23,7 +23,7 @@ def test_a_credit_limit_is_not_among_what_will_be_lost(changing: Run) -> None:
     assert (row["available"], row["left_over"]) == (80 * 60, 30 * 60)
 
 
-def test_a_start_behind_that_of_jobs_which_hold_credit_is_told_so(changing: Run) -> None:
+def test_a_start_behind_that_of_jobs_which_hold_credit_is_reported(changing: Run) -> None:
     set_it = ("alloc", "set", CPU, "--reason", "x", "--dry-run", "--start")
     assert "Jobs that began before" in changing(*set_it, "now").err
     assert "Jobs that began before" not in changing(*set_it, "2026-01-01").err
@@ -76,9 +76,7 @@ def test_what_is_over_is_shown_so_and_opened_again_with_a_new_end(changing: Run)
     )
 
 
-def test_what_was_frozen_when_it_ended_is_shown_as_ended_and_thawed_for_what_is_told_late(
-    changing: Run,
-) -> None:
+def test_frozen_allocation_past_its_end_accepts_late_reports(changing: Run) -> None:
     told(changing("project", "create", "lab19", "--gid", 50_019))
     of_it = (
         "-A",

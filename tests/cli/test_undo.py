@@ -1,5 +1,5 @@
 """Stories of `fairbank undo`: what a command did is taken back once, by the number that it printed;
-a dry run foretells it.
+a dry run shows the result first.
 """
 
 from __future__ import annotations
@@ -156,9 +156,7 @@ def test_not_everything_is_undone(changing: Run) -> None:
         ("project", "remove-user", "chem_qmc", MINH),
     ],
 )
-def test_what_a_command_prints_can_be_undone_and_foretold(
-    changing: Run, words: tuple[object, ...]
-) -> None:
+def test_printed_entry_numbers_can_be_undone(changing: Run, words: tuple[object, ...]) -> None:
     """The dry run shows what is written later, and says no where undoing would say no, with the
     same exit code and words.
     """
@@ -192,7 +190,7 @@ def test_what_a_command_prints_can_be_undone_and_foretold(
     told(changing("undo", redone, "--reason", "back"))
 
 
-def test_a_dry_run_of_undoing_foretells_what_came_since(changing: Run) -> None:
+def test_dry_run_of_undo_considers_later_entries(changing: Run) -> None:
     first = entry_of(changing("project", "add-user", "chem_qmc", 4_712))
     second = entry_of(changing("project", "add-user", "chem_qmc", 4_712, "--role", "coordinator"))
     for more in (("--dry-run",), ()):
@@ -216,7 +214,7 @@ def test_a_dry_run_of_undoing_foretells_what_came_since(changing: Run) -> None:
     assert "4712" not in changing("project", "users", "chem_qmc").out
 
 
-def test_an_undo_under_a_key_is_carried_out_once_and_foretold_so(changing: Run) -> None:
+def test_undo_under_a_key_is_applied_once_and_dry_run_says_so(changing: Run) -> None:
     number = entry_of(changing("deposit", GPU, "5", "--reason", "x"))
     words = ("undo", number, "--reason", "a slip", "--idempotency-key", "slip-1")
     first = entry_of(changing(*words))

@@ -40,7 +40,7 @@ def test_usage_by_anything(fairbank: Run) -> None:
     assert [(row["group"], row["charged"]) for row in mine] == [(MINH, 9_549 * 60)]
 
 
-def test_a_time_that_is_none_is_told_with_the_words_that_commands_take(fairbank: Run) -> None:
+def test_a_time_that_is_none_is_reported_with_the_words_that_commands_take(fairbank: Run) -> None:
     for said, words in (
         ("yesterday", "now-7days, today"),
         ("25:00", "now-7days, today"),
@@ -70,7 +70,7 @@ def test_a_period_of_which_only_the_end_is_said_tells_where_it_begins(
     assert "  field: --endtime\n  try: say where it begins: -S\n" in said.err
 
 
-def test_usage_tells_who_lets_processors_idle_and_how_long_jobs_waited(fairbank: Run) -> None:
+def test_usage_reports_idle_processors_and_waiting_times(fairbank: Run) -> None:
     query = ("usage", "-S", "2026-01-01", "-n", "-P", "-o", "USER,EFF%,WASTED,AVG-WAIT")
     assert fairbank(*query, "-u", MINH).out == f"{MINH}|12%|8403.11|00:10:00\n"
     assert fairbank(*query, "-u", DANA).out == f"{DANA}|||00:10:00\n"

@@ -1,6 +1,4 @@
-"""What is typed wrong: told in one sentence with what was meant, with the exit codes of the table,
-never with a traceback.
-"""
+"""Usage errors: one sentence with a suggestion, the exit codes of the table, never a traceback."""
 
 from __future__ import annotations
 
@@ -109,7 +107,7 @@ def test_options_may_stand_before_the_command(fairbank: Run) -> None:
     )
 
 
-def test_nobody_there_is_exit_6_with_the_way_out(fairbank: Run) -> None:
+def test_unreachable_bank_is_exit_6_with_a_remedy(fairbank: Run) -> None:
     for words in (
         ["balance"],
         [],
@@ -139,7 +137,7 @@ def test_the_exit_code_is_the_troubles(fairbank: Run, trouble: FairbankError, co
     assert said.out == ""
 
 
-def test_a_bug_is_one_sentence_unless_somebody_wants_it_all(
+def test_bug_is_one_sentence_without_verbose(
     fairbank: Run, surroundings: pytest.MonkeyPatch
 ) -> None:
     services = FakeServices(trouble=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
@@ -153,16 +151,19 @@ def test_a_bug_is_one_sentence_unless_somebody_wants_it_all(
 
 
 def test_an_interruption_is_130(fairbank: Run) -> None:
-    assert fairbank("doctor", services=FakeServices(trouble=KeyboardInterrupt())).code == 130  # type: ignore[arg-type]
+    services = FakeServices(trouble=KeyboardInterrupt())  # type: ignore[arg-type]
+    assert fairbank("doctor", services=services).code == 130
 
 
-def test_whoever_stops_reading_is_not_scolded(fairbank: Run) -> None:
-    said = fairbank("doctor", services=FakeServices(trouble=BrokenPipeError()))  # type: ignore[arg-type]
+def test_broken_pipe_is_silent(fairbank: Run) -> None:
+    services = FakeServices(trouble=BrokenPipeError())  # type: ignore[arg-type]
+    said = fairbank("doctor", services=services)
     assert (said.code, said.err) == (0, "")
 
 
-SAID = """list show create set users cap freeze add-user verify heads -A -u --me -a -j -r -o +ALLOC --json --csv -P -n -l -v -q -t -p
-    --limit --watch --by --help -S now-7days 1 2 99 chem_qmc 61001 --reason x --dry-run --units m --threshold bash -- --as --progress"""
+SAID = """list show create set users cap freeze add-user verify heads -A -u --me -a -j -r -o +ALLOC
+    --json --csv -P -n -l -v -q -t -p --limit --watch --by --help -S now-7days 1 2 99 chem_qmc 61001
+    --reason x --dry-run --units m --threshold bash -- --as --progress"""
 words = st.one_of(
     st.sampled_from([entry.name for entry in COMMANDS if entry.name not in ELSEWHERE]),
     st.sampled_from(SAID.split()),
@@ -172,7 +173,7 @@ words = st.one_of(
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(words, max_size=7))
-def test_no_words_whatever_give_a_traceback(changing: Run, said: list[str]) -> None:
+def test_no_arguments_give_a_traceback(changing: Run, said: list[str]) -> None:
     if "--watch" in said or "-" in said:
         return  # the one never ends, the other reads our own standard input
     ended = changing(*said, services=FakeServices())

@@ -115,7 +115,7 @@ def test_a_job_changed_to_what_it_is_makes_no_difference_in_any_copy(ask: Run) -
         ("whatif week.swf --add-procs 8 --periods 2", "--periods", "add --grant PERCENT"),
     ],
 )
-def test_what_cannot_be_asked_is_told_with_the_remedy(
+def test_impossible_question_is_reported_with_the_remedy(
     ask: Run, words: str, told: str, remedy: str
 ) -> None:
     said = ask(words)

@@ -114,7 +114,9 @@ def test_what_people_see(name: str, ask: Run) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_told(ask: Run, tmp_path: Path, words: str, told: str, code: int) -> None:
+def test_impossible_values_are_reported(
+    ask: Run, tmp_path: Path, words: str, told: str, code: int
+) -> None:
     (tmp_path / "short.swf").write_text("; MaxProcs: 8\n1 2 3\n")
     (tmp_path / "twice.swf").write_text(HEAD + "".join(SEED) + line(2, 95_000, 1, 60, 60))
     said = ask(words)
@@ -138,7 +140,7 @@ def test_the_same_question_has_the_same_answer_and_another_seed_other_rehearsals
     )
 
 
-def test_where_there_is_no_range_it_is_told_why(ask: Run, tmp_path: Path) -> None:
+def test_where_there_is_no_range_it_is_explained(ask: Run, tmp_path: Path) -> None:
     """Before the last job each of 15,000 has the machine for a minute: more passes than a rehearsal
     may take.
     """

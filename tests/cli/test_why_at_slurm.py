@@ -18,7 +18,7 @@ from fairbank.cli import main
 from fairbank.cli.commands.slurm.why import missing_range
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.reason import explain_reason
-from fairbank.slurm.queue_snapshot.queries import QUESTIONS
+from fairbank.slurm.queue_snapshot.queries import COMMANDS
 from tests.cli.conftest import Run, Said, runner, session
 from tests.cli.served_site import Bank
 from tests.support.golden import GOLDEN, kept
@@ -55,7 +55,7 @@ def test_nothing_is_kept_that_is_not_told() -> None:
 
 @pytest.mark.parametrize("name", sorted(JOBS))
 def test_the_reason_is_the_one_that_slurmctld_had(ask: Run, name: str) -> None:
-    """It is found anew here: of the jobs' own reasons only those count that cannot be found."""
+    """It is found again here: of the jobs' own reasons only those count that cannot be found."""
     data = json.loads(ask(JOBS[name], "--json", "--no-likely", "--no-advice").out)["data"][0]
     assert data["code"] == data["slurm_reason"]
     assert data["headline"].endswith(".")
@@ -204,7 +204,7 @@ def test_what_of_accounting_cannot_be_read_is_counted(ask: Run, tmp_path: Path) 
         ),
     ],
 )
-def test_each_dependency_is_told_with_what_the_job_does(
+def test_each_dependency_is_reported_with_what_the_job_does(
     ask: Run, tmp_path: Path, text: str, headline: str | None, ok: bool, evidence: str
 ) -> None:
     copytree(QUEUE, tmp_path / "some")
@@ -223,7 +223,7 @@ def test_each_dependency_is_told_with_what_the_job_does(
     ]
 
 
-def test_a_dependency_that_can_never_be_met_is_told_with_how_the_job_ended(
+def test_a_dependency_that_can_never_be_met_is_reported_with_how_the_job_ended(
     ask: Run, tmp_path: Path
 ) -> None:
     copytree(QUEUE, tmp_path / "some")
@@ -299,7 +299,7 @@ def test_a_bank_that_does_not_answer(ask: Run, of_bank: Path, tmp_path: Path) ->
 # --- what goes wrong ---
 
 
-def test_a_job_that_nobody_knows(ask: Run) -> None:
+def test_unknown_job_is_not_found(ask: Run) -> None:
     said = ask(999)
     assert (said.code, said.out) == (3, "")
     assert "slurmctld has no job 999 that waits" in said.err
@@ -336,13 +336,13 @@ def test_a_folder_that_lacks_an_answer(ask: Run, tmp_path: Path) -> None:
     assert said.code == 3
     assert "there is no limits.txt" in said.err
     told = " ".join(said.err.split())
-    assert all(f"{name}.txt" in told for name in QUESTIONS)
+    assert all(f"{name}.txt" in told for name in COMMANDS)
     assert "docs/howto/explain-a-waiting-job.md says what to ask" in told
     assert "sshare.txt" not in told
     assert ask(JOBS["second"], folder=tmp_path / "none").code == 3
 
 
-def test_what_cannot_be_read_is_told_and_left_out(ask: Run, tmp_path: Path) -> None:
+def test_unreadable_input_is_reported_and_left_out(ask: Run, tmp_path: Path) -> None:
     copytree(QUEUE, tmp_path / "some")
     jobs = tmp_path / "some" / "jobs.txt"
     jobs.write_text(jobs.read_text() + "JobId=900 JobName=x\n")

@@ -51,7 +51,7 @@ def test_a_node_says_what_it_has_and_whether_it_may_be_used() -> None:
         ({"features": frozenset({"a|b"})}, "lx.features"),
     ],
 )
-def test_what_no_node_can_be_is_told_with_its_field(said: dict[str, Any], field: str) -> None:
+def test_impossible_node_is_reported_with_its_field(said: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as no:
         Node(**({"name": "lx"} | said))
     assert no.value.field == field
@@ -83,7 +83,7 @@ def test_a_job_runs_a_task_on_each_of_its_nodes_unless_it_says_more() -> None:
         ({"gpus": (Gpus("", -1),)}, "gpus"),
     ],
 )
-def test_a_job_that_contradicts_itself_is_told_how(said: dict[str, Any], field: str) -> None:
+def test_a_job_that_contradicts_itself_is_explained(said: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as no:
         ResourceRequest(**said)
     assert no.value.field == field
@@ -123,7 +123,7 @@ def test_a_reservation_is_for_those_it_names_from_its_beginning_to_its_end() -> 
     ("said", "field"),
     [({"name": ""}, "name"), ({"end": Instant(100)}, "end"), ({"nodes": ()}, "nodes")],
 )
-def test_what_no_reservation_can_be_is_told(said: dict[str, Any], field: str) -> None:
+def test_impossible_reservation_is_reported(said: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as no:
         reservation(**said)
     assert no.value.field == f"reservation.{field}"

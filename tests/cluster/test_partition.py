@@ -34,11 +34,11 @@ def test_an_unknown_partition_is_answered_with_those_there_are() -> None:
 @pytest.mark.parametrize(
     ("qos", "factor"), [(None, 1), ("", 1), ("normal", 1), ("idle", 0), ("urgent", Fraction(3, 2))]
 )
-def test_a_qos_that_nobody_priced_costs_the_plain_price(qos: str | None, factor: Fraction) -> None:
+def test_qos_without_a_factor_costs_the_plain_price(qos: str | None, factor: Fraction) -> None:
     assert DARWIN.qos_factor(qos) == factor
 
 
-def test_a_cluster_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_a_cluster_that_is_not_there_is_reported_with_those_that_are() -> None:
     beta = Cluster("beta", {})
     assert find_cluster({"beta": beta}, "beta") is beta
     with pytest.raises(NotFound, match="there is no cluster 'gamma'") as told:

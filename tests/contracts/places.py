@@ -1,5 +1,5 @@
-"""Where the books of a test are. As many stores as wanted may be opened there; all are closed in
-the end.
+"""Locations of the databases of a test. A test may open any number of stores there; all are closed
+in the end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What tests of projects ask: which there are, why something was refused, and the request that takes
-an entry back.
-"""
+"""Requests of the tests of projects: list them, find why one was refused, undo an entry."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def job(number: int, restart: int = 0) -> Run:
 def hold(number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any) -> Hold:
     return Hold(
         run=more.pop("run", job(number)),
-        chain=more.pop("line", (project,)),
+        chain=more.pop("chain", (project,)),
         resource=more.pop("resource", "cpu"),
         owner=owner,
         amount=SuMinutes(amount),
@@ -107,7 +107,7 @@ def late_charge(
     number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any
 ) -> Charge:
     """A charge of a run whose hold never arrived."""
-    line = more.pop("line", (project,))
+    line = more.pop("chain", (project,))
     return charge(
         number,
         amount,
@@ -215,7 +215,7 @@ class Look:
 
 
 def numbers(rows: Sequence[Any]) -> list[int]:
-    """What an answer is known by."""
+    """Return the ids of the rows of an answer."""
     return [row.id for row in rows]
 
 

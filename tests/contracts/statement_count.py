@@ -48,7 +48,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
 
 
 def taken(seen: Statements) -> int:
-    """How many there were; then the counting begins anew."""
+    """Return the number of statements, and set it to 0."""
     apart = [" ".join(statement.split())[:30] for statement in seen]
     count = sum(
         not kind.startswith(("BEGIN", "COMMIT", "ROLLBACK", "PRAGMA", "--"))

@@ -1,4 +1,4 @@
-"""What is asked again is answered from the books: keys, reports, runs and whole batches."""
+"""Idempotency: a repeated key, report, run or batch gets the recorded answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import Adjust, Deposit, Release, Request, SubmittedRequest
 from fairbank.bank.rules import Done, apply
 from fairbank.bank.run import RunState
-from fairbank.bank.transaction_data import TransactionData
+from fairbank.bank.transaction_data import NewIds, TransactionData
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
@@ -36,7 +36,7 @@ from tests.contracts.site import (
 
 
 def test_a_job_number_may_be_used_again(store: Store) -> None:
-    """On another cluster, after a requeue, after the numbers began anew: each is a run of
+    """On another cluster, after a requeue, after the numbers began again: each is a run of
     its own.
     """
     fill(store)
@@ -146,7 +146,9 @@ def test_a_contended_batch_may_be_asked_again(sql_place: Place, others: int) -> 
     fill(one)
     requests = [*deposits(others), Deposit(allocation=1, amount=SuMinutes(10), key="d1")]
     batch = [SubmittedRequest(request, START, 0) for request in requests]
-    stale = TransactionData(allocations=contents(one)[2], entry_ids=range(900_001, 902_000))
+    stale = TransactionData(
+        allocations=contents(one)[2], ids=NewIds(entries=range(900_001, 902_000))
+    )
     for asked in batch:
         apply(stale, asked, Policy())
     granted(two, requests[-1])

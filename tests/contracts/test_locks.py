@@ -1,4 +1,4 @@
-"""Who waits for whom: for the rows that a batch needs and for no others, and never in a circle."""
+"""Locks between batches: only for the rows that a batch needs, and never in a circle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.support.conditions import wait_until
 
 
 def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None:
-    """What is read after the wait is what the other has written, not what was there before."""
+    """After the wait, a batch reads the values that the other one has written."""
     one, two = sql_place.open(), sql_place.open()
     fill(one)
     begun, go_on = threading.Event(), threading.Event()
@@ -56,7 +56,7 @@ def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None
     assert contents(one)[2][0].deposited == 1_005
 
 
-def test_who_draws_on_something_else_does_not_wait(postgres_place: Place) -> None:
+def test_batches_on_other_allocations_do_not_wait(postgres_place: Place) -> None:
     """Not for the holds of a sibling, while the parent shares nothing at that time; nor for who
     changes the allocation of another year.
     """
@@ -132,7 +132,7 @@ def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(
     assert all(isinstance(each, Done) for each in ask(two, *(each.request for each in batch)))
 
 
-def test_who_sets_a_cap_by_a_role_still_has_it(postgres_place: Place) -> None:
+def test_cap_by_role_is_checked_when_applied(postgres_place: Place) -> None:
     """The role is taken away while the cap waits: it is judged by the roles as they are then, and
     written before they change again.
     """

@@ -1,5 +1,5 @@
-"""The SQL stores against their twin in memory: the same requests get the same answers, the same books
-the same reading.
+"""The SQL stores against their twin in memory: the same requests get the same answers, the same
+books the same reading.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _of_its_fund(store: Store, request: Request) -> Request:
 
 @QUARTER
 @given(story=batches)
-def test_the_same_requests_get_the_same_answers_and_leave_the_same_books(
+def test_same_requests_give_the_same_answers_and_ledger_in_every_store(
     twin: Store, story: list[list[SubmittedRequest]]
 ) -> None:
     memory = MemoryStore()
@@ -142,7 +142,7 @@ def _without_numbers(books: tuple[Sequence[Any], ...]) -> list[Any]:
 
 @QUARTER
 @given(story=batches, asked=st.lists(questions, min_size=10, max_size=30))
-def test_the_same_books_are_read_alike(
+def test_same_ledger_is_read_alike_in_every_store(
     twin: Store, story: list[list[SubmittedRequest]], asked: list[Question]
 ) -> None:
     memory = MemoryStore()
@@ -162,5 +162,5 @@ def _answer(reader: Reader, question: str, about: tuple[Any, ...]) -> Any:
 
 
 def test_a_template_is_left_empty(migrated_file: Path) -> None:
-    """What the other tests copy must stay what it was."""
+    """Other tests copy the template, so nothing may be written to it."""
     assert all(not table for table in contents(open_store(f"sqlite:///{migrated_file}"))[:6])

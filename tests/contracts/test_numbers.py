@@ -117,9 +117,7 @@ def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> No
     "bank_request",
     [AuditNote(details="as it happened"), hold(2, 10, resource="gpu"), hold(2, 10, chain=())],
 )
-def test_the_numbers_of_the_registry_s_book_rise_too(
-    postgres_place: Place, bank_request: Request
-) -> None:
+def test_registry_entry_numbers_rise(postgres_place: Place, bank_request: Request) -> None:
     """They are drawn when the registry is locked, which is the last lock; also where only judging
     shows that it is wanted.
     """

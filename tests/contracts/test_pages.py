@@ -1,6 +1,4 @@
-"""Whatever is asked page by page: pages follow each other in both directions, and none is too
-large.
-"""
+"""Pages of every list: they follow each other in both directions, and none is too large."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ PAGED: dict[str, Callable[[Store, Page], list[Any]]] = {
 
 
 def place_of(row: Any) -> int:
-    """What a page's `after` is about."""
+    """Return the value for a page's `after`."""
     return int(row.uid if hasattr(row, "uid") else row.id)
 
 

@@ -179,7 +179,7 @@ def test_no_project_comes_back_under_one_that_was_removed(store: Store) -> None:
     assert [each.removed for each in all_projects(store)] == [False, False]
 
 
-def test_a_removed_project_gets_no_credit_but_its_books_are_closed(over: Store) -> None:
+def test_removed_project_gets_no_credit_but_its_runs_are_closed(over: Store) -> None:
     """Ends that come late are charged, and refunds given back; what is left goes out."""
     granted(over, project("optics", 5003), allocation(3))
     out = granted(over, Withdraw(allocation=1, amount=SuMinutes(5)))
@@ -225,7 +225,7 @@ def test_a_project_in_use_is_not_removed(over: Store) -> None:
     assert reason_of(ask(over, RemoveProject(project=99))[0]) is Reason.UNKNOWN_PROJECT
 
 
-def test_a_removed_project_gets_nothing_more_and_nobody_gets_its_names(over: Store) -> None:
+def test_removed_project_is_inactive_and_its_names_stay_reserved(over: Store) -> None:
     granted(over, RemoveProject(project=1), at=2_000)
     assert [each.removed for each in all_projects(over)] == [True, False]
     assert [each.id for each in all_projects(over, removed=False)] == [2]

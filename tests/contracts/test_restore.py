@@ -115,7 +115,7 @@ def test_a_restore_that_fails_has_changed_nothing(
     granted(store, project("biology", 300), at=START + 1)
 
 
-def test_whoever_fills_is_told_what_was_revoked(store: Store) -> None:
+def test_restore_reports_revoked_tokens(store: Store) -> None:
     granted(store, token(), token("phone"), RevokeToken(token=2), at=START)
     with store.restoring(replace=True) as filling:
         assert filling.revoked_tokens() == {token("phone").digest: START}

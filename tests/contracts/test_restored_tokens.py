@@ -43,9 +43,7 @@ def backup(store: Store, tmp_path: Path) -> Path:
     return tmp_path / "monday.fbk"
 
 
-def test_what_was_revoked_since_stays_revoked_when_books_are_replaced(
-    store: Store, backup: Path
-) -> None:
+def test_tokens_revoked_since_the_backup_stay_revoked(store: Store, backup: Path) -> None:
     granted(store, RevokeToken(token=2), token("portal"), at=START + 7)
     Backups(store, RESTORED_AT).restore(backup, replace=True)
     assert revocations(store) == [None, START + 7, START]

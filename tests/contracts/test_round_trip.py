@@ -1,4 +1,4 @@
-"""What was written is kept as it was said, whatever stands beside it, and passes the audit."""
+"""Values keep their exact form in every store, beside any other values, and pass the audit."""
 
 from __future__ import annotations
 

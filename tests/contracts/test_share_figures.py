@@ -113,7 +113,7 @@ def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
         (ShareQuery(20_002, 30_000), 0),
     ],
 )
-def test_what_is_asked_for(store: Store, query: ShareQuery, count: int) -> None:
+def test_requested_columns_are_fetched(store: Store, query: ShareQuery, count: int) -> None:
     everything = [
         *figures(20_000),
         *figures(20_001),
@@ -157,7 +157,7 @@ def test_they_are_in_a_backup(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sql_place", ["sqlite"], indirect=True)
-def test_a_spoilt_row_is_told(sql_place: Place) -> None:
+def test_a_spoilt_row_is_reported(sql_place: Place) -> None:
     store = sql_place.open()
     store.add_share_records(figures(20_000))
     sql_place.run("UPDATE share_figure SET usage = 'much' WHERE login = 'ada'")

@@ -1,5 +1,5 @@
-"""How many SQL statements an operation takes: as many for a batch of a hundred as for one, and one
-for each question.
+"""Number of SQL statements of an operation: the same for a batch of 100 as for one request, and one
+for each query.
 """
 
 from __future__ import annotations

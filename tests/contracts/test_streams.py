@@ -41,7 +41,7 @@ def test_a_stream_may_be_left_in_the_middle(sql_place: Place) -> None:
         assert reader.count_entries() == ENTRIES
 
 
-def test_a_stretch_of_books_is_read_alone(store: Store) -> None:
+def test_range_of_journal_entries_is_read_alone(store: Store) -> None:
     fill(store)
     granted(store, hold(1, 60), hold(2, 30, project=2, owner=BOB))
     with store.reading() as reader:

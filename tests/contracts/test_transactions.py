@@ -82,7 +82,7 @@ class Counted:
         return self._store.transaction()
 
 
-def test_a_batch_with_a_refusal_for_the_registry_takes_one_transaction_too(store: Store) -> None:
+def test_batch_with_a_registry_refusal_takes_one_transaction(store: Store) -> None:
     fill(store)
     counted = Counted(store)
     requests = (hold(1, 600), hold(2, 5, resource="gpu"), hold(3, 600), hold(4, 300))
@@ -102,9 +102,7 @@ def test_a_batch_with_a_refusal_for_the_registry_takes_one_transaction_too(store
         assert reader.registry().seq == 3  # two projects, one refusal
 
 
-def test_a_batch_with_a_refusal_for_the_registry_leaves_no_gap_among_allocations(
-    store: Store,
-) -> None:
+def test_registry_refusal_in_a_batch_leaves_no_gap_in_allocation_numbers(store: Store) -> None:
     fill(store)
     opened, no = ask(store, allocation(1, 5, resource="gpu"), hold(1, 5, resource="tape"))
     assert isinstance(opened, Done)

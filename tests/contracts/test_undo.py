@@ -132,7 +132,7 @@ def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(
 
 
 def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:
-    """As no bank would write it, but somebody who can write into the books and chain them anew."""
+    """As no bank would write it, but as a person can who edits the tables."""
     opened(store)
     number = granted(store, Deposit(allocation=1, amount=TEN))[0].entry
     granted(store, undoing(store, number), Withdraw(allocation=1, amount=TEN))
@@ -145,7 +145,7 @@ def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:
     assert f"it takes back entry {number}, which" in found.what
 
 
-def test_what_was_undone_may_be_done_anew_and_that_undone(store: Store) -> None:
+def test_undone_change_may_be_made_and_undone_again(store: Store) -> None:
     opened(store)
     undone = granted(store, undoing(store, moved(store, "deposit")))[0].entry
     redone = granted(store, undoing(store, undone))[0].entry
@@ -171,7 +171,7 @@ def test_what_follows_a_job_and_what_is_not_there_is_not_undone(store: Store) ->
 
 
 @pytest.mark.parametrize("kind", ["deposit", "transfer", "terms", "role", "refund"])
-def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
+def test_dry_run_of_undo_shows_the_result(store: Store, kind: str) -> None:
     """The very entries that are written afterwards, but for their numbers; and before that
     nothing.
     """

@@ -72,7 +72,7 @@ def test_a_role_is_put_back_while_it_stands(store: Store) -> None:
     assert findings_of(store) == []
 
 
-def test_nobody_undoes_a_role_that_they_could_not_give(store: Store) -> None:
+def test_undo_of_a_role_needs_the_right_to_give_it(store: Store) -> None:
     opened(store)
     granted(
         store,
@@ -100,9 +100,7 @@ def roles_of(store: Store) -> dict[int, Role]:
         return {each.project: each.role for each in reader.memberships(ALICE)}
 
 
-def test_a_cap_that_was_taken_back_and_set_anew_is_not_taken_back_with_the_first(
-    store: Store,
-) -> None:
+def test_undo_of_a_cap_does_not_undo_the_same_cap_set_again(store: Store) -> None:
     opened(store)
     first = granted(store, capped(600))[0].entry
     granted(store, undoing(store, first))
@@ -139,7 +137,7 @@ def test_terms_that_changed_nothing_are_taken_back_once_too(store: Store) -> Non
     assert findings_of(store) == []
 
 
-def test_the_same_terms_said_anew_stand_against_it(store: Store) -> None:
+def test_undo_of_terms_is_refused_if_the_same_terms_were_set_again(store: Store) -> None:
     opened(store)
     first = amended(store, credit_limit=TEN)
     second = amended(store, credit_limit=SuMinutes(20))

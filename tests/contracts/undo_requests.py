@@ -1,4 +1,4 @@
-"""What the tests share that take entries back."""
+"""Requests shared by the tests that undo entries."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_a_list_names_its_hosts_in_its_order(text: str, hosts: str) -> None:
         ("a[0-9999]b[0-999]", "names too many hosts"),
     ],
 )
-def test_a_list_that_cannot_be_read_is_told_with_its_place(text: str, told: str) -> None:
+def test_a_list_that_cannot_be_read_is_reported_with_its_place(text: str, told: str) -> None:
     with pytest.raises(InvalidInput) as no:
         expand(text, field="nodelist")
     assert told in no.value.message

@@ -120,7 +120,7 @@ def test_comments_cannot_move_a_terminal(text: str) -> None:
         ("a\x1b", r"it has the character '\x1b'"),
     ],
 )
-def test_a_comment_that_cannot_be_kept_is_told_why(text: str, fault: str) -> None:
+def test_a_comment_that_cannot_be_kept_is_explained(text: str, fault: str) -> None:
     with pytest.raises(InvalidInput) as no:
         ids.comment(text, field="reason")
     assert no.value.message == f"this reason cannot be kept: {fault}"
@@ -131,7 +131,7 @@ def test_unix_numbers() -> None:
 
 
 @pytest.mark.parametrize("number", [-1, -(2**31), 2**32 - 1, 2**32, 2**64])
-def test_the_number_of_nobody_is_no_unix_id(number: int) -> None:
+def test_uid_of_nobody_is_no_unix_id(number: int) -> None:
     with pytest.raises(InvalidInput) as no:
         ids.uid(number, field="gid")
     assert no.value.field == "gid"

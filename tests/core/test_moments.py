@@ -89,7 +89,7 @@ def test_midnight_is_the_wall_clocks_where_clocks_are_put_back() -> None:
         "now-100000weeks",
     ],
 )
-def test_what_is_no_time_is_told(said: str) -> None:
+def test_invalid_time_is_reported(said: str) -> None:
     with pytest.raises(InvalidInput) as told:
         parse_moment(said, NOW, field="--starttime")
     assert told.value.field == "--starttime"
@@ -101,7 +101,7 @@ def test_what_is_no_time_is_told(said: str) -> None:
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_a_time_or_told(said: str) -> None:
+def test_any_text_is_a_time_or_refused(said: str) -> None:
     try:
         assert 0 <= parse_moment(said, NOW, EAST) <= LAST_INSTANT
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""What the operating system refuses is told with the kind and the remedy that fit."""
+"""Errors of the operating system, with the kind and the remedy that fit."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_other_texts_are_no_instant(text: str) -> None:
         *("99999-12-31", "+10000-01-01T00:00Z", "-12026-11-21", "9" * 13, "@9999999999999"),
     ],
 )
-def test_an_instant_that_is_out_of_range_is_told_as_such(text: str) -> None:
+def test_an_instant_that_is_out_of_range_is_reported_as_such(text: str) -> None:
     with pytest.raises(InvalidInput, match="is out of range") as no:
         parse_instant(text, field="start")
     assert (no.value.field, no.value.remedy) == ("start", "a time in the years 1970 to 9999")
@@ -131,7 +131,7 @@ def test_any_text_is_an_instant_or_malformed(text: str) -> None:
         assert no.field == "time"
 
 
-def test_a_stopped_clock_moves_when_told() -> None:
+def test_stopped_clock_moves_only_when_set() -> None:
     clock = ManualClock(5)
     assert clock.now() == clock.now() == 5
     clock.at = parse_instant("@7")

@@ -1,5 +1,5 @@
-"""Settings files are read strictly: what is wrong is told with the name of the file, the key, and
-what to do.
+"""Settings files are read strictly: what is wrong is reported with the name of the file, the key,
+and what to do.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def test_what_fits_is_read() -> None:
         ),
     ],
 )
-def test_what_does_not_is_told(text: bytes, message: str, field: str, remedy: str) -> None:
+def test_what_does_not_is_reported(text: bytes, message: str, field: str, remedy: str) -> None:
     with pytest.raises(FairbankError) as told:
         read(text)
     assert told.value.message.startswith(message)

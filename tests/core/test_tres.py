@@ -272,7 +272,7 @@ def test_billing_itself_is_never_weighted() -> None:
     assert billing(parse_counts("cpu=1,billing=99"), parse_weights("cpu=1,billing=5"), SUM) == 1
 
 
-def test_who_sets_the_price() -> None:
+def test_price_is_set_by_the_partition() -> None:
     weighted = {
         "cpu": Fraction(1),
         "mem": Fraction(2),
@@ -317,6 +317,6 @@ def test_order_changes_no_price(
     )
 
 
-def test_a_number_that_is_too_long_is_told_as_that() -> None:
+def test_a_number_that_is_too_long_is_reported_as_such() -> None:
     with pytest.raises(InvalidInput, match="the number in 'cpu=99999999999999999999' is too long"):
         parse_counts("cpu=99999999999999999999")

@@ -30,18 +30,18 @@ def store_at(url: str) -> Iterator[Store]:
 
 
 def findings(url: str, heads: Mapping[int, Head] = MappingProxyType({})) -> tuple[Finding, ...]:
-    """What `fairbank audit verify` finds."""
+    """Return the findings of `fairbank audit verify`."""
     with store_at(url) as store:
         return Audit(store).verify(heads).findings
 
 
 def heads(url: str) -> dict[int, Head]:
-    """What `fairbank audit heads` prints."""
+    """Return the output of `fairbank audit heads`."""
     with store_at(url) as store:
         return {each.book: each for each in Audit(store).heads()}
 
 
 def restore(url: str, path: Path, *, replace: bool = False) -> int:
-    """What `fairbank restore` does."""
+    """Restore a backup as `fairbank restore` does."""
     with store_at(url) as store:
         return Backups(store, SystemClock()).restore(path, replace=replace)

@@ -49,7 +49,8 @@ async def taken_in_a_storm(
         tasks.create_task(staff.go_on(over))
         for number in range(backups):
             seen = len(witness.told)
-            await until(lambda: len(witness.told) >= seen + 200, "200 more operations")  # noqa: B023 (called at once)
+
+            await until(lambda: len(witness.told) >= seen + 200, "200 more operations")  # noqa: B023
             before = frozenset(
                 key for key, answer in witness.told.items() if entry_of(answer) is not None
             )
@@ -98,8 +99,8 @@ def check_restored(url: str, taken: Taken) -> int:
 
 
 def entries_of_runs(path: Path) -> dict[int, tuple[str, int]]:
-    """What a server should answer of the books in a backup: by allocation, the account and what is
-    available.
+    """Return the account and the available credit of each allocation in a backup, as a server
+    should answer.
     """
     accounts = {row["id"]: row["account"] for row in rows(path, "project")}
     left = {book: sums[0] + sums[3] - sums[1] - sums[2] for book, sums in last_sums(path).items()}

@@ -1,5 +1,5 @@
-"""What the fault campaigns share: seeds that are told and may be set, figures shown at the end,
-PostgreSQL for long and short.
+"""Fixtures of the fault campaigns: seeds that are printed and may be set, figures shown at the end,
+PostgreSQL for long and short runs.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ _FORGED: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Forgery:
-    """What was done, in which books (0 is the registry's, None the store as a whole) it is to be
-    found, and how it is done and undone.
+    """One manual change of a table: its description, the books in which the audit must find it (0:
+    the registry, None: the whole store), and the statements that make it and undo it.
     """
 
     what: str
@@ -190,7 +190,7 @@ def insert(books: Books, table: str, row: Row) -> None:
 
 
 def rewrite(books: Books) -> Callable[[], None]:
-    """Book 1 written anew from its first entry, a thousand SU-minutes poorer, every link and row
+    """Book 1 written again from its first entry, a thousand SU-minutes poorer, every link and row
     made to fit. The way back.
     """
     kept = _snapshot(books)

@@ -1,5 +1,5 @@
-"""What the campaigns play with: a project or a few, their credit, and clients that report random
-lives of runs.
+"""Site of the campaigns: a few projects, their credit, and clients that report random lives of
+runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ async def found(
     end: str = "2040-01-01",
 ) -> int:
     """A project with one allocation. Its number."""
-    (await wire.ask("POST", "/project", {"gname": name, "gid": gid})).data  # noqa: B018 (must be good)
+    answer = await wire.ask("POST", "/project", {"gname": name, "gid": gid})
+    assert answer.status == 201, answer.body
     return await granted(wire, name, credit=credit, start=start, end=end)
 
 
@@ -50,7 +51,7 @@ async def granted(wire: Wire, name: str, *, credit: int, start: str, end: str) -
 def report(
     do: str, account: str, job_id: int, *, submitted: int, owner: int, **more: Any
 ) -> dict[str, Any]:
-    """What an agent sends of a run."""
+    """Return the report of a run as an agent sends it."""
     facts = {
         "do": do,
         "cluster": CLUSTER,

@@ -20,10 +20,9 @@ ACCOUNT = "physics"
 
 @dataclass(frozen=True)
 class Storm:
-    """How many clients, how many runs each, and the seed of all their choices.
-
-    A client wants 20 SU or 30 SU at a time and then uses little of it: with 5 SU for each, most
-    must wait for others.
+    """Number of clients, number of runs of each, and the seed of all their choices. A client
+    requests 20 SU or 30 SU at a time and uses little of it: with 5 SU for each, most must wait for
+    others.
     """
 
     clients: int

@@ -50,7 +50,7 @@ class Books:
                 execute(statement, values)
 
     def deadlocks(self) -> int:
-        """How many deadlocks PostgreSQL ever saw in this database."""
+        """Return the number of deadlocks that PostgreSQL counted in this database."""
         (row,) = self.rows(
             "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
         )

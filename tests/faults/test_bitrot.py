@@ -40,7 +40,7 @@ def rows(url: str) -> dict[str, list[list[object]]]:
 
 
 def flipped(folder: Path, times: int, rng: random.Random) -> Counter[str]:
-    """What came of so many flips, one at a time."""
+    """Flip so many bits, one at a time, and count the results."""
     sound, url = folder / "sound.sqlite", f"sqlite:///{folder}/rotten.sqlite"
     write_sample(f"sqlite:///{sound}")
     due, content = rows(f"sqlite:///{sound}"), sound.read_bytes()

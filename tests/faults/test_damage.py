@@ -28,7 +28,7 @@ Rounds = Callable[[int, int], int]
 
 def damaged(backup: Path, rng: random.Random, times: int) -> Iterator[tuple[str, bytes]]:
     """The file cut short, with a bit flipped, and with its rows altered, lost, doubled or swapped
-    and packed anew.
+    and packed again.
     """
     packed = backup.read_bytes()
     lines = gzip.decompress(packed).splitlines(keepends=True)
@@ -164,7 +164,7 @@ def test_a_backup_that_is_killed_leaves_the_one_before(
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"])
-def test_an_init_that_is_killed_can_be_said_again(
+def test_killed_init_can_be_run_again(
     place: str, fresh: Callable[[], str], tmp_path: Path, rounds: Rounds, seed: int, tell: Tell
 ) -> None:
     rng, kills = random.Random(seed), 0

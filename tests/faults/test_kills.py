@@ -1,4 +1,4 @@
-"""kill -9 at random instants under load: whoever was told that it is done finds it done, once."""
+"""kill -9 at random times under load: what a client got confirmed is done, once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Alone:
 async def struck(
     banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell
 ) -> Witness:
-    """Clients at work on `banks` while that many times something is killed. What they were told."""
+    """Run clients on `banks` while processes are killed so often. Return their answers."""
     witness, over = Witness(), asyncio.Event()
     sockets = [each.socket for each in banks]
     storm = Storm(CLIENTS, 0, seed)

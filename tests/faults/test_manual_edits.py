@@ -1,5 +1,5 @@
-"""Whatever a hand does to the tables, past the bank and past its triggers, the audit finds, and
-names the book.
+"""Manual edits of the tables, past the bank and its triggers: the audit finds each and names the
+book.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def tried(sample: Sample, tell: Tell, forgeries: Callable[[str], Iterable[Forger
     assert sample.found() == set()
 
 
-def test_no_table_of_the_books_is_left_out() -> None:
+def test_no_table_of_the_ledger_is_left_out() -> None:
     """Figures of fair share are Slurm's, kept for plots: no journal tells them, so no audit can say
     more of them.
     """
@@ -161,8 +161,8 @@ def test_what_sqlite_takes_though_no_column_is_made_for_it(sample: Sample, tell:
 
 
 @pytest.mark.slow
-def test_whole_books_are_emptied(sample: Sample) -> None:
-    """Of the registry's nothing is left that its rows could be compared with; of an allocation's
+def test_emptied_journal_is_found(sample: Sample) -> None:
+    """Of the registry nothing is left that its rows could be compared with; of an allocation's
     there is no opening.
     """
     kept = sample.rows("journal")

@@ -1,4 +1,4 @@
-"""Books that lack a table are damaged: nobody is told to try again."""
+"""Books that lack a table are damaged: no client is asked to retry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.server import made
 
 
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"])
-def test_books_without_a_table_are_told_as_damaged(
+def test_database_without_a_table_is_reported_as_damaged(
     place: str, request: pytest.FixtureRequest
 ) -> None:
     with made(request.getfixturevalue("database") if place == "postgresql" else None) as bank:

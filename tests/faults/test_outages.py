@@ -1,5 +1,5 @@
-"""A database that stops, only reads, lets nobody in or keeps a row locked: clients are told to come
-back, and then find everything.
+"""A database that stops, only reads, lets nobody in or keeps a row locked: clients are asked to
+come back, and then find everything.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def only_reading(books: Books, word: str) -> None:
 
 
 @pytest.mark.campaign
-def test_the_database_lets_nobody_in(database: str) -> None:
+def test_database_without_connections_is_reported(database: str) -> None:
     books = Books(database)
     with banking(database) as server, ExitStack() as crowd:
         run(outage(server, lambda: crowd_in(books, crowd), crowd.close))
@@ -124,7 +124,7 @@ def cut_off(books: Books) -> None:
 
 @asynccontextmanager
 async def locked(books: Books) -> AsyncIterator[None]:
-    """A session of somebody else holds the allocation, as long as the block lasts."""
+    """A session of another user holds the allocation, as long as the block lasts."""
     with psycopg.connect(books.conninfo) as rogue:
         rogue.execute("SELECT * FROM allocation FOR UPDATE")
         yield
@@ -148,7 +148,7 @@ def waiting(books: Books) -> bool:
 
 
 @pytest.mark.campaign
-def test_somebody_holds_a_lock(database: str) -> None:
+def test_foreign_lock_is_reported_as_busy(database: str) -> None:
     with banking(database) as server:
         run(wait_behind_a_lock(server, Books(database)))
         assert server.command("audit", "verify").returncode == 0

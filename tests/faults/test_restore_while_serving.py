@@ -1,5 +1,5 @@
 """A backup that replaces the books of a running server: the server goes on in the restored ones,
-and nobody is told of a failure.
+and no client sees a failure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMES_SECONDS = 10  # service.directory looks again after 5
 
 
 async def answered(wire: Wire) -> dict[int, tuple[str, int]]:
-    """What it does answer."""
+    """Return the account and the available credit of each allocation, as the server answers."""
     return {
         row["id"]: (row["account"], row["available"])
         for row in (await wire.ask("GET", "/balance?all=true&limit=1000")).data
@@ -70,13 +70,13 @@ async def replaced_at_rest(server: FairbankServer, backup: Path) -> None:
 
 
 async def never_empty(wire: Wire, over: asyncio.Event) -> None:
-    """Whoever looks meanwhile sees the old books or the new ones, never none."""
+    """Check that a reader sees the old data or the new, never none, until the restore is over."""
     while not over.is_set():
         assert len(await answered(wire)) >= 2
 
 
 async def replaced_at_work(server: FairbankServer, backups: Sequence[Path], seed: int) -> Witness:
-    """Clients at work while the books of their bank are replaced: none is told of a failure, and
+    """Clients at work while the books of their bank are replaced: none sees a failure, and
     they go on in the new ones.
     """
     witness, over = Witness(forgetful=True), asyncio.Event()
@@ -89,7 +89,8 @@ async def replaced_at_work(server: FairbankServer, backups: Sequence[Path], seed
         tasks.create_task(never_empty(wire, over))
         for backup in backups:
             seen = len(witness.waits)
-            await until(lambda: len(witness.waits) > seen + 200, "the clients to be at work")  # noqa: B023 (called at once)
+
+            await until(lambda: len(witness.waits) > seen + 200, "clients at work")  # noqa: B023
             done = await asyncio.to_thread(server.command, "restore", str(backup), "--replace")
             assert done.returncode == 0, done.stderr
         seen = len(witness.waits)
@@ -99,7 +100,7 @@ async def replaced_at_work(server: FairbankServer, backups: Sequence[Path], seed
 
 
 @pytest.mark.slow
-def test_a_running_server_tells_of_the_restored_books(database: str, backup: Path) -> None:
+def test_running_server_answers_from_the_restored_database(database: str, backup: Path) -> None:
     with banking(database) as server:
         run(replaced_at_rest(server, backup))
     assert findings(database) == ()
@@ -113,7 +114,7 @@ def test_so_does_one_on_sqlite(backup: Path) -> None:
 
 
 @pytest.mark.campaign
-def test_the_books_of_a_working_server_are_replaced_again_and_again(
+def test_restore_under_a_running_server_repeatedly(
     serving: FairbankServer, backup: Path, rounds: Rounds, seed: int, tell: Tell
 ) -> None:
     books = Books(serving.store)

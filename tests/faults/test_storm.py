@@ -21,7 +21,7 @@ Rounds = Callable[[int, int], int]
 
 
 def weather(storm: Storm, servers: Sequence[FairbankServer], tell: Tell) -> Witness:
-    """Let it blow over the servers, then read the books. What the clients were told."""
+    """Let it blow over the servers, then read the books. Returns their answers."""
     witness = Witness()
     run(storm.blow([each.socket for each in servers], witness, tell))
     figures = check_books(witness, Books(servers[0].store))

@@ -1,4 +1,4 @@
-"""The clients' memory: everything they were ever told, and what the books must therefore say."""
+"""The clients' memory: every answer that they got, and what the books must therefore say."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ GOOD, REFUSED, AWAY = {200, 201}, {402, 404, 409}, 503
 
 @dataclass
 class Witness:
-    """What was asked under which key, and the first whole answer to it.
-
-    `left_open` are the jobs whose end nobody will report; `lost` counts requests whose answer never
-    came; `waits` are the seconds of every answer; `forgetful` where the books are replaced
-    meanwhile, so that a key may be answered anew.
+    """Requests by their keys, with the first whole answer to each. `left_open` are the jobs whose
+    end nobody will report; `lost` counts requests whose answer never came; `waits` are the seconds
+    of every answer; `forgetful` is set where the database is replaced meanwhile, so that a key may
+    get another answer.
     """
 
     told: dict[str, Answer] = field(default_factory=dict)
@@ -58,7 +57,7 @@ class Witness:
             await asyncio.sleep(PAUSE_SECONDS)
 
     def heard(self, answer: Answer) -> None:
-        """Whatever comes: no failure but "not now", and that one says when to come back."""
+        """Check an answer: the only failure allowed is 503, which must say when to retry."""
         self.waits.append(answer.seconds)
         self.statuses[answer.status] += 1
         assert answer.status < 500 or answer.status == AWAY, f"{answer.status}: {answer.body}"
@@ -75,7 +74,7 @@ class Witness:
         return answer
 
     def __or__(self, other: Witness) -> Witness:
-        """What both were told."""
+        """Merge the records of both."""
         return Witness(
             told=self.told | other.told,
             asked=self.asked | other.asked,
@@ -107,7 +106,7 @@ def entry_of(answer: Answer) -> int | None:
 
 
 def told(answer: Answer) -> dict[str, Any]:
-    """What a repeated answer must repeat."""
+    """Return the part of an answer that a repeated answer must repeat."""
     if answer.status in GOOD:
         return {name: value for name, value in answer.data.items() if name != "again"}
     refusal: dict[str, Any] = answer.body["refusal"]
@@ -203,5 +202,5 @@ def _check_sums(journal: list[dict[str, Any]], books: Books) -> None:
 
 
 def left_of(entry: dict[str, Any]) -> int:
-    """What was available after an entry."""
+    """Return the available credit after an entry."""
     return int(entry["deposited"] + entry["credit_limit"] - entry["charged"] - entry["held"])

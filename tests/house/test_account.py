@@ -1,4 +1,4 @@
-"""Servers run as somebody unprivileged, who must be able to get at the programs."""
+"""Servers run as an unprivileged user, who must be able to get at the programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.account import Account
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 
 
-def test_nobody_is_never_root() -> None:
+def test_unprivileged_user_is_never_root() -> None:
     assert Account.nobody().uid != 0
     assert Account.number(12_345).uid != 0
 

@@ -102,8 +102,8 @@ def test_what_a_page_names_is_there(checkout: Path, page: str) -> None:
     assert gone == []
 
 
-def test_the_plan_has_every_room(checkout: Path) -> None:
-    """The plan at the head of ARCHITECTURE.md: a line a room."""
+def test_architecture_page_lists_every_package(checkout: Path) -> None:
+    """The plan at the head of ARCHITECTURE.md: a line a package."""
     _, _, plan = (checkout / "ARCHITECTURE.md").read_text().partition("src/fairbank/\n")
     rooms = re.findall(r"^  ([a-z]+)/ ", plan.partition("```")[0], re.MULTILINE)
     assert sorted(rooms) == sorted(

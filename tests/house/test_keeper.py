@@ -73,7 +73,7 @@ def _order(folder: Path) -> Order:
 
 
 def _alive(pid: int) -> bool:
-    """Whether it runs; one that is dead and only waits to be buried does not."""
+    """Return True while the process runs; a zombie does not."""
     status = Path(f"/proc/{pid}/stat")
     try:
         return status.read_text().rpartition(")")[2].split()[0] not in "ZX"

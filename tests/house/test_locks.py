@@ -38,7 +38,7 @@ def test_good_locks_raise_no_complaint() -> None:
     assert list(faults(PROJECT, GOOD)) == []
 
 
-def test_an_extra_that_the_development_lock_lacks_is_told() -> None:
+def test_an_extra_that_the_development_lock_lacks_is_reported() -> None:
     project = {**PROJECT, "project": {**PROJECT["project"], "optional-dependencies": {"x": ["y"]}}}
     assert list(faults(project, GOOD)) == [f"{DEV}: does not satisfy y; run `make lock`"]
 
@@ -63,5 +63,5 @@ def test_an_extra_that_the_development_lock_lacks_is_told() -> None:
         ),
     ],
 )
-def test_a_stale_lock_is_told(lock: str, text: str, complaint: str) -> None:
+def test_a_stale_lock_is_reported(lock: str, text: str, complaint: str) -> None:
     assert any(fault.startswith(complaint) for fault in faults(PROJECT, {**GOOD, lock: text}))

@@ -70,9 +70,7 @@ def test_all_tests_run_side_by_side_and_a_choice_of_them_in_one_process(
     assert commands.count("-p no:xdist") == (0 if beside else 2)
 
 
-def test_another_release_of_slurm_is_played_within_its_room_and_skipped_where_there_can_be_none(
-    checkout: Path,
-) -> None:
+def test_test_slurm_of_another_release_runs_isolated_or_is_skipped(checkout: Path) -> None:
     here, within = (
         make(checkout, "--dry-run", *given, verb="test-slurm").stdout
         for given in ((), ("RELEASE=trixie",))

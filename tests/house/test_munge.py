@@ -33,7 +33,7 @@ def test_a_credential_is_good_once(munged: Munged) -> None:
 
 
 def test_the_daemon_forgets_what_was_used_when_it_restarts(munged: Munged) -> None:
-    """Why our servers keep a memory of their own."""
+    """This is why the servers of Fairbank store used nonces themselves."""
     credential = munged.encode(b"twice")
     munged.decode(credential)
     munged.restart()

@@ -1,5 +1,5 @@
-"""What is handed to a site: the package with the plug-ins' Lua and the units in it, the units
-themselves, the image's recipe.
+"""Files for a site: the package with the Lua of the plug-ins and the units, the units themselves,
+the recipe of the image.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from fairbank.agent.settings import AgentSettings
 from fairbank.cli.framework.client_settings import SITE_SOCKET
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import find
-from fairbank.slurm.compare.health import SOCKET
-from fairbank.slurm.compare.plugin_files import TABLE
-from fairbank.slurm.site import POLICY_FILE
+from fairbank.slurm.health.plugin_files import TABLE
+from fairbank.slurm.health.slurm_checks import SOCKET
+from fairbank.slurm.policy import POLICY_FILE
 
 UNITS = (
     "fairbank.service",
@@ -198,7 +198,7 @@ def test_a_unit_runs_a_command_that_there_is(checkout: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_who_asks_stays_known(checkout: Path, name: str) -> None:
+def test_cached_user_stays_known(checkout: Path, name: str) -> None:
     """In a user namespace SO_PEERCRED and MUNGE would tell of nobody."""
     assert "PrivateUsers" not in unit(checkout, name)
 
@@ -214,8 +214,8 @@ def test_the_folders_of_the_units_are_those_of_the_settings(checkout: Path) -> N
 
 
 def test_bank_and_agent_share_no_folder_and_meet_without_settings(checkout: Path) -> None:
-    """Whichever of two units stops first takes a shared folder away, and each demands it for its
-    own user.
+    """The unit that stops first deletes a shared directory, and each unit wants it for its own
+    user.
     """
     bank, agent = unit(checkout, "fairbank.service"), unit(checkout, "fairbank-agent.service")
     for key in ("RuntimeDirectory", "StateDirectory"):

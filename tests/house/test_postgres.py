@@ -18,7 +18,8 @@ ALLOCATIONS = """
 CREATE EXTENSION btree_gist;
 CREATE TABLE allocation (
     project_id bigint, resource text, start_at bigint, end_at bigint,
-    CONSTRAINT one_at_a_time EXCLUDE USING gist (project_id WITH =, resource WITH =, int8range(start_at, end_at) WITH &&)
+    CONSTRAINT one_at_a_time EXCLUDE USING gist
+        (project_id WITH =, resource WITH =, int8range(start_at, end_at) WITH &&)
 )
 """
 

@@ -30,7 +30,7 @@ def test_the_version_is_the_same_in_both_places(project: dict[str, Any]) -> None
 
 
 def test_what_the_code_imports_is_declared(checkout: Path, project: dict[str, Any]) -> None:
-    """A library that only the tests or another library bring along would be missing on somebody's
+    """A library that only the tests or another library bring along would be missing on a user's
     machine one day.
     """
     extras = [line for lines in project["optional-dependencies"].values() for line in lines]

@@ -49,7 +49,7 @@ SITE_POLICY = SubmissionPolicy(
     cluster="lab",
     written=WRITTEN,
     projects=(ASTRO, BIO, CHEM),
-    places=(CPU, GPU, GPU_T4, LONG),
+    partitions=(CPU, GPU, GPU_T4, LONG),
     balances=(
         PolicyBalance("wg_astro", "cpu", 750),
         PolicyBalance("wg_astro", "gpu", 6000),
@@ -115,7 +115,7 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
         cluster=draw(_names),
         written=draw(st.integers(0, 10**10)),
         projects=tuple(projects),
-        places=tuple(there),
+        partitions=tuple(there),
         balances=draw(st.none() | balances),
         qos_factors=draw(
             st.dictionaries(

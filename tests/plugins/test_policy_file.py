@@ -16,14 +16,14 @@ from fairbank.cluster.partition import Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, BillingRule
 from fairbank.slurm.policy_file import (
-    SIZE_MAX,
-    Heading,
+    POLICY_SIZE_MAX,
     PolicyAction,
     PolicyBalance,
+    PolicyHeader,
     PolicyPartition,
     PolicyProject,
     SubmissionPolicy,
-    heading,
+    read_header,
     render,
 )
 from tests.plugins.interpreter import Lua
@@ -64,7 +64,7 @@ def policy_of(table: Any) -> SubmissionPolicy:
         cluster=table.cluster,
         written=int(table.written),
         projects=tuple(project_of(each) for each in table.projects.values()),
-        places=tuple(
+        partitions=tuple(
             partition_of(table.partitions[name]) for name in table.partition_names.values()
         ),
         balances=balances if table.balances == "included" else None,
@@ -99,7 +99,7 @@ class SortedPolicy:
                     each.partition, weights=dict(each.partition.weights or BY_CPU)
                 ),
             )
-            for each in policy.places
+            for each in policy.partitions
         )
         balances = (
             None
@@ -110,7 +110,7 @@ class SortedPolicy:
             msgspec.structs.replace(
                 policy,
                 projects=projects,
-                places=places,
+                partitions=places,
                 balances=balances,
                 exempt=tuple(sorted(policy.exempt)),
             )
@@ -190,7 +190,7 @@ def test_file_is_parsed_again_only_after_a_change(lua: Lua, tmp_path: Path) -> N
 def test_long_or_missing_file_is_refused(lua: Lua, tmp_path: Path) -> None:
     read, path = lua.module("policy_file").read, tmp_path / "policy"
     assert "cannot open" in read(str(path))[1]
-    path.write_text("x" * (SIZE_MAX + 1))
+    path.write_text("x" * (POLICY_SIZE_MAX + 1))
     assert "longer than" in read(str(path))[1]
     path.write_text("")
     assert read(str(path))[0] is None
@@ -212,19 +212,19 @@ WRONG: dict[str, SubmissionPolicy] = {
         SITE_POLICY, projects=(msgspec.structs.replace(ASTRO, partition="none"),)
     ),
     "balances": msgspec.structs.replace(SITE_POLICY, balances=(PolicyBalance("nobody", "cpu", 1),)),
-    "places.cpu": msgspec.structs.replace(
-        SITE_POLICY, places=(msgspec.structs.replace(CPU, node_cpus=-1),)
+    "partitions.cpu": msgspec.structs.replace(
+        SITE_POLICY, partitions=(msgspec.structs.replace(CPU, node_cpus=-1),)
     ),
-    "places.cpu.weights": msgspec.structs.replace(
+    "partitions.cpu.weights": msgspec.structs.replace(
         SITE_POLICY,
-        places=(
+        partitions=(
             msgspec.structs.replace(
                 CPU, partition=Partition("cpu", "cpu", {"cpu": Fraction(1, 3**30)})
             ),
         ),
     ),
     "exempt": msgspec.structs.replace(SITE_POLICY, exempt=(7, 7)),
-    "places": msgspec.structs.replace(SITE_POLICY, places=(CPU, CPU)),
+    "partitions": msgspec.structs.replace(SITE_POLICY, partitions=(CPU, CPU)),
 }
 
 
@@ -244,10 +244,14 @@ def test_equal_policies_have_equal_files() -> None:
 
 
 def test_heading_has_the_time_and_detects_damage() -> None:
-    assert heading(TEXT.encode()) == Heading(SITE_POLICY.written, True)
-    assert heading(TEXT.replace("wg_bio", "wg_bin").encode()) == Heading(SITE_POLICY.written, False)
-    assert heading(TEXT.rpartition("end\t")[0].encode()) == Heading(SITE_POLICY.written, False)
+    assert read_header(TEXT.encode()) == PolicyHeader(SITE_POLICY.written, True)
+    assert read_header(TEXT.replace("wg_bio", "wg_bin").encode()) == PolicyHeader(
+        SITE_POLICY.written, False
+    )
+    assert read_header(TEXT.rpartition("end\t")[0].encode()) == PolicyHeader(
+        SITE_POLICY.written, False
+    )
     with pytest.raises(InvalidInput, match="does not begin as a policy file does"):
-        heading(b"\xff\x00")
+        read_header(b"\xff\x00")
     with pytest.raises(InvalidInput, match="it has version 2, and this release writes version 1"):
-        heading(TEXT.replace("fairbank-policy\t1", "fairbank-policy\t2").encode())
+        read_header(TEXT.replace("fairbank-policy\t1", "fairbank-policy\t2").encode())

@@ -37,7 +37,7 @@ EXAMPLES = [
 def cluster_of(policy: SubmissionPolicy) -> Cluster:
     return Cluster(
         "lab",
-        {place.partition.name: place.partition for place in policy.places},
+        {place.partition.name: place.partition for place in policy.partitions},
         policy.qos_factors,
     )
 
@@ -98,7 +98,7 @@ def test_any_price_is_that_of_the_bank(
     place = msgspec.structs.replace(
         place, partition=msgspec.structs.replace(place.partition, billing_rule=adding)
     )
-    policy = msgspec.structs.replace(SITE_POLICY, projects=(), balances=(), places=(place,))
+    policy = msgspec.structs.replace(SITE_POLICY, projects=(), balances=(), partitions=(place,))
     expected = bill(
         JobRequest("lab", place.partition.name, counts, minutes * 60, qos), cluster_of(policy)
     ).amount

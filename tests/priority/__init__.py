@@ -1,3 +1,3 @@
-"""Tests of shares, usage and priorities: known vectors of Slurm, laws for every tree, and refused
-rows.
+"""Tests of priorities: the vectors that Slurm is known by, laws that hold for every tree, rows that
+are refused.
 """

@@ -1,4 +1,4 @@
-"""Reference implementation of age limits: job by job, to compare with the columns."""
+"""A queue written job by job, and the rules of age written job by job: a twin of the columns."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def begin(work: Work) -> None:
 
 
 def charge(work: Work, last: int, now: int, half_life: int, *, over: bool) -> None:
-    """Return the use of the job in (last, now]."""
+    """Charge the job's use in (last, now]."""
     since, until = max(last, work.start), work.start + work.limit * 60
     run = max(0, now - since)
     left = run * math.pow(1 - 0.693 / half_life if half_life else 1.0, run)

@@ -115,8 +115,8 @@ class Centre:
         return "physics" if rank[ALICE] > rank[CAROL] else "chem"
 
     def slurm(self, project: str, su: int) -> str:
-        """Return the answer of a slurmctld whose GrpTRESMins is the grant: it has one counter, that
-        of usage.
+        """Return the answer of a slurmctld whose GrpTRESMins is the grant: one counter, that of
+        usage.
         """
         row = ACCOUNTS[project]
         used = LimitUsage(seconds={"cpu": float(self.usage.associations.tres[row, CPU])})

@@ -1,4 +1,4 @@
-"""Jobs whose age counts, as passes of the scheduler over a queue."""
+"""Accrual of age, as passes of the scheduler over a queue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_job_that_no_limit_concerns_ages_since_it_was_eligible() -> None:
     assert queue.ages(100) == {"J1": 90, "array": 80}
 
 
-def test_who_is_held_or_waits_for_another_or_for_a_time_does_not_age() -> None:
+def test_held_and_dependent_jobs_do_not_age() -> None:
     queue = Queue()
     queue.comes("held", at=10)
     queue.jobs["held"] = replace(queue.jobs["held"], ready=False)

@@ -1,8 +1,10 @@
 """Credit and fair share at once: the bank refuses and charges, decayed usage ranks, and neither
 changes the other.
 
-For comparison the same runs on Slurm's single counter: GrpTRESMins limits the usage that decays for
-fair share. Source: RCAC.
+Beside it, computed from the same runs, what Slurm's one counter does: GrpTRESMins limits the very
+usage that fades for fair share.
+
+Source: RCAC.
 """
 
 from __future__ import annotations
@@ -97,7 +99,7 @@ def test_a_reset_of_the_one_counter_gives_all_credit_back() -> None:
 
 
 @pytest.mark.parametrize("decay", [NEVER, fading(DAY), fading(365 * DAY)])
-def test_how_usage_fades_is_nothing_to_the_books(decay: Decay) -> None:
+def test_usage_decay_does_not_change_the_ledger(decay: Decay) -> None:
     """Every entry of the journal, and the link that says so, is the same."""
     story = SPENT + PAUSED + "hold 9 alice physics/cpu 20 -> INSUFFICIENT_CREDIT left 10"
     assert Centre(decay).tell(story).books() == Centre(WEEK).tell(story).books()
@@ -137,7 +139,7 @@ runs = st.lists(
 
 
 @given(runs, st.sampled_from([WEEK, fading(DAY), NEVER]))
-def test_whatever_is_run_each_counts_for_itself(
+def test_credit_and_fair_share_are_independent(
     runs: list[tuple[tuple[str, str], int, int]], decay: Decay
 ) -> None:
     story = "".join(

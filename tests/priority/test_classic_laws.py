@@ -81,7 +81,7 @@ def test_the_shares_of_an_account_are_divided_and_none_is_lost(there: Drawn) -> 
 
 
 @given(trees(), st.data())
-def test_who_uses_more_gets_no_better_factor(there: Drawn, data: st.DataObject) -> None:
+def test_more_usage_gives_no_better_factor(there: Drawn, data: st.DataObject) -> None:
     users = np.flatnonzero(there.tree.is_user).tolist()
     assume(users)
     user = data.draw(st.sampled_from(users))
@@ -95,7 +95,7 @@ def test_who_uses_more_gets_no_better_factor(there: Drawn, data: st.DataObject) 
 
 
 @given(trees(), st.data())
-def test_who_has_more_shares_gets_no_worse_factor(there: Drawn, data: st.DataObject) -> None:
+def test_more_shares_give_no_worse_factor(there: Drawn, data: st.DataObject) -> None:
     users = [
         at
         for at in np.flatnonzero(there.tree.is_user).tolist()
@@ -127,7 +127,7 @@ def test_dampening_draws_every_factor_towards_one(there: Drawn, dampening: int) 
 # --- DEPTH_OBLIVIOUS ---
 
 
-def test_who_uses_its_share_has_a_half_at_any_depth_which_plain_classic_does_not_give() -> None:
+def test_depth_oblivious_gives_one_half_at_any_depth() -> None:
     there = draw(
         "a 60\n    one 1 30\n    two 1 30\nb 40\n    c 1\n        three 3 30\n        four 1 10"
     )

@@ -1,5 +1,5 @@
-"""Sum of factors as an integer, for one partition and several; and values that no queue can
-hold.
+"""Composition of factors to one whole number, in one partition and in several; queues that are
+refused.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def test_a_bad_scale_is_named() -> None:
     assert told.value.field == "totals[mem][1]"
 
 
-def test_a_weight_on_a_tres_that_the_cluster_has_not_is_told() -> None:
+def test_a_weight_on_a_tres_that_the_cluster_has_not_is_reported() -> None:
     with pytest.raises(InvalidInput, match="gres/gpu is weighted") as told:
         priority(
             one(cluster()), MultifactorSettings(weights=PriorityWeights(tres={"gres/gpu": 1.0}))

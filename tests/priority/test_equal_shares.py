@@ -36,6 +36,6 @@ def test_counting_gives_what_the_tree_gives(used: list[float]) -> None:
     assert [even.factor(each) for each in used] == by_the_tree(used)
 
 
-def test_who_used_the_same_has_the_same_rank() -> None:
+def test_same_usage_has_the_same_rank() -> None:
     even = Even([5.0, 0.0, 5.0, 7.0])
     assert [even.factor(each) for each in (0.0, 5.0, 7.0)] == [1.0, 0.75, 0.25]

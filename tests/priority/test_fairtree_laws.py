@@ -30,10 +30,9 @@ def ranked(there: Drawn) -> FairTreeResult:
 
 
 def peopled(there: Drawn) -> Drawn:
-    """Return the tree with a user in each account that has none below it.
-
-    A row that ties with an empty account gets the last rank before it, even a better one: a quirk
-    of Slurm that no law of better and worse survives.
+    """With a user in each account that has nobody below it. Who ties with such an account gets the
+    rank of whoever was ranked before it, even a better one: a quirk of Slurm's that no law of
+    better and worse outlives.
     """
     rows, shape = there.tree.rows, there.tree.shape
     empty = [int(shape.row[place]) for place in np.flatnonzero(shape.users == 0)]
@@ -123,7 +122,7 @@ def test_every_part_is_from_0_to_1_at_the_extremes_too(there: Drawn) -> None:
 
 
 @given(trees().map(peopled), st.data())
-def test_who_uses_more_gets_no_better_rank(there: Drawn, data: st.DataObject) -> None:
+def test_more_usage_gives_no_better_rank(there: Drawn, data: st.DataObject) -> None:
     users = np.flatnonzero(there.tree.is_user).tolist()
     assume(users)
     user = data.draw(st.sampled_from(users))
@@ -134,14 +133,14 @@ def test_who_uses_more_gets_no_better_rank(there: Drawn, data: st.DataObject) ->
     assert ranked(drawn(list(there.tree.rows), more)).rank[user] <= ranked(there).rank[user]
 
 
-def test_who_ties_with_an_account_of_nobody_gets_the_rank_of_whoever_was_before_it() -> None:
+def test_tie_with_an_empty_account_takes_the_previous_rank() -> None:
     there = draw("first 2 0\nnobody 0\nb 0\n    last 1 0")
     assert ranked(there).rank.tolist() == [0, 2, 0, 0, 2]
     assert ranked(draw("first 2 0\nb 0\n    last 1 0")).rank.tolist() == [0, 2, 0, 1]
 
 
 @given(trees().map(peopled), st.data())
-def test_who_has_more_shares_gets_no_worse_rank(there: Drawn, data: st.DataObject) -> None:
+def test_more_shares_give_no_worse_rank(there: Drawn, data: st.DataObject) -> None:
     """Nor does anybody below an account that has more."""
     rows = there.tree.rows
     may_have_more = [
@@ -172,7 +171,9 @@ def line(there: Drawn, at: int) -> list[int]:
 def test_another_order_within_ties_gives_each_level_the_same_places(
     there: Drawn, data: st.DataObject
 ) -> None:
-    """Rows that tie may swap; the order of the users of other accounts stays the same."""
+    """Tied associations may change places with each other; the order of accounts does not
+    change.
+    """
     order = data.draw(st.permutations(range(len(there.tree.rows))))
     found, moved = (
         ranked(there),
@@ -190,7 +191,7 @@ def test_another_order_within_ties_gives_each_level_the_same_places(
 
 
 @as_on_x86_64
-def test_levels_that_differ_only_as_long_doubles_are_told_apart_in_any_number() -> None:
+def test_levels_that_differ_only_as_long_doubles_are_distinguished() -> None:
     """Their keys in the sort are equal, as they are equal as doubles."""
     users = 500
     rows = [

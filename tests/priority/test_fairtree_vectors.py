@@ -23,7 +23,7 @@ as_on_x86_64 = pytest.mark.skipif(
 
 
 def factors(picture: str) -> dict[str, str]:
-    """Return the factor that sshare prints for each user."""
+    """Return the fair-share factor of each user, as sshare prints it."""
     there = draw(picture)
     found = fair_tree(there.tree, there.usage)
     return {

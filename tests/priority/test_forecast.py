@@ -1,5 +1,5 @@
-"""Forecasts of a pause, checked against the rules of fair share: after the pause the account is at
-its level.
+"""Forecast of recovery: a user who pauses as long as it says is back at the share, by the rules of
+fair share themselves.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def test_at_the_soonest_the_others_take_it_over_at_the_latest_they_go_on() -> No
     assert found.latest == pytest.approx(14 * DAY, rel=0.001)
 
 
-def test_who_need_not_pause() -> None:
+def test_user_within_share_needs_no_pause() -> None:
     assert back_after(Standpoint(usage=10, others=90, share=0.5), WEEK) == (0, 0)
     assert back_after(Standpoint(usage=0, others=0, share=0.5), WEEK) == (0, 0)
 
@@ -58,7 +58,7 @@ def test_for_whom_a_pause_is_never_enough(who: Standpoint) -> None:
     assert back_after(who, WEEK) == (None, None)
 
 
-def test_a_reset_lets_everybody_back_who_has_a_share() -> None:
+def test_usage_reset_brings_all_associations_with_shares_back() -> None:
     never = fading(0, Reset.MONTHLY)
     assert back_after(HALF, never, reset_in=3 * DAY) == (3 * DAY, 3 * DAY)
     unhindered = back_after(HALF, WEEK)
@@ -74,14 +74,14 @@ def test_a_reset_lets_everybody_back_who_has_a_share() -> None:
     assert back_after(Standpoint(usage=1, others=99, share=0.5), WEEK, reset_in=DAY) == (0, 0)
 
 
-def test_usage_that_never_fades_never_lets_anybody_back() -> None:
+def test_usage_without_decay_never_recovers() -> None:
     assert back_after(HALF, fading(0, Reset.NONE)) == (None, None)
 
 
 def paused(
     there: Drawn, row: int, seconds: float, decay: Decay, *, taken_over: bool
 ) -> list[float]:
-    """Return the own usage of each user after this user has paused."""
+    """Return the own usage of each association after this user has paused for so long."""
     left = decay.a_second**seconds
     mine, others = there.own[row], sum(there.own) - there.own[row]
     growth = 1 + mine * (1 - left) / others if taken_over else 1.0
@@ -89,7 +89,7 @@ def paused(
 
 
 @given(trees(), st.sampled_from([0.25, 0.5, 0.6]), st.sampled_from([1, 3]), st.booleans())
-def test_the_classic_factor_is_where_it_was_foretold(
+def test_forecast_of_the_classic_factor_holds(
     there: Drawn, factor: float, dampening: int, taken_over: bool
 ) -> None:
     users = np.flatnonzero(there.tree.is_user & (there.usage > 0))
@@ -114,7 +114,7 @@ def test_the_classic_factor_is_where_it_was_foretold(
 
 
 @pytest.mark.parametrize("taken_over", [False, True])
-def test_the_level_under_fair_tree_is_where_it_was_foretold(taken_over: bool) -> None:
+def test_forecast_of_the_fair_tree_level_holds(taken_over: bool) -> None:
     there = draw(V7)
     alice, physics = there.at["alice"], there.at["physics"]
     account = float(there.usage[physics])

@@ -1,4 +1,4 @@
-"""Holdings files: accepted values and refused ones."""
+"""A centre as an administrator writes it down: what is read, and what cannot be."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
         (
             {"partitions": partitions('nodes = "n1"\nhalf_of = 3')},
             "partitions[0].half_of",
-            "expected text, or nothing, got",
+            "expected text, or nothing, got a whole number",
         ),
         ({"chips": "[chips]\nold = 1"}, "reference", "no chip 'new'"),
         (
@@ -144,7 +144,7 @@ def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
         (
             {"partitions": partitions('nodes = "n1"').replace("p0", "")},
             "partitions[0].name",
-            "at least 1 long",
+            "expected text, at least 1 long",
         ),
         (
             {"partitions": partitions('nodes = "n1"', 'nodes = "n2"').replace("p1", "p0")},

@@ -1,4 +1,4 @@
-"""Limits on TRES that hold a job: each at its edge, with Slurm's names."""
+"""TRES limits that hold a job back: each at its edge, under Slurm's names."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_safe_starts_only_what_can_end_within_the_budget(
     assert reason(charged(minutes), LIMITS) is None
 
 
-def test_what_is_compared_is_told() -> None:
+def test_compared_records_are_counted() -> None:
     held = holding(charged(31), SAFE)
     assert held is not None
     assert (held.owner, held.name, held.tres) == (ASSOC, ACCOUNT, "cpu")

@@ -39,8 +39,8 @@ def test_jobs_of_associations(kind: LimitKind, where: str, expected: str) -> Non
         AssociationLimits(jobs={kind: 5}),
         {"used": LimitUsage(jobs=5), "of_account": LimitUsage(jobs=5)},
     )
-    limited = chain(**{where: limits}, **busy)  # type: ignore[arg-type]
-    assert reason(asking(chain=limited)) == expected
+    asked = asking(chain=chain(**{where: limits}, **busy))  # type: ignore[arg-type]
+    assert reason(asked) == expected
     assert (
         reason(
             asking(

@@ -1,4 +1,4 @@
-"""The plain Python of the benchmark computes what it is compared with."""
+"""Decay in plain Python, as the benchmark has it, against the product's."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Usage from job records alone, compared with the same jobs ticked one step at a time
-(slurm-rules.md, "Usage").
+"""Usage computed from job records alone, beside the same life ticked through one step at a time.
+
+Source: docs/reference/slurm-rules.md, "Usage".
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ def test_a_record_that_ends_before_it_starts_is_named(end: int, left: int) -> No
         recounted(records, np.array([5, left]), TICKS, PAYERS, WEEK, EMPTY)
 
 
-def test_a_job_that_is_gone_has_ended_whatever_its_record_says() -> None:
+def test_job_gone_from_the_queue_has_ended() -> None:
     for end in (0, NOON + 5_000):
         books = recounted(
             job(ALICE, NOON, end), np.array([NOON + 100]), TICKS, PAYERS, NEVER, EMPTY

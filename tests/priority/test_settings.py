@@ -1,5 +1,5 @@
-"""Priority settings of an administrator. tests/slurm/parsers/test_priority_settings.py tests how
-Slurm writes them.
+"""Settings of priorities. Slurm's spelling of them is tested in
+tests/slurm/parsers/test_priority_settings.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fairbank.core.time import DAY
 from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
 
 
-def test_a_week_counts_in_full_where_nobody_says_otherwise() -> None:
+def test_usage_of_the_whole_week_counts_by_default() -> None:
     assert MultifactorSettings().max_age_seconds == 7 * DAY
 
 

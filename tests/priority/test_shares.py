@@ -1,4 +1,4 @@
-"""Shares of a lab and charges of its nodes: the figures of FASRC."""
+"""Share of a lab and charges of its nodes: the figures of Harvard's page. Source: FASRC."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sprio import PriorityRow, default_format, lines, parse_format, sort_rows
 from fairbank.slurm.fairshare_view import recomputed_shares
-from fairbank.slurm.fairshare_view.recomputed_priorities import computed, factors_of
+from fairbank.slurm.fairshare_view.recomputed_priorities import compute_priorities, merge_factors
 from fairbank.slurm.parsers.pending_jobs import read_pending
 from tests.support.fairshare_recordings import (
     asked,
@@ -32,12 +32,13 @@ def rows(rule: str) -> list[PriorityRow]:
     jobs.
     """
     said = standings(rule)
-    factors = factors_of(
-        said, recomputed_shares.computed(said, RankingRule(fair_tree=rule == "fair-tree"))
+    factors = merge_factors(
+        said, recomputed_shares.compute_shares(said, RankingRule(fair_tree=rule == "fair-tree"))
     )
     given = [row for row in priorities_then(rule) if row.direct is not None]
     return sort_rows(
-        [*computed(priorities_then(rule), grounds(rule), factors), *given], weights_then(rule)
+        [*compute_priorities(priorities_then(rule), grounds(rule), factors), *given],
+        weights_then(rule),
     )
 
 

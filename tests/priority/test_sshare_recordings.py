@@ -12,12 +12,12 @@ import pytest
 
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareField, ShareRow, lines, parse_fields
-from fairbank.slurm.fairshare_view.recomputed_shares import computed
+from fairbank.slurm.fairshare_view.recomputed_shares import compute_shares
 from fairbank.slurm.rankings import Shares, read_shares
 
 TREES = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "trees"
 FIGURES = "norms,normu,eff,fair,level"
-"""What is computed, by the names of sshare."""
+"""Computed columns, by their names in sshare."""
 SETUPS = sorted(folder.name for folder in TREES.iterdir())
 
 
@@ -26,14 +26,14 @@ def told(setup: str) -> Shares:
 
 
 def differences(said: Sequence[ShareRow], rule: RankingRule) -> list[str]:
-    """Return the cells in which Slurm differs from what follows from shares and usage, as both are
+    """Return the figures in which Slurm differs from those computed from shares and usage, as
     printed.
     """
     fields = parse_fields(FIGURES)
     return [
         f"{field.name} of {theirs.user or theirs.account} in {theirs.account}: Slurm says {one},"
         f" computed {other}"
-        for theirs, ours in zip(said, computed(said, rule), strict=True)
+        for theirs, ours in zip(said, compute_shares(said, rule), strict=True)
         for field in fields
         if (one := printed(theirs, field)) != (other := printed(ours, field))
     ]
@@ -66,7 +66,7 @@ def test_every_figure_is_that_of_slurm(setup: str) -> None:
 def test_usage_adds_up(setup: str) -> None:
     """Slurm cuts off each row's; the sum of so many may be that much less."""
     found = told(setup)
-    for theirs, ours in zip(found.rows, computed(found.rows, found.rule), strict=True):
+    for theirs, ours in zip(found.rows, compute_shares(found.rows, found.rule), strict=True):
         assert abs(theirs.usage - ours.usage) <= max(len(found.rows), theirs.usage * 1e-9)
 
 
@@ -96,7 +96,7 @@ def test_what_deleted_users_had_stays_with_their_account(rule: RankingRule) -> N
         ShareRow("chem", "bob", shares=1, usage=150),
         ShareRow("chem", "eve", shares=1, usage=150),
     ]
-    found = {row.user or row.account: row for row in computed(rows, rule)}
+    found = {row.user or row.account: row for row in compute_shares(rows, rule)}
     assert found["bio"].usage == 700, "ada used 100 of it, and 600 who is gone"
     assert found["chem"].usage == 300, "what cutting off makes is nobody's"
     assert found["root"].usage == 1_000

@@ -1,4 +1,4 @@
-"""Limits that refuse a job at submission."""
+"""Limits that have a job refused when it is submitted."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_so_are_limits_that_only_a_qos_has(limits: AssociationLimits, expected: 
     assert refused(asking(qos=QosLimits(name="normal", limits=limits))) is None
 
 
-def test_what_others_use_refuses_nobody() -> None:
+def test_usage_of_others_refuses_no_job() -> None:
     busy = LimitUsage(counts={"cpu": 10}, seconds={"cpu": 6e9}, run_seconds={"cpu": 6_000_000})
     limits = AssociationLimits(
         tres={

@@ -1,4 +1,7 @@
-"""Usage: decay, resets, charges up the tree, and recomputed sums (slurm-rules.md, "Usage")."""
+"""The books of usage: fading, resets, lines up the tree, and sums made again.
+
+Source: docs/reference/slurm-rules.md, "Usage".
+"""
 
 from __future__ import annotations
 
@@ -108,7 +111,7 @@ def test_usage_fades_as_a_long_double() -> None:
     assert decayed(usage, 1.0).raw.tolist() == usage.raw.tolist()
 
 
-def test_sums_made_anew_from_what_each_used_are_the_sums_there_were() -> None:
+def test_sums_rebuilt_from_own_usage_are_equal() -> None:
     before = used()
     own = copied(before)
     for figure in own:

@@ -69,6 +69,6 @@ def test_rows_in_the_order_asked_for(wanted: str, order: str) -> None:
     )
 
 
-def test_an_unknown_column_to_sort_by_is_told() -> None:
+def test_an_unknown_column_to_sort_by_is_reported() -> None:
     with pytest.raises(InvalidInput, match="no column 'nope'"):
         sort_rows(COLUMNS, ROWS, "nope", Look())

@@ -1,4 +1,4 @@
-"""Outlook of an allocation in words."""
+"""Run-out time of an allocation: figures first, then the words."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_before_after_and_on_the_first_day() -> None:
     assert show_outlook(seen(100, 10, now=JULY + DAY - 1), LOOK) == "too early to tell"
 
 
-def test_much_that_will_expire_is_told_in_the_second_half() -> None:
+def test_much_that_will_expire_is_reported_in_the_second_half() -> None:
     assert (
         show_outlook(seen(12_000, 310, now=JULY + 300 * DAY), LOOK) == "! 11,600 will expire unused"
     )

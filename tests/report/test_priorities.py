@@ -94,8 +94,8 @@ def test_columns_are_rounded_and_their_sum_is_cut_off() -> None:
 def test_factors_by_themselves() -> None:
     (line,) = lines([JOB], WEIGHTS, parse_format("%a|%b|%f|%j|%p|%q|%t|%16y"), header=False)
     assert (
-        line
-        == "0.5000000|0.0000000|0.4084789|0.0750000|0.5000000|0.5000000|cpu=0.05,mem=0.05|0.00000144873947"
+        line == "0.5000000|0.0000000|0.4084789|0.0750000|0.5000000|0.5000000|cpu=0.05,mem=0.05|"
+        "0.00000144873947"
     )
 
 
@@ -167,7 +167,7 @@ def test_every_letter_sorts_up_and_down() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["%z", "%.10", "no column", "", "%5x %i", "%i %9"])
-def test_a_letter_that_there_is_not_is_told_with_those_that_there_are(wrong: str) -> None:
+def test_a_letter_that_there_is_not_is_reported_with_those_that_there_are(wrong: str) -> None:
     with pytest.raises(InvalidInput) as told:
         parse_format(wrong)
     assert (told.value.field, bool(told.value.remedy)) == ("--format", True)

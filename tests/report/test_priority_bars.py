@@ -1,4 +1,4 @@
-"""A priority explained: bars, the place in the queue, and why somebody else is ahead."""
+"""A priority explained: bars, the place in the queue, and why another job is ahead."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ELSEWHERE = PriorityRow(812000, "gpu", "ayla", fair_share=99_000.0)
 QUEUE = partition_queues([ELSEWHERE, MINE, THEIRS, GIVEN])["idle"]
 
 
-def test_bars_and_who_is_ahead() -> None:
+def test_priority_bars_and_jobs_ahead() -> None:
     assert explain_priority(MINE, QUEUE, WEIGHTS) == [
         "Job 812345 (ayla, chem_qmc, partition idle)",
         "priority 42,581, 3rd of 3 that wait in idle",
@@ -78,7 +78,7 @@ def test_a_given_priority_has_no_factors() -> None:
     assert parts(GIVEN, WEIGHTS) == []
 
 
-def test_who_is_given_less_than_another_earned() -> None:
+def test_fair_start_misses_are_counted() -> None:
     low = GIVEN._replace(direct=7)
     assert (
         explain_priority(low, [MINE, low], WEIGHTS)[-1]
@@ -120,7 +120,7 @@ def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
     )
 
 
-def test_who_runs_is_nobodys_neighbour_in_the_queue() -> None:
+def test_running_job_has_no_queue_neighbours() -> None:
     runs = THEIRS._replace(runs=True)
     there = partition_queues([runs, MINE, GIVEN])
     assert there == {"idle": [GIVEN, MINE]}
@@ -131,7 +131,7 @@ def test_who_runs_is_nobodys_neighbour_in_the_queue() -> None:
     )
 
 
-def test_the_least_priority_is_told() -> None:
+def test_the_least_priority_is_reported() -> None:
     row = MINE._replace(nice=2**31 - 3)
     assert "  All together is less than 1, the least that a job has." in explain_priority(
         row, [row], WEIGHTS

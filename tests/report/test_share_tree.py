@@ -110,7 +110,7 @@ def test_a_reset_moves_it_too() -> None:
     )
 
 
-def test_under_the_classic_rule_who_is_above_half_the_factor_is_not_over() -> None:
+def test_classic_factor_above_half_is_within_the_share() -> None:
     mild = [back._replace(level=0.5) for back in BACKS]
     assert any("is back at factor 0.5 in" in each for each in reading_guide(ROWS, CLASSIC, mild))
     assert not any(

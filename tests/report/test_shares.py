@@ -189,7 +189,7 @@ def test_a_name_cut_short_means_the_first_column_of_the_alphabet() -> None:
 @pytest.mark.parametrize(
     "wrong", ["nonsense", "account%", "account%x", "%5", "account user", "account%99999"]
 )
-def test_a_column_that_there_is_not_is_told_with_those_that_there_are(wrong: str) -> None:
+def test_a_column_that_there_is_not_is_reported_with_those_that_there_are(wrong: str) -> None:
     with pytest.raises(InvalidInput) as told:
         parse_fields(wrong)
     assert told.value.field == "--format"

@@ -96,7 +96,7 @@ def test_a_column_that_may_be_cut_is_cut_before_one_goes() -> None:
     assert made.dropped == []
 
 
-def test_with_much_room_there_are_more_columns() -> None:
+def test_wide_terminal_shows_more_columns() -> None:
     assert table(COLUMNS, [row()], LOOK, 120).lines[0].split()[-1] == "ALLOC"
     assert "ALLOC" not in table(COLUMNS, [row()], LOOK, 119).lines[0]
 
@@ -196,7 +196,7 @@ def test_figures_are_never_cut(some: list[Row], room: int) -> None:
         assert figure in line
 
 
-def test_what_is_asked_for_by_name_stays_whatever_the_room() -> None:
+def test_columns_given_by_name_are_never_dropped() -> None:
     chosen = choose(COLUMNS, "alloc,available%12,project%-20")
     assert table(chosen, [row()], LOOK, 20).lines == [
         "ALLOC    AVAILABLE PROJECT",
@@ -233,7 +233,7 @@ def test_a_width_cuts() -> None:
 @pytest.mark.parametrize(
     "wanted", ["NOPE", "PROJECT%", "PROJECT%x", "PROJECT%0", "+NOPE", "PROJECT%99999", "\x1b[31m"]
 )
-def test_a_wrong_column_is_told_with_those_there_are(wanted: str) -> None:
+def test_a_wrong_column_is_reported_with_those_there_are(wanted: str) -> None:
     with pytest.raises(InvalidInput) as told:
         choose(COLUMNS, wanted)
     assert told.value.field == "--format"

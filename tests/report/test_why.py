@@ -1,5 +1,5 @@
-"""Why a job waits, in lines and as an object: what is left out where nobody knows, and what is cut
-short.
+"""Explanation of a waiting job, in lines and as an object: unknown parts are left out, long ones
+cut.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def test_what_there_is_to_say() -> None:
     ]
 
 
-def test_a_start_is_told_as_far_as_it_is_known() -> None:
+def test_a_start_is_reported_as_far_as_it_is_known() -> None:
     def start(**known: Any) -> str:
         return told(JOB._replace(why=why(**known)))[7]
 
@@ -124,7 +124,7 @@ def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
     )
 
 
-def test_the_time_zone_of_all_its_times_is_told_once() -> None:
+def test_the_time_zone_of_all_its_times_is_reported_once() -> None:
     found = "\n".join(lines(JOB, Look(zone=timezone(timedelta(hours=-5))), 120))
     assert "as of 1970-01-01 20:01:01 -05:00" in found
     assert found.count("-05:00") == 1
@@ -183,6 +183,6 @@ def test_what_slurm_says_otherwise_stands_beside_it() -> None:
     assert "slurmctld's reason" not in told(JOB._replace(reason="Priority"))[7]
 
 
-def test_lengths_of_time_and_lists_are_told_in_words() -> None:
+def test_lengths_of_time_and_lists_are_reported_in_words() -> None:
     facts = {"limit_seconds": 3_600, "partitions": ("cpu", "gpu")}
     assert told(JOB._replace(facts=facts))[0] == "Job 7 (limit 01:00:00, partitions cpu,gpu)"

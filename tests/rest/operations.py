@@ -31,7 +31,9 @@ def operations() -> dict[str, tuple[str, str]]:
 
 
 def call(world: World, operation: str, whose: str, uid: int) -> Call:
-    """The request that asks for `operation` on something of `uid`'s own project, of the other one, or on nothing at all."""
+    """Return the request of `operation` for an object of the user's project, of another one, or for
+    a missing one.
+    """
     method, path = operations()[operation]
     things = {OWN: world.own, FOREIGN: world.foreign}.get(whose, {})
     filled = path
@@ -67,7 +69,8 @@ def _by_account(name: str) -> str:
 _WHY = {"comment": "a test"}
 
 _OF_AN_ACCOUNT = """
-    list_projects list_allocations list_balances list_activity list_entries list_credits list_predebits list_debits
+    list_projects list_allocations list_balances list_activity list_entries list_credits
+    list_predebits list_debits
     list_jobs list_failures show_usage list_shares
 """
 QUERIES: dict[str, Callable[[str], str]] = {

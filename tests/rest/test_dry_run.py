@@ -16,7 +16,8 @@ from tests.rest.world import PI, STRANGER, SUPERUSER, World, a_world
 WHY = {"comment": "a test"}
 TOLD = """
     enter_project amend_project remove_project set_member remove_member
-    open_allocation amend_allocation set_cap deposit withdraw transfer refund_job undo_entry make_token revoke_token
+    open_allocation amend_allocation set_cap deposit withdraw transfer refund_job undo_entry
+    make_token revoke_token
 """.split()
 
 
@@ -47,7 +48,9 @@ def test_every_route_that_changes_the_ledger_has_a_dry_run() -> None:
 
 @pytest.mark.parametrize("operation", TOLD)
 def test_dry_run_gets_the_status_of_the_request(asking: Asking, operation: str) -> None:
-    """In every role, on one's own, on what belongs to others and on nothing: the same refusal, or as many entries as are written."""
+    """In every role and for own, foreign and missing objects: the same refusal, or as many entries
+    as the request writes.
+    """
     world = asking.world
     for whose in (OWN, FOREIGN, NOBODYS):
         for role in ROLES:

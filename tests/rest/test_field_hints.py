@@ -122,7 +122,8 @@ KINDS = {
 # What is about all of the request, or about who asks, has no field.
 FIELDLESS = {"Unauthenticated", "Forbidden", "Unavailable", "Corrupt", "FairbankError"}
 WHOLE = (
-    "the request ended", "the body is", "the request changes nothing", "fault.message", "bytes are too many", "MUNGE cannot encode",
+    "the request ended", "the body is", "the request changes nothing", "fault.message",
+    "bytes are too many", "MUNGE cannot encode",
     "connections over the Unix socket", "this secret is in use", "the body cannot be read",
 )  # fmt: skip
 

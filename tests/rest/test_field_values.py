@@ -156,7 +156,8 @@ def test_empty_change_of_an_allocation_is_refused(old_world: World) -> None:
 
 
 NAMES = [
-    "", " ", "a b", "a\nb", "a\r\nSet-Cookie: x", "a\x00b", 'a"b', "a'b", "a;DROP TABLE project", "=HYPERLINK(1)", "+1", "-rf", "@x", "1a",
+    "", " ", "a b", "a\nb", "a\r\nSet-Cookie: x", "a\x00b", 'a"b', "a'b",
+    "a;DROP TABLE project", "=HYPERLINK(1)", "+1", "-rf", "@x", "1a",
     "../etc", "a/b", "é", "\u202ea", "\u0430", "a" * 65,
 ]  # fmt: skip
 

@@ -135,7 +135,8 @@ def test_bundled_files_have_their_licence() -> None:
 def test_docs_page_loads_only_bundled_files(old_world: World) -> None:
     page = old_world.ask("GET", "/docs")
     assert re.findall(r'(?:src|href)="([^"]*)"', page.text) == [
-        "data:,", "/docs/swagger-ui.css", "/openapi.json", "/docs/swagger-ui-bundle.js", "/docs/start.js",
+        "data:,", "/docs/swagger-ui.css", "/openapi.json", "/docs/swagger-ui-bundle.js",
+        "/docs/start.js",
     ]  # fmt: skip
     assert not re.search(r"<script>|<style|style=|onload=", page.text)
     policy = page.headers["content-security-policy"]

@@ -110,6 +110,9 @@ def test_nul_in_a_body_is_refused(world: World) -> None:
 
 
 def test_every_filter_of_runs_and_refusals_works(world: World) -> None:
-    everything = "account=chem&gname=chem&project=1&resource=cpu&category=research&active-at=now&cluster=alpha&owner_uid=5004&allocation=1"
+    everything = (
+        "account=chem&gname=chem&project=1&resource=cpu&category=research&active-at=now"
+        "&cluster=alpha&owner_uid=5004&allocation=1"
+    )
     for path in ("/job", "/failure"):
         assert world.ask("GET", f"{path}?{everything}", SUPERUSER).json()["data"], path

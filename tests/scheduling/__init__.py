@@ -1,1 +1,3 @@
-"""Tests of schedules: known by hand, from definitions, and laws for every workload."""
+"""Tests of scheduling: schedules computed by hand, the same ones from definitions, and laws that
+hold for every workload.
+"""

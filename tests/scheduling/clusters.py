@@ -138,8 +138,8 @@ def every_way(
 
 
 def fitting(cluster: NodeTable, there: Sequence[Placement], what: NodeDemand, place: int) -> int:
-    """Return how many tasks fit on a node: as many as it has CPUs, fewer if other resources are
-    short.
+    """Return the number of tasks that fit on a node: as many as it has CPUs, fewer while something
+    lacks.
     """
     node = cluster.nodes[place]
     held = [
@@ -171,7 +171,7 @@ def fitting(cluster: NodeTable, there: Sequence[Placement], what: NodeDemand, pl
 
 
 def suits(some: frozenset[int], request: PlacementRequest) -> bool:
-    """Return True if the nodes match the request, whatever is free on them."""
+    """Return True if the request names these nodes; free resources do not matter."""
     alike = any(
         all(alternative >> place & 1 for place in some) for alternative in request.alternatives
     )

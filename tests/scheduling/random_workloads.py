@@ -53,7 +53,7 @@ crowds = st.lists(_rows(3), min_size=FEW + 10, max_size=FEW + 40).map(_numbered)
 
 
 def simulated(jobs: Sequence[TraceJob], policy: SimulationPolicy, size: int = SIZE) -> list[int]:
-    """Return the start of each job."""
+    """Return the start time of each job."""
     found = {
         each.number: at
         for at, starts in SimulationClock(size, policy.scheduler(size)).run(jobs)

@@ -15,8 +15,8 @@ Choose = Callable[[list[TraceJob], Free], list[TraceJob]]
 
 
 def schedule(jobs: Sequence[TraceJob], size: int, choose: Choose) -> list[int]:
-    """Return the start of each job: in each second first the ends, then the arrivals, then one
-    pass.
+    """Return the start time of each job: at every second first the ends, then the arrivals, then
+    one pass.
     """
     starts: dict[int, int] = {}
     waiting: list[TraceJob] = []

@@ -38,7 +38,7 @@ def test_a_job_that_ends_at_the_second_at_which_the_plan_begins_does_not_fit(
     assert scene.backfill().starts == starts
 
 
-def test_everybody_who_is_tested_is_planned_and_nobody_behind_delays_it() -> None:
+def test_every_tested_job_is_planned_and_not_delayed() -> None:
     scene = Scene(rack(4)).runs(1, "n[1-4]", 60)
     told = scene.waits(2, 3, 60).waits(3, 2, 60).waits(4, 1, 30).waits(5, 1, 600).backfill()
     assert told.starts == {}
@@ -79,7 +79,7 @@ def test_a_job_that_should_have_ended_is_expected_to_end_soon() -> None:
     assert Scene(rack(1)).runs(1, "n1", -5).waits(2).backfill().planned == {2: (1 / 60, "n1")}
 
 
-def test_beyond_the_window_a_time_is_told_and_nothing_kept() -> None:
+def test_beyond_bf_window_a_time_is_given_without_reservation() -> None:
     scene = Scene(rack(2)).runs(1, "n1", 180).waits(2, 2, 60).waits(3, 1, 600)
     assert scene.backfill(bf_window=200).starts == {}
     told = scene.backfill(bf_window=120)
@@ -87,7 +87,7 @@ def test_beyond_the_window_a_time_is_told_and_nothing_kept() -> None:
     assert told.planned == {2: (180, "n[1-2]")}
 
 
-def test_who_is_too_young_or_too_low_has_no_room_kept() -> None:
+def test_no_reservation_below_bf_min_age_or_priority() -> None:
     scene = (
         Scene(rack(2))
         .runs(1, "n1", 180)
@@ -128,7 +128,7 @@ def test_with_one_plan_for_each_partition_it_is_nearly_easy() -> None:
     assert told.starts == {5: "n2"}
 
 
-def test_who_says_that_less_time_will_do_gets_as_much_as_there_is() -> None:
+def test_time_min_gets_the_longest_possible_time() -> None:
     scene = Scene(rack(2)).runs(1, "n1", 100).waits(2, 2, 60)
     assert scene.waits(3, 1, 600, time_min=1_800).backfill().minutes == {3: 100}
     scene.pending.pop()
@@ -194,7 +194,7 @@ def test_partitions_have_their_own_nodes_in_one_plan() -> None:
 
 
 @pytest.mark.parametrize("stops", [False, True])
-def test_a_limit_of_one_partition_keeps_nobody_from_another(stops: bool) -> None:
+def test_partition_limit_does_not_hold_jobs_of_other_partitions(stops: bool) -> None:
     scene = Scene(rack(3), PartitionRules(name="batch"), PartitionRules(name="long"))
     scene.waits(1, user="ada").waits(2, user="ada", partitions=("batch", "long")).waits(
         3, user="ada"
@@ -234,7 +234,7 @@ def test_jobs_that_share_a_node_are_planned_when_enough_of_it_is_free() -> None:
 
 
 @pytest.mark.parametrize(("only_one", "begin"), [(False, 150), (True, 90)])
-def test_a_job_has_room_kept_in_one_of_its_partitions_only_where_that_is_said(
+def test_reservation_in_one_partition_only_with_bf_one_resv_per_job(
     only_one: bool, begin: int
 ) -> None:
     """Job 3 has plans in both: from minute 60 on n1, from 90 on n2. Job 4, behind it, wants n2."""

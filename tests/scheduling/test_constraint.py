@@ -118,7 +118,7 @@ def test_no_constraint_is_any_node() -> None:
         ("[]", "] stands behind [, at place 2 of '[]'"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(text: str, told: str) -> None:
+def test_unreadable_text_is_reported_with_its_place(text: str, told: str) -> None:
     with pytest.raises(InvalidInput) as no:
         parse(text, "constraint")
     assert no.value.message == told

@@ -1,4 +1,4 @@
-"""Changes that start a job earlier, for changes whose starts are known."""
+"""Changes that start a job sooner, from known starts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_change_that_starts_it_soonest(
 
 
 def in_the_gap(limit: int) -> int:
-    """Return the start of a job that starts now if it ends within three hours."""
+    """Return the start of a job: now if it ends within three hours."""
     return 0 if limit <= 3 * HOUR else 10 * HOUR
 
 

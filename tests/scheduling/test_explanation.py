@@ -1,4 +1,4 @@
-"""Explanations of waiting jobs, with their evidence."""
+"""Explanation of a waiting job, with evidence."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_head_of_the_queue_waits_for_nodes() -> None:
     ]
 
 
-def test_somebody_behind_is_told_who_is_ahead_and_for_whom_the_idle_nodes_are_kept() -> None:
+def test_explanation_names_job_ahead_and_owner_of_reserved_nodes() -> None:
     found = told(seed(), 3)
     assert (
         found.headline == f"Job 3 waits behind job 2 (Priority). Reserved start: {in_minutes(780)}."
@@ -86,7 +86,7 @@ def test_somebody_behind_is_told_who_is_ahead_and_for_whom_the_idle_nodes_are_ke
     ]
 
 
-def test_each_node_is_told_with_the_first_cause_against_it() -> None:
+def test_each_node_is_reported_with_the_first_cause_against_it() -> None:
     fits: dict[str, Any] = {
         "cpus": 8,
         "memory": 8_000,
@@ -129,7 +129,7 @@ def test_each_node_is_told_with_the_first_cause_against_it() -> None:
     assert found.code == "Resources"
 
 
-def test_what_can_never_start_is_told_so() -> None:
+def test_job_that_can_never_start_is_reported() -> None:
     found = told(Scene(rack(2)).waits(1, cpus_per_task=64), 1)
     assert (
         found.headline
@@ -196,7 +196,7 @@ def test_maintenance_is_named() -> None:
         ),
     ],
 )
-def test_who_has_no_place_in_the_queue_is_told_why(
+def test_job_outside_the_queue_gets_its_reason(
     asked: dict[str, Any], code: str, evidence: str
 ) -> None:
     scene = Scene(rack(2), PartitionRules(name="batch", max_seconds=10_800)).reserves(
@@ -218,7 +218,7 @@ class Everybody(NoStartLimits):
         return self
 
 
-def test_a_limit_is_told_with_its_sentence() -> None:
+def test_a_limit_is_reported_with_its_sentence() -> None:
     scene = Scene(rack(1)).waits(1)
     scene.limits = Everybody()
     found = told(scene, 1)
@@ -295,11 +295,9 @@ NEVER = Dependency(kind="afternotok", job=9, state=DependencyState.NEVER)
 RUNS = JobStates(running=("8",), began=NOW - 600, ends=NOW + 1_200)
 
 
-def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does() -> None:
-    assert (
-        depending(DONE, NOT_YET, seen={8: RUNS})
-        == "- dependencies: job 7 has completed: done; job 8 has ended: not yet, it runs until"
-        f" {in_minutes(20)} at the latest"
+def test_every_dependency_is_reported_with_how_far_it_has_come_and_what_the_job_does() -> None:
+    assert depending(DONE, NOT_YET, seen={8: RUNS}) == (
+        f"- dependencies: job 7 has completed: done; job 8 has ended: not yet, it runs until {in_minutes(20)} at the latest"
     )
     assert (
         depending(DONE, NOT_YET, any_of=True)
@@ -378,7 +376,7 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
         (Dependency(kind="someday", job=7), JobStates(), "someday job 7: not yet"),
     ],
 )
-def test_a_dependency_is_told_by_its_kind(on: Dependency, seen: JobStates, told: str) -> None:
+def test_a_dependency_is_reported_by_its_kind(on: Dependency, seen: JobStates, told: str) -> None:
     assert depending(on, seen={on.job: seen}).startswith(f"- dependencies: {told}")
 
 
@@ -422,7 +420,7 @@ def test_the_reason_names_the_job_that_is_waited_for(
     ).headline.startswith(headline)
 
 
-def test_whoever_has_no_place_in_the_queue_is_told_its_nodes_all_the_same() -> None:
+def test_job_outside_the_queue_gets_its_node_report() -> None:
     found = told(
         Scene(rack(4)).runs(1, "n1", 30).waits(2, 2, held="JobHeldUser", excluded=("n4",)), 2
     )
@@ -439,7 +437,7 @@ def test_whoever_has_no_place_in_the_queue_is_told_its_nodes_all_the_same() -> N
     ]
 
 
-def test_nodes_of_a_partition_that_does_not_take_the_job_are_told() -> None:
+def test_nodes_of_a_partition_that_does_not_take_the_job_are_reported() -> None:
     found = said(
         told(
             Scene(rack(2), PartitionRules(name="batch", max_seconds=600)).waits(1, 3, minutes=60), 1
@@ -467,7 +465,7 @@ def test_a_reservation_that_has_gone_leaves_all_nodes_to_look_at() -> None:
 
 
 @pytest.mark.parametrize("reason", sorted(set(NAMES.values())))
-def test_a_job_that_is_held_for_any_reason_of_slurms_is_told_its_sentence(reason: str) -> None:
+def test_a_job_that_is_held_for_any_reason_of_slurms_gets_its_sentence(reason: str) -> None:
     found = told(Scene(rack(1)).waits(1, held=reason), 1)
     assert found.code == reason
     assert found.headline == f"Job 1 waits: {explain_reason(reason).removesuffix('.')} ({reason})."

@@ -1,4 +1,4 @@
-"""Holes that a plan and new jobs leave, compared with the steps of the machine itself."""
+"""Holes that a plan leaves, and those left after further jobs, against the steps of the machine."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ wishes = st.lists(st.builds(Wish, st.integers(1, 8), st.integers(1, 10)), min_si
 
 
 @given(runs, wishes)
-def test_gaps_say_what_steps_say_of_those_who_start_now(
-    running: list[tuple[int, int]], asked: list[Wish]
-) -> None:
+def test_holes_agree_with_backfill_steps(running: list[tuple[int, int]], asked: list[Wish]) -> None:
     steps, head = ahead(running), Wish(8, 5)
     if (slot := steps.earliest_slot(head)) is not None:
         steps.take(head, slot)

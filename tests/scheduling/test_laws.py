@@ -27,7 +27,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POL
 
 
 def places(plan: SchedulePlan[TraceJob, int]) -> dict[int, int]:
-    """Return the start of each job that has a slot."""
+    """Return the start time of each job that has a place."""
     return {each.job.number: NOW for each in plan.starts} | {
         each.job.number: each.at for each in plan.reservations
     }
@@ -35,7 +35,7 @@ def places(plan: SchedulePlan[TraceJob, int]) -> dict[int, int]:
 
 @every_policy
 @given(jobs=workloads)
-def test_no_processor_is_given_twice_and_everybody_starts_once(
+def test_no_processor_is_given_twice_and_every_job_starts_once(
     policy: SimulationPolicy, jobs: list[TraceJob]
 ) -> None:
     starts = simulated(jobs, policy)
@@ -67,8 +67,8 @@ def test_first_come_first_served_starts_in_the_order_of_the_queue(jobs: list[Tra
 
 @given(workloads)
 def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
-    """The slot of a head is never later than in the pass before, and it starts no later than
-    planned.
+    """The place of a head is never later in a pass than in the pass before, and it starts no later
+    than stated.
     """
     told: dict[int, int] = {}
 
@@ -83,8 +83,8 @@ def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
 
 
 @given(snapshots)
-def test_nobody_is_delayed_by_one_behind(here: OnProcessors) -> None:
-    """Conservative: without the last job all others keep their slots."""
+def test_no_job_is_delayed_by_a_later_one(here: OnProcessors) -> None:
+    """Conservative: whoever is last may go, and everybody else keeps his place."""
     before = places(conservative(here, NOW, fully=True))
     for last in reversed(list(here.queue.jobs())):
         here.queue.remove(last)
@@ -105,7 +105,7 @@ def test_a_conservative_plan_is_feasible(here: OnProcessors) -> None:
 
 @pytest.mark.parametrize("pass_", [easy, conservative])
 @given(here=snapshots)
-def test_a_plan_told_fully_starts_nobody_else(pass_: Any, here: OnProcessors) -> None:
+def test_complete_plan_starts_no_other_job(pass_: Any, here: OnProcessors) -> None:
     assert pass_(here, NOW, fully=True).starts == pass_(here, NOW).starts
 
 
@@ -141,7 +141,7 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
     assert (plan.reason(0), plan.reason(1)) == (RESOURCES, PRIORITY)
 
 
-def test_a_full_partition_blocks_its_own_jobs_and_nobody_elses() -> None:
+def test_full_partition_blocks_only_its_own_jobs() -> None:
     """FIFO of the seed: who is behind in a blocked partition is not looked at, although it would
     fit.
     """

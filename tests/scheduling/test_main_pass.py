@@ -13,7 +13,7 @@ from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import OneEach, Scene
 
 
-def test_jobs_start_in_order_until_one_does_not_fit_and_then_nobody_does() -> None:
+def test_jobs_start_in_order_until_one_does_not_fit() -> None:
     told = Scene(rack(8)).runs(1, "n[7-8]", 180).waits(2, 4).waits(3, 4).waits(4, 1).main()
     assert told.starts == {2: "n[1-4]"}
     assert told.reasons == {3: "Resources", 4: "Priority"}
@@ -63,7 +63,7 @@ def test_of_two_partitions_the_last_that_turns_it_away_says_why() -> None:
     assert scene.main().reasons == {3: "Resources", 4: "Priority"}
 
 
-def test_what_can_never_run_is_told_and_holds_up_nobody() -> None:
+def test_job_that_can_never_run_is_reported_and_delays_no_job() -> None:
     told = Scene(rack(2)).waits(1, cpus_per_task=99).waits(2, constraint="gpu").waits(3).main()
     assert told.starts == {3: "n1"}
     assert told.reasons == {1: "BadConstraints", 2: "BadConstraints"}
@@ -86,7 +86,7 @@ def test_a_job_waits_in_one_partition_though_it_could_never_run_in_the_other(
     assert scene.waits(2, partitions=partitions, constraint="fast").main().reasons[2] == why
 
 
-def test_what_cannot_even_be_read_holds_up_nobody() -> None:
+def test_unreadable_hold_does_not_block_others() -> None:
     scene = (
         Scene(rack(2))
         .waits(1, constraint="a&&")
@@ -111,7 +111,7 @@ def test_a_job_that_named_its_nodes_keeps_only_those_from_others() -> None:
     assert told.reasons == {2: "Resources"}
 
 
-def test_jobs_too_young_or_too_low_hold_up_nobody() -> None:
+def test_jobs_below_backfill_thresholds_get_no_reservation() -> None:
     scene = Scene(rack(2)).runs(1, "n1", 60).waits(2, 2, age=5, priority=7).waits(3, priority=6)
     assert scene.main().starts == {}
     assert scene.main(bf_min_age_reserve=600).starts == {3: "n2"}
@@ -136,7 +136,7 @@ def test_the_pass_ends_where_its_parameters_say() -> None:
     assert scene.main(sched_max_job_start=2).plan.reason(5) == "None"
 
 
-def test_who_waits_behind_somebody_is_counted_too() -> None:
+def test_jobs_behind_the_first_are_counted() -> None:
     left, right = (
         PartitionRules(name="left", nodes=("n1",)),
         PartitionRules(name="right", nodes=("n2",)),
@@ -159,7 +159,7 @@ def test_an_array_is_rejected_with_its_first_task_that_does_not_fit() -> None:
     assert told.reasons == {11: "Resources", 12: "Resources"}
 
 
-def test_who_prefers_gets_it_where_it_is_free() -> None:
+def test_preferred_features_are_used_if_free() -> None:
     fast = Node(name="fast", cpus=4, memory=4_000, weight=9, features=frozenset({"fast"}))
     scene = Scene([*rack(1), fast])
     assert scene.waits(1, prefer="fast").waits(2, prefer="fast").main().starts == {
@@ -168,7 +168,7 @@ def test_who_prefers_gets_it_where_it_is_free() -> None:
     }
 
 
-def test_a_limit_holds_the_job_and_nobody_behind_it() -> None:
+def test_limit_holds_only_its_own_job() -> None:
     scene = Scene(rack(4)).waits(1, user="ada").waits(2, user="ada").waits(3, user="bob")
     scene.limits = OneEach("batch")
     for told in (scene.main(), scene.main()):  # a pass keeps nothing to itself
@@ -177,7 +177,7 @@ def test_a_limit_holds_the_job_and_nobody_behind_it() -> None:
     assert scene.main(assoc_limit_stop=True).starts == {1: "n1"}
 
 
-def test_nobody_runs_into_a_reservation_of_others() -> None:
+def test_no_job_runs_into_a_reservation_of_others() -> None:
     scene = Scene(rack(2)).reserves("class", "n1", 60, 120, users=frozenset({"ada"}))
     assert scene.waits(1, minutes=60, required=("n1",)).main().reasons == {
         1: "Resources"
@@ -203,14 +203,14 @@ def test_a_reservation_is_used_by_those_who_ask_for_it_and_by_its_end() -> None:
     assert flexible.waits(1, 3, minutes=61, reservation="class").main().starts == {1: "n[1-3]"}
 
 
-def test_maintenance_is_told_as_such_and_holds_up_nobody() -> None:
+def test_maintenance_is_reported_as_such_and_holds_up_nobody() -> None:
     scene = Scene(rack(2)).reserves("works", "n[1-2]", 120, 240, maintenance=True)
     told = scene.waits(1, minutes=180).waits(2, minutes=60).main()
     assert told.reasons == {1: "ReqNodeNotAvail"}
     assert told.starts == {2: "n1"}
 
 
-def test_nobody_is_preempted_who_started_in_the_same_pass() -> None:
+def test_jobs_started_in_this_pass_are_not_preempted() -> None:
     scene = Scene(rack(1))
     scene.preemption = Preemption(
         by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}
@@ -221,7 +221,7 @@ def test_nobody_is_preempted_who_started_in_the_same_pass() -> None:
         assert told.instead == {}
 
 
-def test_who_started_in_this_very_second_but_before_the_pass_is_preempted() -> None:
+def test_job_started_in_this_second_before_the_pass_is_preempted() -> None:
     scene = Scene(rack(1)).runs(5, "n1", 60, qos="scavenge", since=0)
     scene.preemption = Preemption(
         by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}
@@ -260,9 +260,7 @@ def test_a_preemptor_takes_the_place_of_the_smallest_and_of_these_the_first(
 @pytest.mark.parametrize(
     ("dear", "cheap", "gone"), [(5, 4, 6), (70_000, 65_534, 6), (70_000, 65_535, 5), (4, 4, 5)]
 )
-def test_whoever_has_the_qos_of_the_lowest_priority_goes_first_and_then_the_smallest(
-    dear: int, cheap: int, gone: int
-) -> None:
+def test_preemption_takes_lowest_qos_then_smallest_job(dear: int, cheap: int, gone: int) -> None:
     """As in slurmctld, which has 16 bits for the priority of a QOS: job 5 has one node, job
     6 two.
     """
@@ -278,7 +276,7 @@ def test_whoever_has_the_qos_of_the_lowest_priority_goes_first_and_then_the_smal
         assert told.instead == {1: (gone,)}
 
 
-def test_whoever_is_in_the_lowest_tier_goes_first() -> None:
+def test_preemption_takes_the_lowest_tier_first() -> None:
     parts = [
         PartitionRules(name=name, tier=tier)
         for name, tier in (("low", 1), ("middle", 2), ("high", 3))

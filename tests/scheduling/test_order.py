@@ -93,7 +93,7 @@ def test_tasks_of_an_array_go_in_their_order_and_wishes_before_needs() -> None:
         ({"required": ("n9",)}, "BadConstraints"),
     ],
 )
-def test_who_may_not_start_at_all_has_no_place_but_a_reason(said: dict[str, Any], why: str) -> None:
+def test_job_that_may_not_start_has_a_reason_and_no_place(said: dict[str, Any], why: str) -> None:
     short = PartitionRules(name="batch", max_seconds=7_200, max_nodes=2)
     scene = Scene(
         rack(4),
@@ -164,7 +164,7 @@ def test_a_partition_that_was_removed_takes_no_place_in_another() -> None:
         ({"time_min": -5}, "time_min"),
     ],
 )
-def test_what_no_job_can_be_is_told(said: dict[str, Any], field: str) -> None:
+def test_impossible_job_is_reported(said: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput, match="job 7 has") as no:
         PendingJob(number=7, **said)
     assert no.value.field == field
@@ -184,7 +184,7 @@ jobs = st.lists(
 
 
 @given(jobs, st.booleans())
-def test_everybody_has_a_place_and_nobody_stands_before_one_who_can_preempt_it(
+def test_queue_order_is_total_and_preemptors_go_first(
     said: list[dict[str, Any]], by_qos: bool
 ) -> None:
     scene = Scene(rack(1), LOW, HIGH)

@@ -1,4 +1,4 @@
-"""SchedulerParameters of an administrator."""
+"""Scheduler parameters of an administrator."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_slurms_own_string_is_read() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_the_parameter_and_the_remedy(
+def test_wrong_parameter_is_reported_with_the_remedy(
     text: str, told: str, field: str, remedy: str
 ) -> None:
     with pytest.raises(InvalidInput) as no:

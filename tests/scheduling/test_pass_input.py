@@ -1,4 +1,4 @@
-"""Snapshots: impossible input is refused before a pass decides on it."""
+"""Input of a pass: impossible values are refused before any decision."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_what_started_counts_against_the_limits_of_the_next_pass() -> None:
         ({"memory_per_cpu": 1, "memory_per_node": 1}, "p.memory_per_cpu"),
     ],
 )
-def test_rules_that_no_partition_can_have_are_told(said: dict[str, int], field: str) -> None:
+def test_rules_that_no_partition_can_have_are_reported(said: dict[str, int], field: str) -> None:
     whole: dict[str, object] = {"name": "p", **said}
     with pytest.raises(InvalidInput) as no:
         PartitionRules(**whole)  # type: ignore[arg-type]

@@ -121,9 +121,7 @@ def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(
 
 @given(afternoons())
 @settings(max_examples=60, deadline=None)
-def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(
-    afternoon: Afternoon,
-) -> None:
+def test_main_pass_stops_at_the_first_job_that_does_not_fit(afternoon: Afternoon) -> None:
     snapshot = afternoon.snapshot()
     plan = main_pass(snapshot, PARAMETERS, NOW)
     ranked, _ = queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW)
@@ -142,7 +140,7 @@ def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(
 
 @given(afternoons())
 @settings(max_examples=100, deadline=None)
-def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -> None:
+def test_plans_are_feasible_and_not_delayed_by_later_jobs(afternoon: Afternoon) -> None:
     snapshot = afternoon.snapshot()
     plan = backfill(snapshot, PARAMETERS, NOW)
     order = [
@@ -171,9 +169,7 @@ def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -
 
 @given(afternoons(), st.data())
 @settings(max_examples=60, deadline=None)
-def test_places_are_taken_once_and_only_from_those_who_ran_before(
-    afternoon: Afternoon, data: st.DataObject
-) -> None:
+def test_preempted_nodes_are_taken_once(afternoon: Afternoon, data: st.DataObject) -> None:
     def kind(job: PendingJob) -> PendingJob:
         """Urgent, or a scavenger that was requeued to go before everybody: the likeliest to be sent
         away again at once.
@@ -208,7 +204,7 @@ def test_places_are_taken_once_and_only_from_those_who_ran_before(
 
 
 def seconds(job: PendingJob) -> int:
-    """Return the time that is reserved for the job, and that it has at least once it starts."""
+    """Return the time reserved for the job, which is the least that it has once it starts."""
     assert job.limit is not None
     return min(job.limit, job.time_min or job.limit)
 
@@ -220,8 +216,8 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
 def fits_then(
     snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], at: int, placement: Placement
 ) -> bool:
-    """Return True if the nodes have what the plan takes of them when all jobs have ended that end
-    by then.
+    """Return True if the nodes have the planned resources when all jobs have ended that end by
+    then.
     """
     room = FreeResources(snapshot.machine.cluster)
     for job in apply_plan(snapshot, plan, NOW).running:

@@ -1,4 +1,4 @@
-"""Placement of jobs: choices as Slurm makes them, and laws for any cluster."""
+"""Placement of jobs: choices as Slurm makes them, and laws that hold on any cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_lightest_nodes_go_first_and_heavier_ones_only_where_these_are_too_f
     assert desk.goes(nodes=2, exclusive=True) == "n2,fat1"
 
 
-def test_a_room_that_is_kept_for_years_remembers_no_more_than_one_of_a_day() -> None:
+def test_long_reservation_uses_no_more_memory_than_a_short_one() -> None:
     desk, sizes = Desk(rack(3)), set[int]()
     for _ in range(1_000):
         where = desk.would_go(nodes=2, tasks=2)
@@ -106,7 +106,7 @@ def test_jobs_share_a_node_until_its_cpus_its_memory_or_its_gpus_are_given_away(
     assert desk.goes() == "nowhere"
 
 
-def test_a_job_that_asks_for_no_memory_takes_all_of_it_though_cpus_are_idle() -> None:
+def test_job_without_memory_request_takes_all_memory_of_a_node() -> None:
     desk = Desk(rack(1))
     assert desk.goes(memory_per_node=None) == "n1"
     assert desk.goes() == "nowhere"
@@ -145,7 +145,7 @@ def test_a_core_is_given_away_whole() -> None:
     assert desk.would_go(cpus_per_task=5) is None
 
 
-def test_few_nodes_with_much_room_are_found_among_many_with_little() -> None:
+def test_few_idle_nodes_are_found_among_many_busy_ones() -> None:
     desk = Desk(
         [
             *rack(4, cpus=2),
@@ -201,7 +201,7 @@ def test_an_exclusive_partition_gives_whole_nodes() -> None:
     assert [desk.goes() for _ in range(3)] == ["n1", "n2", "nowhere"]
 
 
-def test_what_is_not_there_is_told_with_what_is() -> None:
+def test_missing_name_is_reported_with_the_known_ones() -> None:
     desk = Desk(rack(3))
     with pytest.raises(NotFound) as no:
         desk.asks(required=("n9",))
@@ -231,7 +231,7 @@ def afternoons(
 @pytest.mark.slow
 @given(afternoons())
 @settings(max_examples=150, deadline=None)
-def test_placement_matches_the_request_and_fails_only_if_nothing_fits(
+def test_placement_is_exact_and_never_oversubscribed(
     afternoon: tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]],
 ) -> None:
     nodes, division, jobs = afternoon
@@ -258,7 +258,7 @@ def test_placement_matches_the_request_and_fails_only_if_nothing_fits(
 def assert_held(
     cluster: NodeTable, room: FreeResources, there: list[Placement], division: PartitionRules
 ) -> None:
-    """Check that free resources are those of no job, and that no two jobs have the same."""
+    """Check that free resources are those that no job holds, and that no two jobs hold the same."""
     for at, node in enumerate(cluster.nodes):
         plain = [
             share
@@ -284,7 +284,7 @@ def assert_held(
 
 @given(afternoons())
 @settings(max_examples=60, deadline=None)
-def test_what_was_found_before_is_as_good_as_looking_anew(
+def test_cached_starts_equal_new_ones(
     afternoon: tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]],
 ) -> None:
     nodes, division, jobs = afternoon

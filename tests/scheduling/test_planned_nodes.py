@@ -1,4 +1,4 @@
-"""Planned and idle nodes, compared with lists of minutes."""
+"""Planned and idle nodes, against the same stored minute by minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Free processors over time, compared with a list of seconds."""
+"""Free identical processors over time, against a plain list of seconds."""
 
 from __future__ import annotations
 

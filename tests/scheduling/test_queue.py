@@ -18,7 +18,7 @@ SIZE = 8
 
 @pytest.mark.parametrize("queue", [WidthQueue, PriorityQueue])
 @given(widths=st.lists(st.integers(1, SIZE), max_size=60), data=st.data())
-def test_the_narrowest_is_known_whoever_comes_and_goes(
+def test_narrowest_waiting_job_is_known_after_any_change(
     queue: Callable[[], WidthQueue[TraceJob] | PriorityQueue[TraceJob]],
     widths: list[int],
     data: st.DataObject,

@@ -96,5 +96,5 @@ def test_without_short_jobs_the_range_is_when_the_nodes_come_free() -> None:
     found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 2, NOW, history=history)
     assert found.likely is not None
     assert isinstance(found.likely, StartRange)
-    assert found.likely.latest is not None
-    assert NOW < found.likely.earliest < found.likely.latest <= NOW + 180 * MINUTE
+    earliest, latest = found.likely.earliest, found.likely.latest
+    assert NOW < earliest < latest <= NOW + 180 * MINUTE  # type: ignore[operator]

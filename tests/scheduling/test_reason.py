@@ -45,7 +45,7 @@ def test_every_name_that_limits_give_is_in_the_table() -> None:
                 assert explain_reason(name)
 
 
-def test_what_is_no_reason_is_told() -> None:
+def test_unknown_reason_is_reported() -> None:
     with pytest.raises(NotFound, match="'AssocMinMood' is not a reason of Slurm"):
         explain_reason("AssocMinMood")
 

@@ -47,8 +47,8 @@ _RUNS = 1_000
 
 
 class Afternoon(NamedTuple):
-    """Running jobs with ends and processors, pending jobs in the order of the queue with their
-    least times, and the longer limits of some.
+    """Running jobs with ends and numbers of processors; waiting jobs in the order of the queue, by
+    their least time; and the time limit of those that gave one.
     """
 
     now: int
@@ -208,7 +208,7 @@ def _kept(
     asked: SchedulerParameters,
     now: int,
 ) -> dict[int, int]:
-    """Return the start of each job that starts now, or has a reservation."""
+    """Return the start time of each job that starts now or has a reservation."""
     last = (now + asked.window_seconds) // asked.bf_resolution * asked.bf_resolution
     kept = {
         each.job.number: each.at
@@ -226,8 +226,8 @@ def _left(
     job: TraceJob,
     at: int,
 ) -> int:
-    """Return how many nodes are left to a job from a time until its end, beside running jobs and
-    those ahead.
+    """Return the number of nodes left to a job from then until its end, beside running jobs and
+    those ahead of it.
     """
     now, step, taken = afternoon.now, asked.bf_resolution, 0
     for run in nodes.running:
@@ -273,7 +273,7 @@ def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> A
 
 
 def when(machine: str, afternoon: Afternoon, asked: SchedulerParameters = USUAL) -> dict[int, int]:
-    """Return the start of each job."""
+    """Return the start time of each job."""
     if machine == "nodes":
         return _kept(
             backfill.backfill(afternoon.on_nodes(), asked, afternoon.now), asked, afternoon.now
@@ -314,7 +314,7 @@ def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_b
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
 def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> None:
-    """The plan of the first begins with that minute, before any nodes are free."""
+    """The first one's plan begins with that minute, before any job has nodes."""
     waiting = [TraceJob(number, NOON, 2, HOUR, HOUR, 1, number, 1, 1) for number in range(3)]
     afternoon = Afternoon(NOON, [(NOON + HOUR, 4)], waiting, size=4)
     assert when(machine, afternoon) == {0: NOON + HOUR, 1: NOON + HOUR, 2: NOON + 2 * HOUR + 40}
@@ -322,7 +322,7 @@ def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> No
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
 @pytest.mark.parametrize(("ends", "kept"), [(3_579, True), (3_580, False), (3_590, False)])
-def test_no_room_is_kept_behind_the_last_whole_step_of_the_window(
+def test_no_reservation_beyond_the_last_whole_step_of_bf_window(
     machine: str, ends: int, kept: bool
 ) -> None:
     """The window of an hour ends 20 seconds into a minute: with that minute's begin."""
@@ -341,7 +341,7 @@ def test_no_room_is_kept_behind_the_last_whole_step_of_the_window(
 
 @pytest.mark.parametrize("late", [0, 5, 29, 30, 1_000])
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
-def test_whoever_is_past_its_limit_is_expected_to_be_killed_soon(machine: str, late: int) -> None:
+def test_job_past_its_limit_is_expected_to_end_soon(machine: str, late: int) -> None:
     """KillWait after the limit, or any second."""
     waiting = [TraceJob(0, NOON, 4, HOUR, HOUR, 1, 0, 1, 1)]
     assert when(machine, Afternoon(NOON, [(NOON - late, 2)], waiting, size=4)) == {

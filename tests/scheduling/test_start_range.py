@@ -1,4 +1,4 @@
-"""Likely starts: sampled run times, simulated runs, and the range."""
+"""Likely start of a job: random run times, one simulated run, and the range."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_last_ratios_are_kept_in_order() -> None:
     assert len(ratios) == 3
 
 
-def test_who_is_hardly_known_is_like_everybody() -> None:
+def test_user_with_little_history_gets_the_run_times_of_all() -> None:
     history = known(ann=[0.2] * ENOUGH, bob=[0.9] * (ENOUGH - 1))
     assert history.ratios("ann") == [0.2] * ENOUGH
     assert (
@@ -122,7 +122,7 @@ def test_with_all_time_limits_used_up_a_job_starts_when_it_is_planned() -> None:
         assert came.at == plan[number]
 
 
-def test_a_rehearsal_ends_where_nobody_is_left_to_wait_for() -> None:
+def test_simulated_run_ends_when_no_job_waits() -> None:
     snapshot = Scene(rack(1)).waits(1, held="JobHeldUser").snapshot
     assert simulate_forward(
         snapshot,
@@ -189,7 +189,7 @@ def test_those_behind_stay_out_of_rehearsals() -> None:
     assert without == StartRange(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
 
 
-def test_a_reservation_that_ends_lets_somebody_start_though_nobody_ends() -> None:
+def test_end_of_a_reservation_lets_a_job_start() -> None:
     scene = Scene(rack(1)).reserves("course", "n1", -10, 90).waits(1, minutes=60)
     found = start_range_on_nodes(scene.snapshot, SchedulerParameters(), known(), 1, NOW)
     assert isinstance(found, StartRange)
@@ -202,7 +202,7 @@ def test_the_more_stand_ahead_the_fewer_passes_are_made() -> None:
     assert (made[0], made[-1]) == (1_000, 1)
 
 
-def test_each_rehearsal_is_told() -> None:
+def test_each_rehearsal_is_reported() -> None:
     seen: list[tuple[int, int]] = []
     start_range(
         lambda random, most: SimulatedStart(5, 1),
@@ -212,7 +212,7 @@ def test_each_rehearsal_is_told() -> None:
     assert seen == [(done, 12) for done in range(1, 13)]
 
 
-def test_who_waits_for_a_limit_starts_when_somebody_it_counts_for_has_ended() -> None:
+def test_job_held_by_a_limit_starts_when_a_counted_job_ends() -> None:
     """Ann has one job at a time. Her first ends in an hour, then Bob's, which is behind, has taken
     the node.
     """
@@ -229,7 +229,7 @@ def test_who_waits_for_a_limit_starts_when_somebody_it_counts_for_has_ended() ->
     assert behind == StartRange(NOW + HOUR, NOW + HOUR, 100, 100)
 
 
-def test_whoever_is_behind_may_use_up_the_limit_that_another_waits_for() -> None:
+def test_later_job_may_use_up_a_limit_that_another_waits_for() -> None:
     """Ann may have one job at a time. Her long one wants both nodes, of which one is taken for two
     hours; her short one is content with what she leaves in an hour.
     """
@@ -242,7 +242,7 @@ def test_whoever_is_behind_may_use_up_the_limit_that_another_waits_for() -> None
     assert found == StartRange(NOW + 2 * HOUR, NOW + 2 * HOUR, 100, 100)
 
 
-def test_a_limit_that_no_end_lifts_is_told_no_range() -> None:
+def test_no_start_range_for_a_limit_that_no_end_lifts() -> None:
     scene = short_and_long()
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
     assert (
@@ -269,7 +269,7 @@ def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
     [(known(), NoStartRange.NOT_QUEUED), (None, None)],
     ids=["asked", "not asked"],
 )
-def test_who_is_held_back_has_no_turn(
+def test_held_job_has_no_position(
     history: RunTimeHistory[str] | None, untold: NoStartRange | None
 ) -> None:
     scene = Scene(rack(1)).waits(1, held="JobHeldUser")
@@ -277,7 +277,7 @@ def test_who_is_held_back_has_no_turn(
     assert (found.likely, found.untold) == (None, untold)
 
 
-def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_told_so() -> None:
+def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_reported() -> None:
     scene = Scene(rack(1)).waits(1, minutes=60, user="bob", eligible=NOW + HOUR)
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
     found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=known())
@@ -285,9 +285,9 @@ def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_told_so() -> None:
     assert (found.likely, found.untold) == (None, NoStartRange.NO_START)
 
 
-def test_simulated_runs_preempt_jobs() -> None:
-    """The urgent job takes an idle node and one of the scavenger when job 1 ends. The last job waits
-    for both.
+def test_preemption_happens_in_simulated_runs() -> None:
+    """The urgent job takes one idle node and one that the scavenger has; the last
+    one waits for both.
     """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 600, qos="scavenge")
     scene.preemption = Preemption(

@@ -1,4 +1,4 @@
-"""Changes that start a job earlier, each planned."""
+"""Suggestions that start a job sooner, each tried out."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_limit_that_fits_a_gap_which_begins_later() -> None:
     assert suggested(scene.waits(4, 2, minutes=240), 4) == EarlierStart("-t 01:59:00", NOW + 3_600)
 
 
-def test_nobody_ahead_is_delayed_by_it() -> None:
+def test_backfill_delays_no_job_ahead() -> None:
     scene = (
         Scene(rack(2)).runs(1, "n1", 60).waits(2, 2, minutes=60, priority=9).waits(3, 1, minutes=90)
     )

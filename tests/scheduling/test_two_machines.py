@@ -30,8 +30,8 @@ EVERY: dict[str, Pass] = {"fifo": fifo, "fcfs": fcfs, "easy": easy, "conservativ
 
 
 def on_one_cpu_nodes(jobs: Sequence[TraceJob], pass_: Pass) -> list[int]:
-    """Return the start of each job on as many nodes: at any time first the ends, then the arrivals,
-    then one pass.
+    """Return the start time of each job on nodes of one CPU: at any instant first the ends, then
+    the arrivals, then one pass.
     """
     cluster = NodeTable(
         [Node(name=f"n{number}") for number in range(SIZE)],
@@ -77,8 +77,8 @@ def test_the_same_jobs_start_when_they_start_on_processors(
 
 
 def decided(pass_: Pass, scene: Scene) -> tuple[dict[int, str], dict[int, float], dict[int, str]]:
-    """Return the starts with their nodes, the reservations with their minutes, and the reasons of
-    other jobs.
+    """Return the starts with their nodes, the reservations in minutes, and the reasons of other
+    jobs.
     """
     snapshot: OnNodes = scene.snapshot
     plan: SchedulePlan[PendingJob, Placement] = pass_(snapshot, NOW)
@@ -91,7 +91,7 @@ def decided(pass_: Pass, scene: Scene) -> tuple[dict[int, str], dict[int, float]
 
 
 @pytest.mark.parametrize("policy", EVERY)
-def test_whoever_could_never_fit_is_in_nobodys_way(policy: str) -> None:
+def test_job_that_never_fits_blocks_no_job(policy: str) -> None:
     scene = Scene(rack(2)).waits(1, nodes=2, constraint="gold").waits(2)
     assert decided(EVERY[policy], scene) == ({2: "n1"}, {}, {1: BAD_CONSTRAINTS})
 
@@ -112,7 +112,7 @@ def test_the_gap_before_the_head_is_filled_on_any_nodes(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", EVERY)
-def test_nobody_runs_into_a_reservation(policy: str) -> None:
+def test_no_job_runs_into_a_reservation(policy: str) -> None:
     scene = Scene(rack(1)).reserves("class", "n1", 30, 90).waits(1, minutes=60)
     starts, planned, _ = decided(EVERY[policy], scene)
     assert starts == {}

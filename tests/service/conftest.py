@@ -1,4 +1,4 @@
-"""What the tests of the service share."""
+"""Fixtures of the tests of the service."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def observing() -> Iterator[Centre]:
 
 @pytest.fixture(params=[False, True], ids=["threads", "apart"])
 def apart(request: pytest.FixtureRequest) -> bool:
-    """Whether the windows are at the other end of a line: each test in turn."""
+    """Return True for writer threads in another process; each test runs in both ways."""
     return bool(request.param)
 
 

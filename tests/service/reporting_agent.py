@@ -106,7 +106,9 @@ class Centre:
     def others(
         self, asked: int, *, reason: Reason = Reason.INSUFFICIENT_CREDIT
     ) -> list[Alternative]:
-        """Who else could pay for a job of Alice's that project 1 cannot."""
+        """Return the other projects that could pay for a job of Alice's that project 1 cannot
+        pay.
+        """
         return list(
             self.house.runs.alternatives(
                 Refusal(reason=reason, project=1, resource="cpu", owner=ALICE, asked=asked)

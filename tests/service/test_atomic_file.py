@@ -33,7 +33,7 @@ def test_when_it_fails_the_old_file_is_as_it_was(tmp_path: Path, how: type[BaseE
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
 
 
-def test_where_there_is_no_room_the_old_file_is_as_it_was(tmp_path: Path) -> None:
+def test_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("old")
     room = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, room[1]))
@@ -46,7 +46,7 @@ def test_where_there_is_no_room_the_old_file_is_as_it_was(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
-def test_who_is_ended_leaves_nothing_half_written(tmp_path: Path, how: signal.Signals) -> None:
+def test_termination_leaves_no_partial_output(tmp_path: Path, how: signal.Signals) -> None:
     (tmp_path / "old").write_text("old")
     with pytest.raises(SystemExit) as ended, atomic_write(tmp_path / "old") as file:
         file.write(b"half")
@@ -56,7 +56,7 @@ def test_who_is_ended_leaves_nothing_half_written(tmp_path: Path, how: signal.Si
     assert signal.getsignal(how) is signal.SIG_DFL
 
 
-def test_what_somebody_does_when_ended_is_left_to_him(tmp_path: Path) -> None:
+def test_signal_handlers_of_a_job_are_its_own(tmp_path: Path) -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:
@@ -72,7 +72,7 @@ def test_what_somebody_does_when_ended_is_left_to_him(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
 def test_what_is_open_already_is_written_on_where_it_is(tmp_path: Path, folder: str) -> None:
     """As with `--starts /dev/stdout > file`, to which we write ourselves before and after; opened
-    anew it would be written from its beginning, and a file in its place would be another one.
+    again it would be written from its beginning, and a file in its place would be another one.
     """
     with (tmp_path / "out").open("wb", buffering=0) as out:
         out.write(b"before, ")
@@ -101,7 +101,7 @@ def test_a_new_file_has_the_usual_rights(tmp_path: Path) -> None:
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_long_name_has_room_beside_it(tmp_path: Path) -> None:
+def test_long_name_keeps_a_space_beside_it(tmp_path: Path) -> None:
     write(tmp_path / ("n" * 255), "long")
     assert (tmp_path / ("n" * 255)).read_text() == "long"
 

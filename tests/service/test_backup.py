@@ -1,4 +1,4 @@
-"""Where a backup may come to stand, and what is said where it may not."""
+"""Paths of a backup: those that are allowed, and the messages for others."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_progress_rises_to_the_whole_and_not_before(
     assert (len(told), told[-1]) == (rows + 1, (file.stat().st_size, file.stat().st_size))
 
 
-def test_a_missing_folder_is_told_with_what_makes_it(backups: Backups, tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_with_what_makes_it(backups: Backups, tmp_path: Path) -> None:
     with pytest.raises(NotFound) as no:
         backups.create(tmp_path / "no such" / "monday.fbk")
     assert (no.value.field, no.value.remedy) == (
@@ -78,13 +78,13 @@ def test_a_folder_is_no_file(backups: Backups, tmp_path: Path) -> None:
         backups.create(tmp_path, replace=True)
 
 
-def test_what_the_disk_says_is_told_with_the_file(backups: Backups, tmp_path: Path) -> None:
+def test_disk_error_is_reported_with_the_file(backups: Backups, tmp_path: Path) -> None:
     with pytest.raises(FairbankError, match="File name too long") as no:
         backups.create(tmp_path / ("x" * 250))
     assert no.value.field == "FILE"
 
 
-def test_the_name_is_on_the_disk_when_the_backup_is_told(
+def test_backup_name_is_on_disk_before_it_is_reported(
     backups: Backups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[tuple[int, bool]] = []

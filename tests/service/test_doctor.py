@@ -1,4 +1,4 @@
-"""The doctor: what is wrong is told from what was chosen."""
+"""The doctor: what is wrong is found from what was chosen."""
 
 from __future__ import annotations
 

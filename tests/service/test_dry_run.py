@@ -1,6 +1,4 @@
-"""Whether a request is carried out or only foretold hangs on the use cases that it goes to, and not on
-who asks.
-"""
+"""Dry runs: the use cases that receive a request decide if it is carried out, not the user."""
 
 from __future__ import annotations
 
@@ -47,9 +45,7 @@ def identity() -> Identity:
     return identity_of(SUPERUSER, STAFF, {})
 
 
-def test_one_asker_is_foretold_by_the_one_and_served_by_the_other(
-    bank: Services, identity: Identity
-) -> None:
+def test_dry_run_and_write_use_the_same_user(bank: Services, identity: Identity) -> None:
     with pytest.raises(DryRunResult) as told:
         bank.dry_run().projects.create(identity, CHEM)
     assert [each.entry.kind for each in told.value.entries] == [Kind.PROJECT]
@@ -68,7 +64,7 @@ def test_what_would_be_refused_is_refused_with_the_same_words(
     assert _replace(no, entry=None) == _replace(bank.projects.create(identity, other), entry=None)
 
 
-def test_all_that_changes_the_books_is_there_twice_and_nothing_else(bank: Services) -> None:
+def test_every_write_exists_in_both_forms(bank: Services) -> None:
     dry = bank.dry_run()
     assert {
         each for each in vars(bank) if getattr(bank, each) is not getattr(dry, each)

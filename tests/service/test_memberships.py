@@ -1,6 +1,4 @@
-"""Who is in which project by a Unix group: looked up again after a while, whatever became of the
-clock on the wall.
-"""
+"""Membership by Unix group: looked up again after a while, even if the wall clock was changed."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ def test_the_groups_are_asked_for_while_no_snapshot_is_open() -> None:
     assert seen == [False]
 
 
-def test_who_is_taken_out_of_a_group_is_soon_no_member_also_when_the_clock_was_set_back() -> None:
+def test_removed_group_member_loses_access_even_if_clock_is_set_back() -> None:
     store, wall, ticks, groups = (
         MemoryStore(),
         ManualClock(10_000),

@@ -1,4 +1,4 @@
-"""Which allocations jobs missed, read from the books for many jobs at once."""
+"""Nearest allocations that jobs missed, read from the ledger for many jobs at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who else could pay for a refused job: other projects of its owner."""
+"""Other payers for a refused job: further projects of its owner."""
 
 from __future__ import annotations
 

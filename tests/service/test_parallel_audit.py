@@ -183,7 +183,7 @@ def test_an_entry_that_cannot_be_read_is_named_with_its_book_and_its_field(place
 
 
 @pytest.mark.parametrize("book", [0, 1])
-def test_a_journal_that_lost_its_end_is_told_as_such(place: Place, book: int) -> None:
+def test_a_journal_that_lost_its_end_is_reported_as_such(place: Place, book: int) -> None:
     if place.is_postgres:
         place.run("ALTER TABLE journal DISABLE TRIGGER ALL")
     else:

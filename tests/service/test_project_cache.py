@@ -104,7 +104,7 @@ def test_a_number_that_another_server_entered_is_found_at_once() -> None:
     assert directory.by_id(1).account == "physics"
 
 
-def test_many_who_miss_the_same_number_read_once() -> None:
+def test_cache_miss_of_many_requests_reads_once() -> None:
     store, ticks = Watched(), Ticks()
     granted(store, project("physics", 100))
     directory = ProjectCache(store, ticks)

@@ -1,5 +1,5 @@
-"""Roles are given and taken by what everybody is when the request is judged, not by what its identity saw
-before.
+"""Roles are given and taken by what everybody is when the request is judged, not by what its
+identity saw before.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Centre:
         )
 
     def identity(self, uid: int) -> Identity:
-        """Somebody as they are now."""
+        """A user with the permissions of now."""
         with self.store.reading() as reader:
             return identity_of(
                 uid, STAFF, {each.project: each.role for each in reader.memberships(uid)}
@@ -56,7 +56,9 @@ class Centre:
     def meanwhile(
         self, change: SetMember, identity: Identity, uid: int, role: Role | None
     ) -> Outcome:
-        """What `identity` gets who looked before `change` was carried out, and is judged after it."""
+        """Return the result for a user whose permissions changed between the request and its
+        application.
+        """
         with ThreadPoolExecutor(1) as pool:
             with self.store.transaction():
                 self.counter.submit([by_staff(change)], lambda told: None)
@@ -94,7 +96,7 @@ def test_a_coordinator_does_not_change_a_member_who_became_the_pi_meanwhile(
     assert centre.roles()[MEMBER] is Role.PI
 
 
-def test_who_lost_their_own_role_meanwhile_gives_none(centre: Centre) -> None:
+def test_user_who_lost_the_role_meanwhile_cannot_give_it(centre: Centre) -> None:
     demotion = SetMember(project=1, uid=COORDINATOR, role=None)
     assert (
         refused(centre.meanwhile(demotion, centre.identity(COORDINATOR), 1004, Role.MEMBER))
@@ -103,7 +105,7 @@ def test_who_lost_their_own_role_meanwhile_gives_none(centre: Centre) -> None:
     assert centre.roles() == {PI: Role.PI, MEMBER: Role.MEMBER}
 
 
-def test_a_coordinator_may_take_out_who_became_a_mere_member_meanwhile(centre: Centre) -> None:
+def test_coordinator_may_remove_a_member_demoted_meanwhile(centre: Centre) -> None:
     centre.counter.apply([by_staff(SetMember(project=1, uid=MEMBER, role=Role.COORDINATOR))])
     demotion = SetMember(project=1, uid=MEMBER, role=Role.MEMBER)
     assert isinstance(centre.meanwhile(demotion, centre.identity(COORDINATOR), MEMBER, None), Done)

@@ -1,4 +1,4 @@
-"""Which cluster is meant when a quote names none."""
+"""Cluster of a quote that names none."""
 
 from __future__ import annotations
 

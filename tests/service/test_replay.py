@@ -89,7 +89,7 @@ def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("minutes", [60, 59], ids=["the same", "with other figures"])
 @pytest.mark.parametrize("between", [0, 600], ids=["next to it", "in another batch"])
 @pytest.mark.parametrize("limit", [1_800, 720_000], ids=["paid", "refused"])
-def test_a_job_that_stands_twice_is_told_with_both_lines(
+def test_a_job_that_stands_twice_is_reported_with_both_lines(
     tmp_path: Path, minutes: int, between: int, limit: int
 ) -> None:
     trace, job = tmp_path / "twice.swf", f"1 0 {{}} {{}} 1 -1 -1 1 {limit} -1 1 12 7 1 1 1 -1 -1\n"

@@ -1,4 +1,4 @@
-"""Who may not do something is told who may, and of a scope only where theirs is too little."""
+"""Refusals for lack of permission: they say who may, and name a scope only if it is what lacks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ READS = frozenset({"read"})
         (Identity(actor=7, uid=7, admin=True), Action.DEPOSIT, "ask a superuser"),
     ],
 )
-def test_the_remedy_names_who_may_and_what_is_missing(
+def test_remedy_names_permitted_users_and_missing_scope(
     identity: Identity, what: Action, remedy: str
 ) -> None:
     with pytest.raises(Forbidden, match=what.value) as no:

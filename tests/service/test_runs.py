@@ -1,6 +1,4 @@
-"""What clusters report, as the service takes it: accounts and partitions that nobody knows, banks
-that only observe, and the price.
-"""
+"""Reports of clusters: unknown accounts and partitions, banks that only observe, and the price."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from tests.service.reporting_agent import ALICE, Centre, changed, ended, started
 
 
 @pytest.mark.parametrize("report", [started("chem"), changed("chem", 3_600)])
-def test_a_start_and_a_change_have_a_limit_whoever_told_the_price(
+def test_start_and_change_need_a_time_limit_from_any_reporter(
     centre: Centre, report: RunReport
 ) -> None:
     """Without one a hold would lapse while its job runs."""
@@ -37,9 +35,7 @@ def test_a_start_and_a_change_have_a_limit_whoever_told_the_price(
 # --- accounts that nobody knows ---
 
 
-def test_the_end_of_a_job_of_an_unknown_account_is_kept_under_its_name_and_counts_once_the_project_is_entered(
-    centre: Centre,
-) -> None:
+def test_end_of_a_job_of_an_unknown_account_counts_once_its_project_exists(centre: Centre) -> None:
     no = centre.hear(ended("chem"))
     assert isinstance(no, Refusal)
     assert (no.reason, no.account, no.project, no.asked, no.owner) == (

@@ -28,13 +28,13 @@ def test_what_init_writes_is_read_again(file: Path, folder: str, url: str) -> No
     assert (settings.store.url, settings.secret_file) == (url, f"{Path('/') / folder}/secret")
 
 
-def test_a_name_that_is_not_utf8_is_told() -> None:
+def test_name_that_is_not_utf8_is_reported() -> None:
     with pytest.raises(InvalidInput) as no:
         example(Path("/srv/\udcff"), "memory:")
     assert no.value.field == "FOLDER"
 
 
-def test_a_rule_out_of_range_is_told_with_its_place(file: Path) -> None:
+def test_a_rule_out_of_range_is_reported_with_its_place(file: Path) -> None:
     file.write_text(
         example(Path("/srv"), "memory:").replace("[policy]", "[policy]\nhold_grace_seconds = 0")
     )

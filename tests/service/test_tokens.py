@@ -82,15 +82,15 @@ def test_a_token_made_by_a_token_lives_no_longer(registry: RegistryHead) -> None
 
 
 def by(token: Token) -> Identity:
-    """Whoever signed in by this token."""
+    """Return the user who authenticated with this token."""
     return identity_of(
         token.uid, STAFF, {}, scopes=frozenset(token.scopes), until=token.expires, token=token.id
     )
 
 
 def test_a_token_ends_when_the_one_that_made_it_is_revoked(registry: RegistryHead) -> None:
-    """Whoever got hold of a token keeps nothing of it, also not what was made by what was made by
-    it.
+    """The finder of a lost token keeps nothing of it, nor of tokens made with tokens that it
+    made.
     """
     first, _ = registry.tokens.create(somebody(), label="lost", scopes=["read", "write"], days=9)
     second, _ = registry.tokens.create(
@@ -132,7 +132,7 @@ def test_a_token_is_revoked_once(registry: RegistryHead) -> None:
         registry.tokens.revoke(somebody(), token.id)
 
 
-def test_somebody_elses_token_is_not_there(registry: RegistryHead) -> None:
+def test_token_of_another_user_is_not_found(registry: RegistryHead) -> None:
     token, _ = registry.tokens.create(somebody(), label="x", scopes=["read"], days=1)
     with pytest.raises(NotFound):
         registry.tokens.revoke(somebody(ADMIN), token.id)
@@ -174,7 +174,7 @@ def test_scopes_that_there_are_not(registry: RegistryHead, scopes: list[str]) ->
 def test_a_token_never_has_more_rights_than_its_maker(
     uid: int, having: frozenset[str], wanted: frozenset[str], owner: int
 ) -> None:
-    """Only superusers give what they have not: an agent's scope, a token of somebody else."""
+    """Only superusers give what they have not: an agent's scope, a token of another user."""
     registry, maker = RegistryHead(), somebody(uid, having)
     try:
         token, _ = registry.tokens.create(maker, label="x", scopes=wanted, days=1, uid=owner)

@@ -69,9 +69,7 @@ def test_two_windows_answer_what_waits_and_close(apart: bool) -> None:
     assert not any(each.is_alive() for each in scene.windows._threads)
 
 
-def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits(
-    apart: bool,
-) -> None:
+def test_queue_limit_lets_one_longer_batch_in_when_empty(apart: bool) -> None:
     scene = Scene(room=500, apart=apart)
     scene.submit(*["long"] * 600)
     wait_until(lambda: scene.bank.asked, "the bank to be asked")

@@ -1,4 +1,6 @@
-"""FairbankError at the counter: what fails fails alone, and what waited too long is not carried out."""
+"""FairbankError at the counter: what fails fails alone, and what waited too long is not carried
+out.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def test_one_bad_submission_does_not_spoil_the_others_and_all_that_is_judged_is_
 
 
 @pytest.mark.parametrize("others", [0, 2])
-def test_where_nobody_answers_nobody_is_asked_for_again(scene: Scene, others: int) -> None:
+def test_silent_bank_is_not_asked_again(scene: Scene, others: int) -> None:
     scene.bank.failure = Unavailable("nobody is there")
     scene.occupy()
     scene.submit(POISON)
@@ -52,7 +54,7 @@ def test_where_nobody_answers_nobody_is_asked_for_again(scene: Scene, others: in
     }
 
 
-def test_where_somebody_stops_answering_the_rest_is_told_so(scene: Scene) -> None:
+def test_lost_connection_fails_the_remaining_requests(scene: Scene) -> None:
     def lose() -> None:
         scene.bank.failure = (
             Unavailable("nobody is there") if len(scene.bank.asked) > 2 else scene.bank.failure
@@ -70,7 +72,7 @@ def test_where_somebody_stops_answering_the_rest_is_told_so(scene: Scene) -> Non
     assert "this was not carried out" in scene.told["b"].message
 
 
-def test_a_batch_whose_time_is_over_is_not_asked_for_apart(scene: Scene) -> None:
+def test_expired_batch_is_not_retried_request_by_request(scene: Scene) -> None:
     def late() -> None:
         scene.now += 30
 
@@ -84,7 +86,7 @@ def test_a_batch_whose_time_is_over_is_not_asked_for_apart(scene: Scene) -> None
     assert kept(scene.bank.store) == 1
 
 
-def test_what_waited_too_long_is_told_so_and_not_carried_out(scene: Scene) -> None:
+def test_request_past_its_deadline_is_refused_and_not_applied(scene: Scene) -> None:
     scene.occupy()
     scene.submit("early")
     scene.now += 20
@@ -96,7 +98,7 @@ def test_what_waited_too_long_is_told_so_and_not_carried_out(scene: Scene) -> No
     assert kept(scene.bank.store) == 2
 
 
-def test_receivers_and_watchers_that_break_keep_nobody_from_their_answers(
+def test_failing_callbacks_do_not_block_other_answers(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     def gone(_: Any) -> None:
@@ -112,10 +114,10 @@ def test_receivers_and_watchers_that_break_keep_nobody_from_their_answers(
     assert "the observer of the write queue failed" in caplog.text
 
 
-def test_a_foreign_lock_keeps_everybody_for_one_patience_and_nothing_is_carried_out_later(
+def test_foreign_lock_delays_all_by_one_timeout_and_nothing_is_applied_later(
     tmp_path: Path, apart: bool
 ) -> None:
-    """Somebody's tool holds the file. Each of fifty submissions would wait for it in turn, twenty
+    """Another tool holds the file. Each of fifty submissions would wait for it in turn, twenty
     times.
     """
     path = tmp_path / "books.sqlite"

@@ -1,5 +1,5 @@
-"""The windows in a process of their own hear the line themselves: who reads a request judges it, and
-the next reads on.
+"""The windows in a process of their own hear the line themselves: who reads a request judges it,
+and the next reads on.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def unheard() -> None:
     raise AssertionError("the server is there")
 
 
-def test_who_reads_a_request_that_comes_alone_judges_it(
+def test_single_request_is_applied_by_its_reader(
     bank: Seen, line: tuple[socket.socket, socket.socket]
 ) -> None:
     server, ours = line

@@ -1,5 +1,5 @@
-"""Accuracy of start ranges: how often a job starts within its range, for a sample of the jobs of a
-trace that waited.
+"""Share of jobs that start within the range forecast at their submission: a sample of the jobs of a
+trace that had to wait.
 """
 
 from __future__ import annotations

@@ -96,13 +96,13 @@ def test_a_refused_job_gives_its_place_to_others_at_once() -> None:
     assert {each.account: each.refused for each in found.credit.accounts} == {1: 0, 2: 1}
 
 
-def test_whom_nobody_is_ahead_of_is_refused_as_it_comes() -> None:
+def test_job_with_no_job_ahead_is_refused_at_once() -> None:
     found = ran([job(0, 0, 4, group=2), job(1, 10, 4)], granted({1: 240, 2: 0}))
     assert found.starts == {1: 10}
     assert found.lost == 0
 
 
-def test_whoever_left_is_waited_for_by_no_processor() -> None:
+def test_removed_job_holds_no_processor() -> None:
     """Three of four processors are idle after the refusal, and nobody wants them: that is no loss
     of capacity.
     """
@@ -137,7 +137,9 @@ def test_the_unpaid_fill_gaps_that_payers_leave() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
 def test_among_themselves_the_unpaid_keep_the_order_of_the_queue(policy: SimulationPolicy) -> None:
-    """Under every policy all jobs run, and no unpaid job starts before a waiting one that pays."""
+    """Under every policy all run, and nobody who cannot pay goes before a job that waits
+    and can.
+    """
     jobs = [job(0, 0, 4), *(job(number, number, 4, group=2 - number % 2) for number in range(1, 7))]
     found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST), policy=policy)
     order = sorted(found.starts, key=found.starts.__getitem__)
@@ -227,7 +229,7 @@ workloads = st.lists(drawn_jobs, min_size=1, max_size=30)
     st.sampled_from(Unpaid),
     st.booleans(),
 )
-def test_everybody_runs_or_is_refused_and_the_books_add_up(
+def test_every_job_runs_or_is_refused_and_the_ledger_balances(
     drawn: list[tuple[int, int, int, int, int]],
     name: str,
     percent: int,

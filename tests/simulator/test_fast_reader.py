@@ -204,7 +204,7 @@ def test_a_trace_of_many_blocks(block: int, mark: str, end: str) -> None:
         (PLAIN.replace("1 0 ", "700 700 ").replace("10", "ten"), "line 701"),
     ],
 )
-def test_what_is_refused_blocks_later_is_told_with_its_line(line: str, what: str) -> None:
+def test_what_is_refused_blocks_later_is_reported_with_its_line(line: str, what: str) -> None:
     text = "\n".join([*lines_of(1_000)[:700], line, *lines_of(1_000)[701:]]).encode()
     found, refused = gone_through(read_fast(BytesIO(text)).jobs)
     assert (found, refused) == gone_through(fast_line(job) for job in read(BytesIO(text)).jobs)
@@ -258,7 +258,9 @@ def test_times_that_are_rounded_are_counted(line: str, told: int) -> None:
         ("-3.7", "2", "submit time is -3.7"),
     ],
 )
-def test_what_is_refused_is_told_in_the_words_of_the_file(first: str, then: str, told: str) -> None:
+def test_what_is_refused_is_reported_in_the_words_of_the_file(
+    first: str, then: str, told: str
+) -> None:
     text = "".join(PLAIN.replace("1 0 ", f"1 {each} ") + "\n" for each in (first, then))
     _, reading = gone_through(fast_line(job) for job in read(BytesIO(text.encode())).jobs)
     assert reading is not None

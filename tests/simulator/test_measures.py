@@ -1,4 +1,4 @@
-"""Measures of schedules that can be computed on paper."""
+"""Measures of schedules that can be worked out on paper."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def test_backfill_on_paper() -> None:
 
 
 def test_no_more_is_lost_than_was_wanted() -> None:
-    """Of eight idle processors one is wanted, by a job that first come, first served makes wait."""
+    """Of eight idle processors one is wanted, by a job that first come, first served
+    makes wait.
+    """
     found, _ = measured(10, "fcfs", job(0, 0, 10, 2), job(1, 1, 10, 10), job(2, 2, 10, 1))
     assert found.loss_of_capacity == (9 * 8 + 10 * 0 + 10 * 0) / (10 * found.makespan)
 
@@ -87,7 +89,7 @@ def test_jains_index(values: list[float], index: float | None) -> None:
     assert jain(values) == index
 
 
-def test_a_fair_start_is_without_whoever_comes_later() -> None:
+def test_fair_start_ignores_later_jobs() -> None:
     """The second wants all four at 100, when the first must have ended. That one ends at 50
     already, but then a later one runs until 90.
     """
@@ -111,7 +113,7 @@ def delivered(holdings: dict[int, int], *moments: JobStarts) -> DeliveryMeter:
     return sharing
 
 
-def test_whoever_gets_his_share_goes_not_astray() -> None:
+def test_account_that_gets_its_share_has_no_share_error() -> None:
     sharing = delivered({1: 3, 2: 1}, (0, [job(0, 0, 100, 3, user=1), job(1, 0, 100, 1, user=2)]))
     assert (sharing.share_error(), sharing.jain()) == (0, 1)
 
@@ -141,7 +143,7 @@ def test_a_run_over_the_end_of_a_week_is_delivered_in_both() -> None:
     assert [(week.begin, week.delivered) for week in sharing.weeks()] == [(0, 60), (WINDOW, 140)]
 
 
-def test_whoever_has_no_shares_is_entitled_to_nothing() -> None:
+def test_account_without_shares_is_entitled_to_nothing() -> None:
     sharing = delivered({1: 1, 2: 1}, (0, [job(0, 0, 10, 1, user=3)]))
     assert (sharing.share_error(), sharing.jain()) == (1.0, None)
 
@@ -174,6 +176,6 @@ def test_a_file_of_shares_has_names_or_numbers() -> None:
         ([], "nobody has shares"),
     ],
 )
-def test_shares_that_cannot_be_are_told(lines: list[str], told: str) -> None:
+def test_shares_that_cannot_be_are_reported(lines: list[str], told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         read_holdings(lines)

@@ -1,4 +1,4 @@
-"""Repeated job numbers."""
+"""Numbers that were seen before."""
 
 from __future__ import annotations
 

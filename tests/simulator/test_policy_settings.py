@@ -187,5 +187,5 @@ def test_what_cannot_be_is_refused_with_its_key(
         ]),
     ],
 )  # fmt: skip
-def test_what_a_file_says_in_vain_is_told(scheduler: str, remarks: list[str]) -> None:
+def test_what_a_file_says_in_vain_is_reported(scheduler: str, remarks: list[str]) -> None:
     assert policy_of("own", f'base = "slurm"\n[scheduler]\n{scheduler}'.encode()).remarks == remarks

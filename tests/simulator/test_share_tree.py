@@ -47,7 +47,7 @@ THEN = [job(2, 10, user=1), job(3, 20, user=2)]
 @pytest.mark.parametrize(
     ("shares", "first"), [({1: 1, 2: 30}, 3), ({1: 30, 2: 1}, 2), ({2: 1}, 3), ({1: 1}, 2)]
 )
-def test_of_two_who_used_as_much_the_one_with_more_shares_goes_first(
+def test_same_usage_more_shares_go_first(
     algorithm: Algorithm, shares: dict[int, int], first: int
 ) -> None:
     """An account that is not named has no shares."""
@@ -85,9 +85,7 @@ jobs_of_some = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(drawn=jobs_of_some)
-def test_as_many_shares_for_everybody_are_as_good_as_none(
-    drawn: list[tuple[int, int, int, int]],
-) -> None:
+def test_equal_shares_equal_no_shares(drawn: list[tuple[int, int, int, int]]) -> None:
     jobs = [
         job(number, at, user, processors=wide, limit=limit)
         for number, (at, user, wide, limit) in enumerate(sorted(drawn, key=lambda each: each[0]))

@@ -1,5 +1,5 @@
-"""Schedules of real traces: the figures that their collection states for first come, first served
-and EASY, and the table of all of them in docs/performance.md, which is computed again if this
+"""Schedules of real traces: the figures that their collection states for first come first served
+and EASY, and the table of all of them in docs/performance.md, which is made again where this
 machine has the traces.
 """
 
@@ -33,7 +33,7 @@ STATED = {
 
 LONG = ("conservative", "slurm")
 """Of all but the lightest trace these take many seconds; `make bench ARGS='--only traces'` makes
-them anew.
+them again.
 """
 QUICK = [
     (trace, policy)

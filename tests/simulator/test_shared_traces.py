@@ -61,7 +61,7 @@ def test_kth_has_the_dirt_that_is_known(trace: Reader) -> None:
     assert len({job.user for job in jobs}) == 214
 
 
-def test_metacentrum_has_two_jobs_whose_end_nobody_saw(trace: Reader) -> None:
+def test_metacentrum_has_two_jobs_without_an_end(trace: Reader) -> None:
     header, jobs = trace(METACENTRUM)
     assert [job.number for job in jobs if job.end_time is None] == [4186, 4200]
     assert len(header.queues) == 11

@@ -17,7 +17,7 @@ from fairbank.simulator.engine.usage_state import PriorityRules
 from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 
-def test_who_fits_a_gap_starts_when_backfill_next_runs() -> None:
+def test_job_that_fits_a_hole_starts_at_the_next_backfill() -> None:
     """The main pass stops at the job that does not fit. Backfill ran when that came, and runs again
     half a minute later.
     """
@@ -46,9 +46,9 @@ def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(
 @pytest.mark.parametrize(
     ("limit", "begin"), [(3_559, 40), (3_560, 7_200), (3_590, 7_200), (3_591, 7_200)]
 )
-def test_that_holds_also_where_somebody_behind_fills_the_gap(limit: int, begin: int) -> None:
-    """Backfill runs at 40 and plans the second for 3630: a job must end before 3600. The last is
-    short enough.
+def test_backfilled_jobs_do_not_change_that(limit: int, begin: int) -> None:
+    """Backfill runs at 40 and plans the second for 3630: whoever starts is gone before 3600. The
+    last is short enough anyway.
     """
     jobs = [
         job(0, 0, 2, 3_630, HOUR),
@@ -59,7 +59,7 @@ def test_that_holds_also_where_somebody_behind_fills_the_gap(limit: int, begin: 
     assert starts(jobs, 4, parameters=SchedulerParameters(bf_interval=40)) == [0, HOUR, begin, 40]
 
 
-def test_whoever_used_less_goes_first() -> None:
+def test_less_usage_goes_first() -> None:
     """Ada had the machine for a day. Bob comes last and is served first, as soon as that is worked
     out.
     """
@@ -113,8 +113,8 @@ def test_a_user_in_two_groups_is_two_associations() -> None:
 
 
 def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
-    """Three jobs wait while one has the machine; when that ends two of them start, and the third at
-    the next full pass.
+    """Three jobs wait while one job has the machine; when that ends two of them start, and the
+    third at the next full pass.
     """
     jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
     shallow = SchedulerParameters(partition_job_depth=2, bf_interval=-1, sched_interval=150)
@@ -173,9 +173,9 @@ def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
     ) == [10, 111, 212]
 
 
-def test_room_is_kept_for_whoever_has_waited_long_enough() -> None:
+def test_reservation_after_bf_min_age_reserve() -> None:
     """A wide job waits for the end of another. A long one behind it starts on what is left, unless
-    there is a reservation.
+    nodes are reserved.
     """
     jobs = [job(0, 0, 6, HOUR), job(1, 10, 8, HOUR), job(2, 20, 2, 2 * HOUR)]
     assert starts(jobs, 8)[1:] == [HOUR, 2 * HOUR]
@@ -207,7 +207,7 @@ def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() ->
 
 
 def test_a_copy_goes_on_by_itself() -> None:
-    """A clock of its own finds the start without later arrivals."""
+    """A copy of the clock answers what would have happened without later jobs."""
     clock = SimulationClock(4, SlurmScheduler(SchedulerParameters(), PriorityRules(), 4))
     jobs = [job(0, 0, 4, HOUR), job(1, 10, 4, HOUR), job(2, 20, 4, HOUR, user=2)]
     fair = [clock.start_without_later(each) for each in jobs[:1]]

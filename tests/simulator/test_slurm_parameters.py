@@ -1,9 +1,9 @@
 """Every parameter of Slurm's passes that counts on processors, in an example whose schedule is made
 by hand.
 
-A main pass runs when a job arrives or ends; the full one after a minute of the trace, and each
-minute if it may start a job that the others do not reach. Backfill runs from second 30 on, half a
-minute after its last cycle, if anything changed since.
+A main pass is made whenever a job comes or ends; the full one when the trace has gone on for a
+minute, and each minute if a job that the other passes do not reach may start. Backfill is made from
+second 30 on, half a minute after its last cycle, if anything changed since.
 
 Source: docs/reference/slurm-rules.md, "Scheduler parameters".
 """
@@ -23,8 +23,8 @@ from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 
 class Example(NamedTuple):
-    """Schedule of these jobs on so many processors: by default, and with other values of the
-    parameter. `beside`: other parameters.
+    """Jobs on so many processors and their starts: by default, and with other values of the
+    parameter. `beside` are further parameters.
     """
 
     about: str
@@ -40,7 +40,7 @@ ONE_BY_ONE = {**NO_BACKFILL, "sched_max_job_start": 1}
 
 THREE_AT_ONCE = [job(number, 10, 1, HOUR) for number in range(3)]
 FOUR_BEHIND_ONE = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 5))]
-"""When that one ends, all have room."""
+"""Four jobs that all fit when the running one ends."""
 
 
 def behind_a_wide_one(*small: TraceJob) -> list[TraceJob]:

@@ -1,6 +1,6 @@
-"""Accuracy of start ranges: on a synthetic workload, and on real traces if this machine has them.
-
-The figures are in docs/howto/explain-a-waiting-job.md. They are counts: the same on any machine.
+"""Share of jobs that start within their forecast range: on a synthetic workload, and on real traces
+where this machine has them. The figures stand in docs/howto/explain-a-waiting-job.md. They are
+counts: the same on any machine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> Non
     assert found.untold == 0
 
 
-def test_nobody_is_foretold_who_need_not_wait() -> None:
+def test_no_start_range_for_jobs_that_start_at_once() -> None:
     roomy = SyntheticSite(
         pools=(SitePartition("cpu", 64),), projects=2, users=2, jobs=5, days=20, node_failures=0
     )
@@ -74,7 +74,7 @@ STATED = {
 def test_the_stated_coverage(
     request: pytest.FixtureRequest, trace: str, policy: str, every: int
 ) -> None:
-    """If it changes, the new figure is printed: it belongs here and into the page."""
+    """If it changes, the test prints the new figure for this table and the page."""
     if trace == "synthetic":
         found = coverage(synthetic, policy, every=every, runs=RUNS)
     else:

@@ -68,7 +68,7 @@ def test_what_was_stopped_goes_on_as_if_nothing_had_been(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_standstill_holds_who_waits_and_who_runs(name: str) -> None:
+def test_state_holds_waiting_and_running_jobs(name: str) -> None:
     jobs = busy()
     starts = starts_of(jobs, name)
     at = jobs[110].submitted
@@ -96,7 +96,7 @@ def test_history_is_of_jobs_that_have_ended() -> None:
 
 
 def again(came: list[TraceJob], at: int) -> set[tuple[int, ...]]:
-    """Return the arrivals of the next three, in hours from then, in many samples."""
+    """Return the next three arrivals, in hours from then, of many draws."""
     there = stopped([], "fcfs", at)._replace(recent_arrivals=came)
     draws = (islice(there.arrivals(Random(seed)), 3) for seed in range(40))
     return {tuple((job.submitted - at) // HOUR for job in draw) for draw in draws}

@@ -1,5 +1,5 @@
-"""Time series and sizes of a simulation: sums in intervals are those of a plain count, however long
-it takes.
+"""Time series and sizes of a simulation: sums over intervals equal a plain count, however long it
+takes.
 """
 
 from __future__ import annotations
@@ -90,6 +90,6 @@ def test_waits_by_size() -> None:
     assert (eight.least, eight.most, eight.quarter) == (5, 8, 50)
 
 
-def test_nobody_has_no_course() -> None:
+def test_empty_simulation_has_no_time_series() -> None:
     course = TimeSeries(8)
     assert (course.used.sums(), course.sizes()) == ([], [])

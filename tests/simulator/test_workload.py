@@ -91,7 +91,7 @@ def test_no_partition_ever_runs_more_than_it_has(centre: SyntheticSite, seed: in
 
 
 @given(centres, seeds)
-def test_nobody_overtakes(centre: SyntheticSite, seed: int) -> None:
+def test_fcfs_keeps_the_order(centre: SyntheticSite, seed: int) -> None:
     jobs = [job for job in month(centre, seed).jobs if job.end_time is not None]
     for partition in range(1, len(centre.pools) + 1):
         starts = [job.start_time for job in jobs if job.partition == partition]

@@ -1,4 +1,4 @@
-"""Changes to a workload, and that nothing else changes."""
+"""Workload edits: they change the named part and nothing else."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_shaken_jobs_are_the_same_jobs_a_little_otherwise(
             assert 0 < now[2] <= before[5]
 
 
-def test_other_seeds_shake_otherwise_and_nobody_comes_before_the_trace() -> None:
+def test_other_seeds_perturb_differently_and_never_before_the_trace() -> None:
     jobs = [job(number, number, run=10_000, limit=20_000) for number in range(200)]
     one, other = list(perturb_workload(jobs, "1/1")), list(perturb_workload(jobs, "1/2"))
     assert one != other

@@ -46,11 +46,11 @@ ONE_HOLD, END_MAY_COME_FIRST = (1,), (0, 1)
 
 
 def executions(office: Office, since: float) -> list[dict[str, str]]:
-    """What accounting has of each time that a job ran since then, also of those that were put back
-    into the queue. Half a record, of whose start it was never told, it shows only to who asks by
-    number: so those of the books are asked for once more. Where a job is put back while its prolog
-    runs, 24.11 leaves a record that waits for ever, with a newer one of the same job beside it:
-    that one is none.
+    """Return the accounting records of each execution since then, requeued ones included.
+
+    A record without a start is shown only if it is asked for by number, so the jobs of the ledger
+    are asked for a second time. If a job is requeued while its prolog runs, 24.11 leaves a record
+    that stays pending, with a newer record of the same job: the older one is dropped.
     """
     numbers = ",".join(
         map(str, sorted({run["job_id"] for run in office.rows("/job", cluster="lab")}))
@@ -92,12 +92,14 @@ def instant(text: str) -> int:
 
 
 def instants(run: dict[str, Any]) -> tuple[int, ...]:
-    """When it began, and ended if it did."""
+    """Return the start of the run, and its end if it has one."""
     return tuple(instant(run[when].rstrip("Z")) for when in ("start", "ended") if run[when])
 
 
 def key(row: dict[str, str]) -> tuple[int, int]:
-    """Which job it was: its number alone does not say, for slurmctld may begin to count anew."""
+    """Return job id and submit time: the id alone is not unique, because slurmctld may count from 1
+    again.
+    """
     return int(row["JobIDRaw"]), instant(row["Submit"])
 
 
@@ -132,7 +134,7 @@ class Wrong:
 
 @dataclass
 class Reckoning:
-    """What was compared, and what is wrong."""
+    """Result of the comparison: numbers of records, and the differences."""
 
     counts: Counter[str] = field(default_factory=Counter)
     states: Counter[str] = field(default_factory=Counter)

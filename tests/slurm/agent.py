@@ -53,7 +53,7 @@ class Agent:
         self.path = path
         self.policy = policy
         self.waits: Callable[[PrologRequest], bool] = lambda asked: False
-        """Whose answers wait until `answer` is set."""
+        """Kinds of requests whose answers wait until `answer` is set."""
         self.answer = threading.Event()
         self.notes = True
         self.raw: bytes | None = None

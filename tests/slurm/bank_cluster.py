@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbank.rest.client import Client, parse_address
-from tests.agent.running import RunningAgent
+from tests.agent.running_agent import RunningAgent
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.machine import SIZES
 from tests.slurm.lab.people import TEAMS
@@ -89,7 +89,7 @@ class Office:
         return found
 
     def runs(self, job: int) -> list[dict[str, Any]]:
-        """What the books have of a job, by its restarts."""
+        """Return the runs of a job in the ledger, by restart count."""
         rows = self._client.get("/job", {"limit": PAGE})["data"]
         return sorted(
             (each for each in rows if each["job_id"] == job), key=lambda each: int(each["restart"])
@@ -145,7 +145,7 @@ def opened(
         with asking(cluster):
             yield office
     finally:
-        print(agent.said())
+        print(agent.log_text())
         agent.close()
 
 

@@ -105,14 +105,14 @@ def desk(asked_cluster: Cluster) -> Iterator[Desk]:
 
 @contextmanager
 def guarded(name: str, checkout: Path) -> Iterator[None]:
-    """Should these tests be killed, somebody else takes the cluster down."""
+    """Should these tests be killed, another process takes the cluster down."""
     command = [sys.executable, "-m", "tests.slurm.lab", "guard", "--name", name]
     with subprocess.Popen(command, cwd=checkout, stdin=subprocess.PIPE, start_new_session=True):
         yield
 
 
 def people_of_the_host() -> dict[str, set[str]]:
-    """What the host has written down about users and groups, by file and line."""
+    """Return the lines of the host's files of users and groups, by file."""
     files = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
     return {
         name: set(path.read_text().splitlines())
@@ -122,8 +122,8 @@ def people_of_the_host() -> dict[str, set[str]]:
 
 
 def changed(before: Mapping[str, set[str]]) -> list[str]:
-    """Whose lines are new or gone since then, and in which file; not what stands there, which may
-    be secret.
+    """Return the names whose lines are new or gone since then, with the file; not the lines, which
+    may be secret.
     """
     now = people_of_the_host()
     return [

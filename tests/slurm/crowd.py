@@ -26,8 +26,8 @@ NEVER_RUNS = "cancelled while pending"
 
 
 class Taken(NamedTuple):
-    """What Slurm has taken: of which kind, under which number, and how many jobs that is; tasks of
-    an array are jobs.
+    """Job that Slurm accepted: kind, number, and number of jobs; tasks of an array count as
+    jobs.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Crowd:
     taken: list[Taken] = field(default_factory=list)
 
     def jobs(self) -> Counter[str]:
-        """How many, by kind."""
+        """Return the number of jobs by kind."""
         counted: Counter[str] = Counter()
         for each in self.taken:
             counted[each.kind] += each.size

@@ -1,5 +1,5 @@
-"""What sshare and sprio must say, reckoned by Fairbank from the state that a real Slurm started
-from.
+"""Expected output of sshare and sprio, computed by Fairbank from the state that a real Slurm
+started from.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from fairbank.priority.fairshare.usage import DecayedUsage
 from fairbank.priority.fairshare.usage import minutes as whole_minutes
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.jobs import weights_of
-from fairbank.slurm.fairshare_view.recomputed_priorities import computed
+from fairbank.slurm.fairshare_view.priority_rows import weights_of
+from fairbank.slurm.fairshare_view.recomputed_priorities import compute_priorities
 from fairbank.slurm.parsers.priority import TRES as WEIGHED_TRES
-from fairbank.slurm.parsers.priority import read_settings, read_tracked
+from fairbank.slurm.parsers.priority import read_settings, read_tracked_tres
 from fairbank.slurm.parsers.scontrol import read_config
 from tests.slurm.frozen_cluster import Row, Said, Start, left_usage
 from tests.slurm.lab.packages import release_of
@@ -64,7 +64,7 @@ def standings(there: Said, tree: Tree, figures: Standings, usage: DecayedUsage) 
     running = whole_minutes(usage.run_seconds)
     more = [
         f"{name}=0"
-        for name in read_tracked(read_config(there.config)).split(",")
+        for name in read_tracked_tres(read_config(there.config)).split(",")
         if name not in NAMES
     ]  # newer ones count more
     told = [
@@ -107,7 +107,7 @@ def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -
 
 
 def _in_slurms_order(limits: str) -> str:
-    """sacctmgr tells them as somebody wrote them down."""
+    """sacctmgr tells them as an administrator wrote them down."""
     return ",".join(
         sorted(
             filter(None, limits.split(",")),
@@ -138,13 +138,13 @@ def queue(
         for place in job["Partition"].split(",")
     ]
     factors = {row[:3]: float(figures.factor[at]) for at, row in enumerate(tree.rows)}
-    return [row for row in rows if row.direct is not None] + computed(
+    return [row for row in rows if row.direct is not None] + compute_priorities(
         rows, there.grounds, factors, there.counted_at
     )
 
 
 def _told(job: Row, place: str, wish: Wish) -> PriorityRow:
-    """What only an operator knows of it."""
+    """Return the fields that only an operator can see."""
     user = job["UserId"].partition("(")[0]
     row = PriorityRow(
         job=_number(job),

@@ -1,5 +1,5 @@
-"""What goes wrong beside a working cluster: everything killed and started again, the bank away, the
-disk full, messages in disorder.
+"""Faults beside a working cluster: everything is killed and started again, the bank is unavailable,
+the disk is full, messages come out of order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Spans:
             self.since = None
 
     def touch(self, begun: float, ended: float) -> bool:
-        """Whether any of them has anything in common with this one."""
+        """Return True if one of the spans overlaps this one."""
         now = [] if self.since is None else [(self.since, ended)]
         return any(begun <= last and first <= ended for first, last in self.spans + now)
 
@@ -74,12 +74,12 @@ class Troubles:
     without_controller: Spans = field(default_factory=Spans)
     without_bank: Spans = field(default_factory=Spans)
     unsaved: list[tuple[float, float]] = field(default_factory=list)
-    """What slurmctld had not written down when it was killed, from when until when."""
+    """Periods that slurmctld had not saved when it was killed."""
     resets: list[tuple[float, float]] = field(default_factory=list)
     _moods: Iterator[Mood] = field(default_factory=lambda: itertools.cycle(MOODS))
 
     def strike(self, times: int, resets: int) -> None:
-        """So many faults; among them as many of each kind as there is room for, in any order."""
+        """So many faults; among them as many of each kind as there is time for, in any order."""
         kinds: list[tuple[str, Fault]] = [
             ("agent killed", self._kill_agent),
             ("bank killed", self._kill_bank),

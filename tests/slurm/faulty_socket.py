@@ -1,5 +1,5 @@
-"""Somebody between two who talk over Unix sockets: says things twice, late, in another order, not
-at all, or hangs up in the middle.
+"""Proxy between two programs that talk over Unix sockets: says things twice, late, in another
+order, not at all, or hangs up in the middle.
 
 FrameMischief stands between the plug-in and the agent, RequestMischief between the agent and the
 bank.
@@ -24,7 +24,7 @@ HEAD_MAX = 64 * 1024
 
 
 class Mood(Enum):
-    """What is done to messages."""
+    """Faults done to messages."""
 
     CALM = "passed on"
     DOUBLE = "said twice"

@@ -18,8 +18,8 @@ from fairbank.priority.fairshare.decay import last_reset, parse_reset
 from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
 from fairbank.slurm.parsers.pending_jobs import read_pending
 from fairbank.slurm.parsers.priority import TRACKED, read_settings
-from fairbank.slurm.parsers.sacctmgr import PRIORITIES, QUALITIES, read_priorities, read_qualities
-from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_places
+from fairbank.slurm.parsers.sacctmgr import PRIORITY_COLUMNS, QOS_COLUMNS, read_priorities, read_qos
+from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_partitions
 from tests.slurm.lab import answers
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
@@ -43,15 +43,15 @@ ByNumber = Mapping[int, np.longdouble]
 
 
 class Own(NamedTuple):
-    """What each association used itself, and what each QOS did, in the order of `Said`."""
+    """Own usage of each association and each QOS, in the order of `Said`."""
 
     associations: Longs
     qualities: Longs
 
 
 class Start(NamedTuple):
-    """What slurmctld starts from: the usage of each association that is a user's and of each QOS,
-    by their numbers, when it counted last, and when usage was reset last.
+    """State that slurmctld starts from: own usage of user associations and of QOS by their numbers,
+    the time of the last tick, and of the last reset of usage.
     """
 
     associations: ByNumber
@@ -61,7 +61,7 @@ class Start(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What Slurm tells of itself, sshare and sprio aside; and when its tick was."""
+    """Output of Slurm about itself, without sshare and sprio; and the time of its tick."""
 
     counted_at: int
     config: str
@@ -72,7 +72,7 @@ class Said(NamedTuple):
     running: list[dict[str, str]]
     qualities: list[dict[str, str]]
     grounds: PriorityInputs
-    """What priorities are made of, as Fairbank reads it."""
+    """Inputs of priorities, as Fairbank reads them."""
 
 
 def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
@@ -90,7 +90,7 @@ def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
 def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] = ()) -> Start:
     """Stop slurmctld, read what it wrote down, start it with these settings and with what sacctmgr
     is told meanwhile, so that neither concerns what ran before, and wait for its first tick; for
-    DEPTH_OBLIVIOUS also for the next one after somebody has looked at every row.
+    DEPTH_OBLIVIOUS also for the next one after a command has read every row.
     """
     cluster.stop(SLURMCTLD)
     state = cluster.place.state
@@ -117,7 +117,7 @@ def _wait_for_tick(cluster: Cluster, last: int) -> None:
 
 
 def said(cluster: Cluster, flags: str) -> Said:
-    """What it says now, with the PriorityFlags as slurm.conf has them: 22.05 tells NO_NORMAL_ALL
+    """Return the current output, with the PriorityFlags of slurm.conf: 22.05 shows NO_NORMAL_ALL
     for any one of the four.
     """
     config = re.sub(
@@ -137,7 +137,9 @@ def said(cluster: Cluster, flags: str) -> Said:
 
 
 def _one_tres(job: dict[str, str]) -> dict[str, str]:
-    """What a job has, or asks for while it waits: newer ones tell both."""
+    """Return the TRES allocated to a job, or requested while it is pending: newer releases show
+    both.
+    """
     return (
         {"TRES": job["ReqTRES" if job["JobState"] == "PENDING" else "AllocTRES"]} | job
         if "ReqTRES" in job
@@ -167,14 +169,14 @@ def _grounds(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
     }
     listed = [
         _told(cluster, what, columns)
-        for what, columns in (("qos", QUALITIES), ("associations", PRIORITIES))
+        for what, columns in (("qos", QOS_COLUMNS), ("associations", PRIORITY_COLUMNS))
     ]
     jobs, places, nodes = (
         read_pending(shown["job"]),
-        read_places(shown["partition"]),
+        read_partitions(shown["partition"]),
         read_nodes(shown["node"]),
     )
-    qualities, priorities = read_qualities(listed[0]), read_priorities(listed[1])
+    qualities, priorities = read_qos(listed[0]), read_priorities(listed[1])
     lost = (
         *jobs.unreadable,
         *places.unreadable,
@@ -240,7 +242,7 @@ def _usage(state: bytes) -> ByNumber:
 
 
 def own_usage(there: Said, start: Start) -> Own:
-    """What was used before the tick."""
+    """Return the usage before the tick."""
     return Own(
         in_order(there.associations, start.associations), in_order(there.qualities, start.qualities)
     )
@@ -252,7 +254,7 @@ def in_order(rows: Sequence[Row], by_number: ByNumber) -> Longs:
 
 
 def left_usage(there: Said, start: Start) -> Own:
-    """What is left of that when the tick comes: nothing where usage is reset by then."""
+    """Return the usage that is left at the tick: none if usage is reset by then."""
     own, period = (
         own_usage(there, start),
         parse_reset(read_config(there.config)["PriorityUsageResetPeriod"]),

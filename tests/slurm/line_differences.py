@@ -1,4 +1,4 @@
-"""What Slurm printed beside what we print: every cell that differs by its name, or else the whole
+"""Differences between Slurm's output and ours: each different cell by its name, or else the
 line.
 """
 

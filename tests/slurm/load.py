@@ -1,4 +1,4 @@
-"""Work while things go wrong: jobs submitted without end, and somebody who looks at the queue all
+"""Work while things go wrong: jobs submitted without end, and a client that looks at the queue all
 the time.
 """
 
@@ -120,8 +120,8 @@ class Load:
             yield
 
     def _queued(self) -> int:
-        """How many there are; who gets no answer in time takes the queue for full, and who gets
-        none at all tries to submit.
+        """Return the number of queued jobs. A timeout counts as a full queue; a failure as an empty
+        one.
         """
         try:
             ran = self.slurm.run(
@@ -165,7 +165,9 @@ class Load:
 
 
 def begun(slurm: Cluster) -> dict[int, list[int]]:
-    """When the scripts of each job began (seconds since 1970), by their own word."""
+    """Return the start times of each job's scripts in seconds since 1970, as the scripts wrote
+    them.
+    """
     found: dict[int, list[int]] = defaultdict(list)
     for file in (slurm.file(user, BEGUN) for user in USERS):
         for job, at in (
@@ -215,12 +217,12 @@ class Looking:
 
 
 def missed(looks: list[Look]) -> int:
-    """How many got no answer in time."""
+    """Return the number of looks without an answer in time."""
     return sum(1 for each in looks if not each.answered)
 
 
 def told(looks: list[Look]) -> str:
-    """How long they took, in words."""
+    """Return the durations of the looks in words."""
     took = sorted(each.seconds for each in looks if each.answered)
     if not took:
         return f"none answered of {len(looks)}"

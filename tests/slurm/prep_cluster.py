@@ -74,7 +74,9 @@ def socket_of(cluster: Cluster) -> Path:
 
 
 def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
-    """Return settings with which slurmctld asks; `changes` are parameters without prefix."""
+    """Return the settings that load the plug-in. `changes` are its parameters, without their
+    prefix.
+    """
     ours = {
         "socket": str(socket_of(cluster)),
         "patience": str(PATIENCE),
@@ -89,12 +91,14 @@ def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
 
 
 def table_of(cluster: Cluster) -> Path:
-    """Where the agent writes site factors."""
+    """Return the path of the site factors that the agent writes."""
     return cluster.place.folder / "site_factor"
 
 
 def ranked(cluster: Cluster) -> Mapping[str, str]:
-    """What makes slurmctld add the site factors of that table, at which it looks every second."""
+    """Return the settings with which slurmctld adds the site factors of that table, read every
+    second.
+    """
     parameters = f"fairbank_table={table_of(cluster)},fairbank_poll_interval=1"
     return {
         "PrioritySiteFactorPlugin": "site_factor/fairbank",

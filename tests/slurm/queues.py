@@ -13,8 +13,8 @@ from fairbank.core.hostlist import compress, expand
 from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.parsers import words
-from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
-from fairbank.slurm.queue_snapshot.snapshot import Live, live
+from fairbank.slurm.queue_snapshot.queries import COMMANDS, read_answers
+from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
@@ -28,7 +28,7 @@ when it has come to rest.
 
 @dataclass
 class Queue:
-    """What a scenario does at the cluster. Jobs are named by it, and run until they are
+    """Actions of a scenario on the cluster. It names the jobs, and they run until they are
     cancelled.
     """
 
@@ -83,7 +83,7 @@ class Queue:
 
 
 Scenario = Callable[[Queue], Sequence[str] | None]
-"""What a queue is played by. It may return the partitions that are to be put up."""
+"""Function that plays a queue. It may return the partitions to be put up."""
 
 PARTITIONS = ("cpu", "gpu")
 NODES = ("c01", "c02", "c03", "c04", "c05", "c06", "g01", "g02")
@@ -95,7 +95,8 @@ backfill always has somebody to look at: a cycle without is not counted.
 SETTINGS = {
     "Licenses": "matlab:2",
     "SchedulerParameters": (
-        "batch_sched_delay=0,bf_interval=1,bf_continue,default_queue_depth=1000,sched_min_interval=2000"
+        "batch_sched_delay=0,bf_interval=1,bf_continue,default_queue_depth=1000,"
+        "sched_min_interval=2000"
     ),
     "PriorityCalcPeriod": "5",
 }
@@ -115,7 +116,7 @@ def settled(slurm: Cluster) -> None:
 
 
 def _queued(slurm: Cluster) -> list[str]:
-    """What the scenario has left."""
+    """Return the jobs that the scenario has left in the queue."""
     rows = [
         line.split("|")
         for line in slurm.root("squeue", "--noheader", "--format=%i|%j").splitlines()
@@ -141,7 +142,7 @@ def _taken_back(limit: str | int) -> str:
 
 
 class Fate(NamedTuple):
-    """What became of a job, or a task of an array: where it runs, or why it waits."""
+    """Final state of a job or array task: the nodes where it runs, or the reason why it waits."""
 
     name: str
     nodes: str = ""
@@ -163,18 +164,18 @@ class Outcome(NamedTuple):
 
 def asked(slurm: Cluster) -> dict[str, str]:
     """The answers to every question of a snapshot."""
-    return {name: slurm.root(*words) for name, words in QUESTIONS.items()}
+    return {name: slurm.root(*words) for name, words in COMMANDS.items()}
 
 
 def foretold(texts: Mapping[str, str], up: Sequence[str]) -> Outcome:
-    """What the core makes of the answers, with these partitions up."""
+    """Return the result of the scheduler for this output, with these partitions up."""
     opened = dict(texts)
     opened["partitions"] = "".join(
         _opened(line, up) for line in texts["partitions"].splitlines(keepends=True)
     )
     said, unread = read_answers(opened)
     assert unread == ()
-    now = live(said)
+    now = build_queue(said)
     assert now.notes == []
     return Outcome(*_passes(now))
 
@@ -187,7 +188,7 @@ def _opened(line: str, up: Sequence[str]) -> str:
     )
 
 
-def _passes(now: Live) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
+def _passes(now: LiveQueue) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
     """Until nobody starts any more."""
     snapshot, fates, order, gone = now.snapshot, dict[str, Fate](), list[str](), set[int]()
     for _ in range(PASSES):
@@ -235,7 +236,7 @@ def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
 
 
 def at_rest(slurm: Cluster) -> None:
-    """Whoever was ended has gone."""
+    """Wait until all ended jobs have left the queue."""
     wait_until(
         lambda: not slurm.root("squeue", "--noheader", "--states=COMPLETING").strip(),
         "jobs that were ended to go",
@@ -244,7 +245,7 @@ def at_rest(slurm: Cluster) -> None:
 
 
 def passes(slurm: Cluster) -> tuple[int, int]:
-    """How often each pass has run."""
+    """Return the numbers of main and backfill passes."""
     main, backfill = (
         int(count) for count in re.findall(r"Total cycles: +(\d+)", slurm.root("sdiag"))
     )

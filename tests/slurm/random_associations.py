@@ -15,8 +15,8 @@ from tests.slurm.lab.configuration import CLUSTER
 PLACES = {"pa": "c[01-06]", "pb": "g[01-02]", "pc": "c01,g[03-04]"}
 """The partitions of the proof, which is alone on them, and their nodes."""
 ALWAYS_UP = "pr"
-"""A further one, where jobs go on while slurmctld starts anew. Its weight never changes: slurmctld
-would price them anew.
+"""A further one, where jobs go on while slurmctld starts again. Its weight never changes: slurmctld
+would price them again.
 """
 QUALITIES = ("normal", "high", "low", "costly", "endless")
 ENDLESS = "endless"
@@ -41,7 +41,7 @@ class Account(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """Whose jobs are charged to which association: one of a partition only, or (empty) of any."""
+    """Owner of jobs that are charged to an association: of one partition, or (empty) of any."""
 
     user: str
     account: str
@@ -65,14 +65,14 @@ class Planted(NamedTuple):
 
 
 def first_words() -> Iterator[str]:
-    """What sacctmgr is told once."""
+    """Generate the calls of sacctmgr that are made once."""
     yield from (f"add qos {name}" for name in QUALITIES if name not in people.QUALITIES)
     yield f"modify qos {ENDLESS} set flags=NoDecay"
     yield f"modify account root set qos={','.join(QUALITIES)} defaultqos=normal"
 
 
 def repriced(chance: Random) -> list[str]:
-    """What sacctmgr is told of the QOS: another priority and another usage factor for each."""
+    """Return the calls of sacctmgr that give each QOS another priority and another usage factor."""
     return [
         f"modify qos {name} set priority={_priority(chance)} usagefactor={chance.choice(_FACTORS)}"
         for name in QUALITIES
@@ -137,7 +137,10 @@ def settings(number: int, chance: Random) -> dict[str, str]:
     flags = ["MAX_TRES"] if chance.random() < 0.8 else []
     flags += sorted(chance.sample(_FLAGS, chance.randint(0, 2)))
     flags += ["DEPTH_OBLIVIOUS"] if oblivious else ["NO_FAIR_TREE"] if number % 2 else []
-    by_tres = f"CPU={chance.randint(0, 3000)},Mem={chance.random() * 100:.3f},GRES/gpu={chance.randint(1, 500)}.25"
+    by_tres = (
+        f"CPU={chance.randint(0, 3000)},Mem={chance.random() * 100:.3f},"
+        f"GRES/gpu={chance.randint(1, 500)}.25"
+    )
     names = ("Age", "Assoc", "JobSize", "Partition", "QOS")
     return {
         "PriorityFlags": ",".join(flags),

@@ -1,4 +1,4 @@
-"""The usage of associations and of QOS, told from job records alone: what slurmctld must have
+"""The usage of associations and of QOS, computed from job records alone: what slurmctld must have
 written down when it stops.
 """
 
@@ -25,7 +25,7 @@ from fairbank.priority.fairshare.usage_ticks import (
     ticked,
     unused,
 )
-from fairbank.slurm.parsers.priority import read_adding
+from fairbank.slurm.parsers.priority import read_billing_rule
 from fairbank.slurm.parsers.scontrol import read_config
 from tests.slurm.frozen_cluster import (
     ByNumber,
@@ -57,8 +57,8 @@ AS_WRITTEN = 2e-6
 
 
 class Before(NamedTuple):
-    """What Slurm said after a tick, and what was left then of the usage of each association itself
-    and of each QOS, by their numbers.
+    """Output of Slurm after a tick, and the own usage of each association and each QOS that was
+    left then, by their numbers.
     """
 
     said: Said
@@ -81,8 +81,8 @@ def _by_number(rows: Sequence[Row], figures: Longs) -> ByNumber:
 
 
 def recounted(then: Before, records: Sequence[Row], now: Said, tree: Tree) -> Own:
-    """What each association and each QOS of now has used: what was, and what the jobs of the
-    records have cost.
+    """Return the usage of each association and QOS of now: the earlier usage, and the cost of the
+    recorded jobs.
     """
     was = Own(
         in_order(now.associations, then.associations), in_order(now.qualities, then.qualities)
@@ -151,7 +151,7 @@ def jobs_of(records: Sequence[Row], said: Said, tree: Tree) -> ChargedJobs:
         parse_weights(each["TRESBillingWeights"], field="TRESBillingWeights")
         for each in said.partitions
     ]
-    table = prices(NAMES, weights, read_adding(flags))
+    table = prices(NAMES, weights, read_billing_rule(flags))
     counts = np.array([_counts(each["AllocTRES"]) for each in records], np.uint64).reshape(
         len(records), len(NAMES)
     )

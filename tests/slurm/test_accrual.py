@@ -1,5 +1,5 @@
-"""Whose age counts under limits of accrual, beside a real Slurm: jobs of several users, accounts
-and QOS, drawn by lot.
+"""Accrual of age under limits, beside a real Slurm: jobs of several users, accounts and QOS, drawn
+by lot.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def test_the_same_jobs_age(limited: Cluster, seed: int, tell: Tell) -> None:
 
 
 def _expected(queue: Mapping[int, Job]) -> set[int]:
-    """Who begins to age. Slurm 22.05 goes by the first limit of a QOS alone."""
+    """Return the jobs whose age begins. Slurm 22.05 uses only the first limit of a QOS."""
     found = accrue_jobs(list(queue.values()), ACCOUNTS, QUALITIES, now=2, first_of_qos=True)
     return {number for number, (since, _) in zip(queue, found, strict=True) if since}
 

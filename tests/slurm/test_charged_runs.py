@@ -112,8 +112,8 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(
 
 
 def that_ran(office: Office, rows: list[dict[str, str]]) -> Counter[int]:
-    """How many jobs ran of what was submitted under each number, by accounting and by the books;
-    tasks of an array are jobs.
+    """Return the number of jobs that ran under each submitted number, by accounting and by the
+    ledger; tasks of an array count as jobs.
     """
     booked = {run["job_id"] for run in office.rows("/job", cluster="lab")}
     names = {

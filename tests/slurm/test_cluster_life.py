@@ -94,7 +94,7 @@ def test_accounting_that_was_away_misses_nothing(slurm: Cluster, killed: tuple[s
         assert (row["Start"], row["End"]) == (told["StartTime"], told["EndTime"])
 
 
-def test_without_munge_nobody_is_let_in_until_it_is_back(slurm: Cluster) -> None:
+def test_no_login_while_munge_is_down(slurm: Cluster) -> None:
     slurm.stop(
         MUNGED
     )  # killed, it would leave its socket, and every command would try again for most of a minute
@@ -211,9 +211,7 @@ def test_people_who_have_a_process_of_their_own_stay_until_it_is_over(
     assert not is_known(EVE, PASSING)
 
 
-def test_who_leaves_ends_what_the_lab_has_started_for_them_and_waits_for_no_corpse(
-    slurm: Cluster,
-) -> None:
+def test_removed_user_processes_are_ended(slurm: Cluster) -> None:
     arrive([EVE], [PASSING])
     with subprocess.Popen(
         ["sleep", "600"], user=EVE.uid, env=slurm.place.environment
@@ -238,7 +236,7 @@ def test_any_order_of_dying_and_coming_back(slurm: Cluster) -> None:
 
 
 def is_known(person: Person, team: Team) -> bool:
-    """Whether the host has the user, or the group."""
+    """Return True if the host has the user or the group."""
     return person.name in {entry.pw_name for entry in pwd.getpwall()} or team.name in {
         entry.gr_name for entry in grp.getgrall()
     }

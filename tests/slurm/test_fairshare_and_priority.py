@@ -186,8 +186,8 @@ def _rule(settings: Mapping[str, str]) -> str:
 
 
 def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
-    """What accounting keeps of the jobs with so many rows, as soon as it has all of it: those that
-    ran.
+    """Return the accounting records of jobs with so many rows, as soon as all are complete: those
+    that ran.
     """
     found: list[dict[str, str]] = []
 

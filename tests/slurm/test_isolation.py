@@ -1,5 +1,5 @@
-"""A room has processes, names, network and files of its own, and gives back nothing but the end of
-its command.
+"""An isolated command has processes, names, network and files of its own, and gives back nothing
+but the end of its command.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def within(checkout: Path, name: str, script: str) -> subprocess.CompletedProces
 
 
 @pytest.mark.slurm
-def test_a_room_is_apart(checkout: Path, made: Release) -> None:
+def test_isolated_command_has_its_own_namespaces(checkout: Path, made: Release) -> None:
     said = within(
         checkout,
         made.name,
@@ -54,7 +54,7 @@ def test_a_room_is_apart(checkout: Path, made: Release) -> None:
 
 
 @pytest.mark.slurm
-def test_a_room_reaches_nobody(checkout: Path, made: Release) -> None:
+def test_isolated_command_reaches_no_network(checkout: Path, made: Release) -> None:
     script = "import socket; socket.create_connection(('198.51.100.1', 80), 5)"
     said = within(checkout, made.name, f'python3 -c "{script}"')
     assert "Network is unreachable" in said.stderr

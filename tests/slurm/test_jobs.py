@@ -45,7 +45,7 @@ def test_the_group_chosen_goes_with_the_job(slurm: Cluster) -> None:
         assert (row["Group"], row["Account"]) == (group, account)
 
 
-def test_nobody_spends_from_the_account_of_others(slurm: Cluster) -> None:
+def test_users_cannot_spend_from_foreign_accounts(slurm: Cluster) -> None:
     ran = slurm.run("dave", "sbatch", "--account=wg_bio", "--wrap=true")
     assert ran.code != 0
     assert "Invalid account" in ran.err

@@ -1,5 +1,5 @@
-"""What the lab writes and reads, without a Slurm: texts of the configuration, rows of answers,
-blocks of ports, a held-back service.
+"""Texts that the lab writes and reads, without a Slurm: configuration, rows of output, blocks of
+ports, a service that is kept from starting.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def has_heard_ends(desk: Desk, count: int) -> bool:
 # ---------------------------------------------------------------- what is said
 
 
-def test_a_job_starts_after_the_answer_and_its_end_is_told(desk: Desk) -> None:
+def test_a_job_starts_after_the_answer_and_its_end_is_reported(desk: Desk) -> None:
     job = desk.slurm.submit(
         "carol",
         "--partition=gpu",
@@ -191,7 +191,7 @@ def test_a_refused_heterogeneous_job_is_held_as_a_whole(desk: Desk) -> None:
     "policy",
     [cancelling("no credit left; ask your PI"), holding("Short", "no credit left; ask your PI")],
 )
-def test_who_waits_at_a_terminal_sees_why(desk: Desk, policy: Policy) -> None:
+def test_waiting_at_a_terminal_shows_the_reason(desk: Desk, policy: Policy) -> None:
     desk.agent.policy = policy
     for command in ("srun", "salloc"):
         ran = desk.slurm.run("alice", command, "true")
@@ -252,7 +252,7 @@ def test_a_job_requeued_before_the_answer_is_not_stuck(desk: Desk) -> None:
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
 
 
-def test_the_failure_of_a_node_is_told_as_such(desk: Desk) -> None:
+def test_the_failure_of_a_node_is_reported_as_such(desk: Desk) -> None:
     lost = desk.slurm.submit("alice", "--no-requeue", "--nodelist=c03", script="sleep 600")
     moved = desk.slurm.submit("alice", "--requeue", "--nodelist=c03", script="sleep 600")
     for job in (lost, moved):

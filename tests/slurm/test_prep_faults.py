@@ -19,7 +19,7 @@ from tests.support.conditions import wait_until
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 
-def test_a_slow_answer_delays_nobody_else(desk: Desk, tell: Tell) -> None:
+def test_slow_answer_delays_no_other_job(desk: Desk, tell: Tell) -> None:
     slow = desk.slurm.submit("alice", "--hold")
     desk.agent.waits = lambda asked: asked.run.job_id == slow
     desk.slurm.root("scontrol", "release", str(slow))
@@ -128,7 +128,7 @@ def test_a_controller_that_comes_back_tells_what_runs_and_what_has_ended(desk: D
     assert desk.agent.ends(running)[0].begun
 
 
-def test_an_end_that_nobody_heard_is_told_after_a_restart(desk: Desk) -> None:
+def test_unreported_end_is_sent_after_a_restart(desk: Desk) -> None:
     job = desk.slurm.submit("alice", script=UNTIL_TOLD)
     desk.slurm.wait_for(job, "RUNNING")
     desk.agent.stop()

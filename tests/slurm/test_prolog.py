@@ -47,7 +47,7 @@ class Bank:
         self.write(cluster)
 
     def write(self, cluster: Cluster) -> None:
-        """What packaging/slurm has, for this cluster and this bank."""
+        """Write the files of packaging/slurm for this cluster and this bank."""
         packed = (
             Path(__file__).parents[2] / "packaging" / "slurm" / "prolog_slurmctld"
         ).read_text()

@@ -29,7 +29,7 @@ GPUS = ("--partition=gpu-t4", "--gres=gpu:4", "-c1", "--mem=1G", "--time=300")  
 
 @dataclass(frozen=True)
 class Lane:
-    """Where the two jobs of one project meet: one on each node."""
+    """Node on which the two jobs of one project compete."""
 
     account: str
     nodes: tuple[str, str]

@@ -14,13 +14,12 @@ from fairbank.core.time import DAY
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.classification import FindingCategory
-from fairbank.slurm.compare.shadow import World, watch
-from fairbank.slurm.history import HistoryImport, HistoryResult
-from fairbank.slurm.importer import Importer
+from fairbank.slurm.importer import HistoryImport, HistoryResult, Importer
 from fairbank.slurm.parsers.values import AccountingJob
-from fairbank.slurm.reconciler import Reconciler, ReconcileResult, read_jobs
-from fairbank.slurm.site import Site
+from fairbank.slurm.policy import SiteRules
+from fairbank.slurm.reconcile.compare import Category
+from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult, read_jobs
+from fairbank.slurm.reconcile.shadow import ShadowInput, simulate
 from fairbank.slurm.sync import Sync
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prices import priced
@@ -48,13 +47,13 @@ class Beside:
 
     def import_history(self) -> HistoryResult:
         now = int(time.time()) + 1
-        return HistoryImport(self.slurm, self.bank, grace_seconds=0, now=now, cover=True).enter(
+        return HistoryImport(self.slurm, self.bank, grace_seconds=0, now=now, cover=True).run(
             self.since, now
         )
 
     def executions(self, job: int) -> list[AccountingJob]:
-        """What accounting has of this test under a job id."""
-        return [row for row in self.slurm.history_of([job]).rows if row.submitted >= self.since]
+        """Return the accounting records of this test under a job id."""
+        return [row for row in self.slurm.jobs_by_id([job]).rows if row.submitted >= self.since]
 
     def wait_for_accounting(self, job: int, state: str, executions: int = 1) -> None:
         """Return when accounting has that many executions of the job, the last of them in this
@@ -65,15 +64,16 @@ class Beside:
             rows = sorted(self.executions(job), key=lambda row: row.submitted)
             return (
                 len(rows) == executions
-                and all(row.whole for row in rows)
+                and all(row.is_complete for row in rows)
                 and rows[-1].state == state
             )
 
         wait_until(there, f"accounting to have job {job} as {state}")
 
-    def kinds(self) -> list[FindingCategory]:
+    def kinds(self) -> list[Category]:
         return sorted(
-            (each.finding.kind for each in self.reconciled().outcomes), key=lambda kind: kind.name
+            (each.finding.category for each in self.reconciled().outcomes),
+            key=lambda kind: kind.name,
         )
 
 
@@ -85,18 +85,18 @@ def beside(slurm: Cluster) -> Iterator[Beside]:
 
 def test_people_and_prices_are_taken_from_slurm(beside: Beside) -> None:
     importer = Importer(beside.slurm, beside.bank)
-    found = importer.people()
+    found = importer.run()
     assert (found.unreadable, found.plan.notes, found.differences) == ((), (), ())
     projects = {each.account: each for each in beside.bank.projects()}
     assert {name: sorted(each.members) for name, each in projects.items()} == {
         "wg_astro": [60_601, 60_602], "wg_bio": [60_602, 60_603], "wg_chem": [60_604],
     }  # fmt: skip
-    assert Importer(beside.slurm, beside.bank).people().plan.steps == ()
+    assert Importer(beside.slurm, beside.bank).run().plan.steps == ()
 
 
 def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
     cluster = beside.cluster
-    Importer(beside.slurm, beside.bank).people()
+    Importer(beside.slurm, beside.bank).run()
     names = ["a|b", "two\nlines", '"x"\x1f1', "1\x1f2026-01-01T00:00:00"]
     jobs = [
         cluster.submit("alice", f"--job-name={name}", "-c2", script="sleep 3") for name in names
@@ -121,14 +121,14 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
 
     before = beside.reconciled()
     assert before.unreadable == ()
-    assert {each.finding.kind for each in before.outcomes} == {FindingCategory.MISSING}
+    assert {each.finding.category for each in before.outcomes} == {Category.MISSING}
     assert {each.finding.job.job_id for each in before.outcomes if each.finding.job} >= {
         *jobs,
         again,
     }
     assert not beside.import_history().left
     after = beside.reconciled()
-    assert (after.clean, after.outcomes, after.comparison.matched) == (
+    assert (after.is_clean, after.outcomes, after.comparison.matched) == (
         True,
         (),
         len(before.outcomes),
@@ -145,7 +145,7 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
 
 def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
     cluster = beside.cluster
-    Importer(beside.slurm, beside.bank).people()
+    Importer(beside.slurm, beside.bank).run()
     project = next(each for each in beside.bank.projects() if each.account == "wg_chem")
     terms = {"resource": "cpu", "category": "test", "amount": 6_000, "comment": "a test"}
     beside.bank.post(
@@ -167,13 +167,13 @@ def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
         assert beside.bank.report(
             [{"do": "hold", **hold, "start": start, "time_limit": 600, "tres": "cpu=1"}]
         ) == [None]
-    assert beside.kinds() == [FindingCategory.ORPHAN]
-    assert beside.reconciled(fix=True).clean
+    assert beside.kinds() == [Category.ORPHAN]
+    assert beside.reconciled(fix=True).is_clean
     assert beside.kinds() == []
     cluster.root("scancel", str(job))
     cluster.wait_for_sacct(job, "CANCELLED")
-    assert beside.kinds() == [FindingCategory.OPEN]
-    assert beside.reconciled(fix=True).clean
+    assert beside.kinds() == [Category.OPEN]
+    assert beside.reconciled(fix=True).is_clean
     assert beside.kinds() == []
 
 
@@ -182,7 +182,7 @@ def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
     apart by their submission.
     """
     cluster = beside.cluster
-    Importer(beside.slurm, beside.bank).people()
+    Importer(beside.slurm, beside.bank).run()
     cluster.empty()
     first = cluster.submit("alice", script="sleep 2")
     cluster.wait_for(first, "COMPLETED")
@@ -192,7 +192,9 @@ def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
     assert second == first
     cluster.wait_for(second, "COMPLETED")
     wait_until(
-        lambda: len([job for job in beside.executions(first) if job.ended and job.whole]) == 2,
+        lambda: (
+            len([job for job in beside.executions(first) if job.has_ended and job.is_complete]) == 2
+        ),
         "accounting to have both jobs",
     )
     assert not beside.import_history().left
@@ -212,12 +214,13 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
     that the bank never heard of.
     """
     cluster = beside.cluster
-    Importer(beside.slurm, beside.bank).people()
+    Importer(beside.slurm, beside.bank).run()
     job = cluster.submit("dave", "--time=10", script=LONG)
     cluster.wait_for(job, "RUNNING")
     wait_until(
         lambda: any(
-            each.account == "wg_chem" and each.running > 0 for each in beside.slurm.usage().rows
+            each.account == "wg_chem" and each.running > 0
+            for each in beside.slurm.account_usage().rows
         ),
         "Slurm to count what runs",
         seconds=90,
@@ -246,21 +249,21 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
 
 def test_the_policy_and_the_shadow_of_a_real_machine(beside: Beside, tmp_path: Path) -> None:
     cluster = beside.cluster
-    Importer(beside.slurm, beside.bank).people()
+    Importer(beside.slurm, beside.bank).run()
     job = cluster.submit("alice", "--job-name=a\nb", script="sleep 2")
     cluster.wait_for(job, "COMPLETED")
     beside.wait_for_accounting(job, "COMPLETED")
     jobs, unreadable = read_jobs(beside.slurm, beside.since, int(time.time()) + 1)
     assert unreadable == ()
-    world = World(
+    world = ShadowInput(
         cluster=beside.bank.cluster("lab"),
         projects=beside.bank.projects(),
         allocations=beside.bank.allocations(),
         now=int(time.time()),
     )
-    seen = watch(jobs, world)
+    seen = simulate(jobs, world)
     assert job in {each.job.job_id for each in seen.refused}, "there is no credit yet"
-    Sync(beside.slurm, beside.bank).policy(Site(policy=str(tmp_path / "policy")))
+    Sync(beside.slurm, beside.bank).policy(SiteRules(policy=str(tmp_path / "policy")))
     lines = (tmp_path / "policy").read_text().splitlines()
     assert {"gpu\tgpu\ta100", "gpu\tgpu-t4\tt4", "balance\twg_astro\tcpu\t0"} <= set(lines)
     assert any(

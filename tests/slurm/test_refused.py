@@ -1,4 +1,4 @@
-"""What a user sees who is refused, from the command to the balance: by sbatch, srun and salloc,
+"""Messages that a refused user sees, from the command to the balance: of sbatch, srun and salloc,
 with the policy and without it.
 """
 
@@ -94,7 +94,7 @@ def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
 
 
 def rows_of(page: str, *columns: str) -> list[tuple[str, ...]]:
-    """What stands under these heads of a table, line by line."""
+    """Return the cells below these columns of a table, line by line."""
     lines = [line.split() for line in page.splitlines()]
     (head,) = [at for at, words in enumerate(lines) if set(columns) <= set(words)]
     rows = takewhile(bool, lines[head + 1 :])  # notes stand behind an empty line

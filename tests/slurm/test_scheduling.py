@@ -181,8 +181,8 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
 def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
     slurm: Cluster, tell: Tell
 ) -> None:
-    """slurmctld's own words for each kind of dependency are read, and each is told with what the
-    job does.
+    """slurmctld's own words for each kind of dependency are read, and each is reported with what
+    the job does.
     """
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")

@@ -24,11 +24,11 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 RULES = {"fair tree": fairshare_recorder.FAIR_TREE, "classic": fairshare_recorder.CLASSIC}
 OURS = {"sshare": "share", "sprio": "prio"}
 ELSE = {"-h": "--noheader"}
-"""What is said otherwise: -h is help here."""
+"""Options that are spelt in another way: -h is help here."""
 OTHER_WORDS = {"unknown-field", "by-nice", "no-jobs"}
 """That there is no such column, that sprio cannot sort by its own S, that no such job waits."""
 FINER = {("classic", name) for name in ("format-widths", "format-left", "by-fair-share")}
-"""What shows digits of a factor, or sorts by them, that no answer of Slurm tells."""
+"""Forms that show, or sort by, digits of a factor that no output of Slurm has."""
 MUST_BE_ASKED = {
     "sshare": {"of-root", "long", "all", "users", "accounts"},
     "sprio": {"default", "long", "norm", "weights", "jobs", "user", "partition"},
@@ -51,8 +51,8 @@ class Players:
         )
 
     def both(self, who: str, *words: str) -> tuple[Ran, Ran]:
-        """What Slurm's command says, and ours, of the same moment: Slurm says the same before and
-        after.
+        """Return the output of Slurm's command and of ours at one moment: Slurm prints the same
+        before and after.
         """
         said: list[Ran] = []
 
@@ -71,7 +71,7 @@ class Players:
     def questions(
         self, rule: str, command: str, asked: Mapping[str, tuple[str, ...]]
     ) -> Iterator[tuple[str, ...]]:
-        """Who asks what, in every form that the command has."""
+        """Generate users and commands, in every form that the command has."""
         assert MUST_BE_ASKED[command] <= asked.keys()
         for name, (who, *words) in asked.items():
             if name not in OTHER_WORDS and (rule, name) not in FINER:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.running import RunningAgent
+from tests.agent.running_agent import RunningAgent
 from tests.slurm.accounting_audit import words_of
 from tests.slurm.bank_cluster import Office, opened
 from tests.slurm.conftest import Tell
@@ -46,7 +46,7 @@ assert PATIENCE < PLUGIN_PATIENCE
 
 @dataclass
 class Stage:
-    """The whole way, with somebody between agent and bank."""
+    """The whole way, with a proxy between agent and bank."""
 
     office: Office
     hole: RequestMischief
@@ -75,7 +75,7 @@ def stage(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Stage]:
             hole.stop()
 
 
-def test_nobody_in_slurm_waits_for_a_bank_that_answers_nothing(stage: Stage, tell: Tell) -> None:
+def test_slurm_does_not_wait_for_a_silent_bank(stage: Stage, tell: Tell) -> None:
     office, slurm, hole = stage.office, stage.office.slurm, stage.hole
     since = float(int(time.time()))
     hole.mood = Mood.MUTE
@@ -131,7 +131,7 @@ def _is_over(slurm: Cluster, job: int, haste: Haste) -> bool:
 
 
 def _open(office: Office) -> int:
-    """How many jobs wait for an answer of the agent's."""
+    """Return the number of jobs that wait for an answer of the agent."""
     return int(office.agent.status()["prologs_waiting"])
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, parse_address
-from tests.agent.running import RunningAgent
+from tests.agent.running_agent import RunningAgent
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import TEAMS
@@ -76,7 +76,7 @@ class Office:
         }
 
     def value(self, account: str, resource: str) -> float:
-        """What the books say now, by the formulae and not by our code."""
+        """Return the site factor from the ledger, by the formulas and not by the product's code."""
         now, found = time.time(), self.allocations()
         if (account, resource) not in found:
             return 0
@@ -91,11 +91,11 @@ class Office:
         return {int(row[header.index("JOBID")]): int(row[header.index("SITE")]) for row in rows}
 
     def told(self, what: str) -> int:
-        """How often slurmctld has written so into its log."""
+        """Return the number of times that slurmctld has logged this text."""
         return (self.slurm.place.logs / "slurmctld.log").read_text().count(what)
 
     def agrees(self, jobs: dict[int, tuple[str, str]]) -> bool:
-        """Whether the column says of each job what the books say of its account and resource."""
+        """Return True if the column shows for each job the value of its account and resource."""
         seen = self.site()
         return all(
             job in seen and abs(seen[job] - self.value(*whose)) <= 1 for job, whose in jobs.items()
@@ -127,7 +127,7 @@ def office(
             with cluster.configured({**settings(cluster), **ranked(cluster)}):
                 yield office
         finally:
-            print(agent.said())
+            print(agent.log_text())
             agent.close()
 
 
@@ -211,7 +211,7 @@ def test_a_job_has_its_value_as_soon_as_it_is_submitted(
     wait_until(agrees_at_once, "the plug-in to have looked at the file", seconds=LATE_SECONDS)
 
 
-def test_a_stale_table_is_neutral_and_told_once(
+def test_a_stale_table_is_neutral_and_reported_once(
     office: Office, crowded: dict[int, tuple[str, str]]
 ) -> None:
     wait_until(lambda: any(office.site().values()), "values", seconds=CALC_SECONDS + LATE_SECONDS)
@@ -237,8 +237,8 @@ def test_a_stale_table_is_neutral_and_told_once(
 def test_settings_change_at_a_reconfiguration(
     office: Office, crowded: dict[int, tuple[str, str]]
 ) -> None:
-    """Which changes a slurmctld of 22.05, and since 23.11 makes it start anew, so that a mistake
-    leaves nothing as it was.
+    """A slurmctld of 22.05 changes some settings. Since 23.11 it starts again, so that a mistake
+    changes nothing.
     """
     slurm, conf = office.slurm, office.slurm.place.slurm_conf
     before = conf.read_text()

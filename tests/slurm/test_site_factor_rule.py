@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.priority.site_factor import LINEAR, CurveRule, Power, Sigmoid
-from fairbank.slurm.site_factor import table_of
+from fairbank.slurm.site_factor import build_table
 from tests.slurm.compare.jobs import NOW, a_project, an_allocation
 
 DAY = 86_400
@@ -25,7 +25,7 @@ def of(
 ) -> dict[tuple[str, str], int]:
     found = projects or [a_project(1, "chem"), a_project(2, "bio")]
     return dict(
-        table_of(
+        build_table(
             CLUSTER,
             found,  # type: ignore[arg-type]
             allocations,  # type: ignore[arg-type]

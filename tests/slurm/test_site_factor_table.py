@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
-from fairbank.slurm.site_factor import SIZE_MAX, SiteFactorTable, decode, encode
+from fairbank.slurm.site_factor import TABLE_SIZE_MAX, SiteFactorTable, decode, encode
 from tests.slurm.compare.jobs import NOW
 from tests.slurm.site_factor import SANITIZERS, compiled
 
@@ -67,7 +67,7 @@ def test_the_form_is_the_one_that_is_written_down() -> None:
         SiteFactorTable(-1, 1, {}, {}),
         SiteFactorTable(0, 2**31, {}, {}),
         SiteFactorTable(
-            0, 1, {}, {(str(number), "cpu"): 1 for number in range(SIZE_MAX // 120 + 1)}
+            0, 1, {}, {(str(number), "cpu"): 1 for number in range(TABLE_SIZE_MAX // 120 + 1)}
         ),
     ],
     ids=[
@@ -251,7 +251,7 @@ def test_the_plug_in_refuses_what_is_no_table(check: Path, file: Path) -> None:
 
 @pytest.mark.slow
 def test_a_table_as_large_as_may_be(check: Path, file: Path) -> None:
-    count = (SIZE_MAX - 40) // 120 - 1
+    count = (TABLE_SIZE_MAX - 40) // 120 - 1
     table = SiteFactorTable(
         NOW, 60, {"cpu": "cpu"}, {(f"a{number}", "cpu"): number for number in range(count)}
     )

@@ -1,8 +1,8 @@
-"""What users see of the submission policy, word for word: more than forty commands, with
-job_submit.lua and with cli_filter.lua.
+"""Messages of the submission policy, word for word: more than forty commands, with job_submit.lua
+and with cli_filter.lua.
 
-The goldens are in tests/golden/slurm/. After a wanted change: WRITE_GOLDEN=1 make test-slurm
-TESTS=tests/slurm/test_submission.py, and read the difference.
+The golden files are in tests/golden/slurm/. After an intended change, run `WRITE_GOLDEN=1 make
+test-slurm TESTS=tests/slurm/test_submission.py` and read the diff.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def test_what_owners_see_when_they_change_a_job(controlled: Cluster) -> None:
     compare("scontrol-update-with-words" if told_in_words else "scontrol-update", "".join(pages))
 
 
-def test_who_may_change_anothers_job_by_slurm_goes_round_no_rule(controlled: Cluster) -> None:
+def test_operator_update_of_a_job_obeys_the_policy(controlled: Cluster) -> None:
     """First a coordinator of the account, then an operator: Slurm tells Lua neither. Root may."""
     job = controlled.submit("alice", "-p", "cpu", "-t", "10", "--hold", group=ASTRO)
 
@@ -219,7 +219,7 @@ def test_who_may_change_anothers_job_by_slurm_goes_round_no_rule(controlled: Clu
     assert controlled.job(job)["QOS"] == "high"
 
 
-def test_the_price_foretold_is_what_slurm_bills(controlled: Cluster, checkout: Path) -> None:
+def test_quote_equals_slurm_billing(controlled: Cluster, checkout: Path) -> None:
     """Slurm tells whole billing units, rounded down; of an hour's job they are its SU."""
     broke = tuple(
         PolicyBalance(account, resource, 0) for account in (ASTRO,) for resource in ("cpu", "gpu")

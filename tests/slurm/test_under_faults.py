@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.running import RunningAgent
+from tests.agent.running_agent import RunningAgent
 from tests.slurm.accounting_audit import (
     CLOCK_SECONDS,
     END_MAY_COME_FIRST,
@@ -63,7 +63,7 @@ OVER_SECONDS = 400
 
 @dataclass
 class Stage:
-    """The whole way with somebody between each two, an outbox on a disk of its own, and a bank on
+    """The whole way with a proxy between each two, an outbox on a disk of its own, and a bank on
     PostgreSQL.
     """
 
@@ -105,7 +105,7 @@ def stage(
 
 
 @pytest.mark.parametrize(("faults", "resets", "away", "once"), FAULTS)
-def test_after_all_faults_the_books_are_what_accounting_tells(
+def test_ledger_equals_accounting_after_all_faults(
     stage: Stage,
     postgres18: PostgresServer,
     faults: int,
@@ -201,7 +201,7 @@ def wait_until_nothing_is_queued(slurm: Cluster, haste: Haste) -> None:
 
 
 def findings(office: Office, since: float) -> list[dict[str, Any]]:
-    """What reconciling finds, changing nothing."""
+    """Return the findings of `fairbank reconcile`, which changes nothing here."""
     rows: list[dict[str, Any]] = json.loads(
         office.reconciled("--starttime", words_of(since), "--json").stdout
     )["data"]
@@ -213,8 +213,8 @@ def _kinds(rows: list[dict[str, Any]]) -> dict[str, int]:
 
 
 def refunded(office: Office, since: float, left: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What reconciling still finds after people followed its advice: nothing where the bank was
-    above it, and the rest as before.
+    """Return the findings that are left after refunds by the advice of `fairbank reconcile`: none
+    where the bank was above accounting, the others as before.
     """
     above = [each for each in left if each["amount"] > 0]
     for each in above:
@@ -240,9 +240,9 @@ def _amounts(rows: list[dict[str, Any]]) -> list[str]:
 def lost_by_us(
     office: Office, since: float, lost: set[tuple[int, int]], troubles: Troubles, tell: Tell
 ) -> list[dict[str, Any]]:
-    """What reconciling finds before it mends anything, without what slurmctld itself forgot. There
-    may be none: of what agent, bank, disk and proxies lost, nobody was told that it was safe, and
-    so it was said again.
+    """Return the findings before repair, without those that slurmctld itself caused. There may be
+    none: a report lost by agent, bank, disk or proxy was never acknowledged, and so it was sent
+    again.
     """
     differing = findings(office, since)
     runs = {run["id"]: instants(run) for run in office.rows("/job", cluster="lab")}
@@ -261,8 +261,8 @@ def lost_by_us(
 def _is_slurms_own(
     finding: dict[str, Any], run: tuple[int, ...], lost: set[tuple[int, int]], troubles: Troubles
 ) -> bool:
-    """Whether that differs because slurmctld was killed before it wrote something down, or made to
-    forget all. `run`: when that of the books began and ended.
+    """Return True if the difference exists because slurmctld was killed before it saved its state,
+    or was made to forget all. `run` has start and end in the ledger.
     """
     job, begun_at = (finding["job_id"], finding["submitted"]), finding["start"]
     of_accounting = () if begun_at is None else (begun_at, begun_at + finding["elapsed"])
@@ -321,7 +321,7 @@ def _is_lost(row: dict[str, str], troubles: Troubles) -> bool:
 
 
 def _was_unsaved(first: float, last: float, troubles: Troubles) -> bool:
-    """Whether a slurmctld was killed before it wrote down what happened between these instants."""
+    """Return True if a slurmctld was killed before it saved the events between these times."""
     return any(
         saved - CLOCK_SECONDS <= last and first <= death + CLOCK_SECONDS
         for saved, death in troubles.unsaved

@@ -16,7 +16,7 @@ import pytest
 from fairbank.core.units import round_up
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.releasing import Releaser
+from fairbank.slurm.held_jobs import Releaser
 from tests.slurm.bank_cluster import RICH, SU, Office, agent_beside, opened
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.answers import tres
@@ -59,8 +59,8 @@ def at_rest(office: Office) -> Iterator[Office]:
 
 
 def cost(row: dict[str, str]) -> int:
-    """What a run costs by accounting alone: billing units times elapsed time, in SU-minutes, a
-    begun one counting.
+    """Return the cost of a run by accounting alone, in SU-minutes: billing units times elapsed
+    time, rounded up.
     """
     return round_up(
         Fraction(tres(row["AllocTRES"]).get("billing", "0")) * int(row["ElapsedRaw"]) / 60
@@ -156,13 +156,13 @@ def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: O
     slurm.root("scontrol", "update", f"jobid={kept}", "admincomment=not before Monday")
     client = Client(parse_address(f"unix:{at_rest.bank.socket}"))
     releaser = Releaser(client, SlurmCommands({**os.environ, **slurm.place.environment}), 60)
-    releaser.look(0)
-    assert releaser.status() == {"released": 0, "trouble": None, "remedy": None}
+    releaser.run_round(0)
+    assert releaser.status() == {"released": 0, "error": None, "remedy": None}
     at_rest.deposit(allocation, 10 * SU)
-    releaser.look(60)
+    releaser.run_round(60)
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
     slurm.wait_for(job, "COMPLETED", seconds=60)
-    assert releaser.status() == {"released": 1, "trouble": None, "remedy": None}
+    assert releaser.status() == {"released": 1, "error": None, "remedy": None}
     assert slurm.job(dear)["Reason"] == "Allocation_exhausted"
     assert slurm.job(kept)["Reason"] == "Allocation_exhausted"
 

@@ -1,4 +1,4 @@
-"""What the databases themselves refuse, whoever asks."""
+"""Statements that the databases themselves refuse, for every user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tests.contracts.places import Place
 from tests.contracts.site import END, START, allocation, charge, contents, fill, granted, hold
 
 ALLOCATION = """
-INSERT INTO allocation VALUES (:id, :project, :resource, 'startup', :start, :end, 'active', {no}, 0, 0, 0, 0, 0, 1, {link})
+INSERT INTO allocation VALUES
+(:id, :project, :resource, 'startup', :start, :end, 'active', {no}, 0, 0, 0, 0, 0, 1, {link})
 """
 
 
@@ -160,7 +161,7 @@ def test_what_is_there_once_only(filled: Place, statement: str) -> None:
         filled.run(statement)
 
 
-def test_figures_that_break_a_rule_are_told_as_a_bug(filled: Place) -> None:
+def test_figures_that_break_a_rule_are_reported_as_a_bug(filled: Place) -> None:
     """Should the ledger ever write such, nothing is written, and the rule is named."""
     store = filled.open()
     before = contents(store)

@@ -1,4 +1,4 @@
-"""Whether the indexes of a file say what their tables say."""
+"""Comparison of the indexes of a file with its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SQLite says of its file, in words: of many rows once, of one index once."""
+"""Messages of SQLite's integrity check: one sentence for many rows, one for each index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_many_rows_of_one_index_are_one_complaint() -> None:
     ]
 
 
-def test_each_kind_has_its_words_and_what_has_none_is_told_as_it_is() -> None:
+def test_each_kind_has_its_words_and_what_has_none_is_reported_as_it_is() -> None:
     said = [
         "*** in database main ***",
         "wrong # of entries in index run_owner",

@@ -189,9 +189,7 @@ def test_two_servers_may_migrate_at_once(bare_url: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ["9999", "0000", "0001b", "a schema of somebody else's"])
-def test_books_of_a_schema_that_nobody_knows_are_left_alone(
-    sql_place: Place, revision: str
-) -> None:
+def test_database_of_unknown_schema_is_left_alone(sql_place: Place, revision: str) -> None:
     sql_place.run("ALTER TABLE alembic_version RENAME TO alembic_old")
     sql_place.run("CREATE TABLE alembic_version (version_num text)")
     sql_place.run("INSERT INTO alembic_version VALUES ('{}')".format(revision.replace("'", "''")))

@@ -57,7 +57,7 @@ def by_a_crash(server: PostgresServer) -> None:
 
 @pytest.fixture(params=[by_an_administrator, by_a_crash])
 def cut(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[Cut]:
-    """How the session ends; afterwards the server runs again."""
+    """End the session in each way; afterwards the server runs again."""
     yield request.param
     postgres_server.start()
 
@@ -103,7 +103,7 @@ def one_by_one(do: Callable[[int], object], done: list[int]) -> None:
         done.append(number)
 
 
-def test_cut_before_commit_was_sent_nothing_is_carried_out_and_who_asked_knows(
+def test_connection_cut_before_commit_applies_nothing(
     store: Store, postgres_server: PostgresServer, cut: Cut
 ) -> None:
     before = contents(store)
@@ -122,7 +122,7 @@ def test_cut_before_commit_was_sent_nothing_is_carried_out_and_who_asked_knows(
     assert not granted(store, gift(0))[0].again
 
 
-def test_cut_after_commit_was_sent_nobody_knows_and_under_the_same_key_it_counts_once(
+def test_connection_cut_after_commit_is_uncertain_and_key_counts_once(
     store: Store, postgres_server: PostgresServer, cut: Cut
 ) -> None:
     before, told = len(contents(store)[5]), list[int]()
@@ -142,7 +142,7 @@ def test_cut_after_commit_was_sent_nobody_knows_and_under_the_same_key_it_counts
     assert Audit(store).verify().findings == ()
 
 
-def test_of_what_is_no_batch_the_same_is_told(
+def test_single_request_gets_the_same_report(
     store: Store, postgres_server: PostgresServer, cut: Cut
 ) -> None:
     assert isinstance(store, SqlStore)

@@ -128,7 +128,7 @@ def test_a_server_killed_under_load_keeps_what_it_acknowledged(
 def _ask_until_killed(
     server: PostgresServer, store: Store, requests: list[Request]
 ) -> list[Request]:
-    """What was granted before the server was gone."""
+    """Return the requests that were granted before the server was killed."""
     kept: list[Request] = []
 
     def kill() -> None:
@@ -243,7 +243,7 @@ def test_a_nonce_that_another_server_is_spending_for_too_long_is_busy(
     assert not impatient.use_nonce(b"one", 1001, START, LATER)
 
 
-def test_books_are_opened_while_somebody_writes(place: Place) -> None:
+def test_database_opens_while_another_session_writes(place: Place) -> None:
     store = place.open()
     fill(store)
     with store.transaction() as transaction:
@@ -282,7 +282,7 @@ def test_a_database_that_only_reads_is_unreachable(place: Place) -> None:
     assert contents(store)[2][0].held == 0
 
 
-def test_commits_are_durable_whatever_the_database_says(place: Place) -> None:
+def test_commits_are_durable_with_any_database_setting(place: Place) -> None:
     place.run(
         "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off',"
         " current_database()); END $$"

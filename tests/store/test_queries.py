@@ -131,7 +131,7 @@ def test_sqlite_finds_every_row_by_its_key(file_place: Place, name: str) -> None
 
 
 def plan_of(store: SqliteStore, asked: Select[Any], **values: int) -> list[str]:
-    """How SQLite carries out a question, with its values bound as they are in life."""
+    """Return SQLite's query plan, with the values bound as in production."""
     with store.reading() as reader:
         connection = reader._connection  # type: ignore[attr-defined]
         compiled = asked.compile(dialect=connection.dialect)

@@ -1,5 +1,5 @@
-"""How often a batch waits for PostgreSQL: each time the counter's thread gives the interpreter
-away, and has to get it back.
+"""Round trips of a batch to PostgreSQL: at each, the writer thread releases the interpreter's lock
+and must get it back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
 
 
 def round_trips(store: PostgresStore, *requests: Request) -> int:
-    """How often a batch of these waits, once its statements are prepared."""
+    """Return the number of round trips of a batch, once its statements are prepared."""
     with tempfile.TemporaryFile("w+") as messages:
 
         def trace(connection: Any, *_: object) -> None:
@@ -73,8 +73,8 @@ def test_a_batch_of_reports_waits_four_times(store: PostgresStore) -> None:
 
 
 def test_what_is_no_report_begins_by_itself(store: PostgresStore) -> None:
-    """Where nothing else is sent before it is judged, the database is to see how long it is kept
-    waiting: BEGIN, the allocation, its project (which may be removed), what is written, COMMIT.
+    """If nothing else is sent before the requests are applied, the database must see how long it is
+    kept waiting: BEGIN, the allocation, its project (which may be removed), the new rows, COMMIT.
     """
     fill(store)
     two = deposits(2)

@@ -1,4 +1,4 @@
-"""Rows that stand for nothing are told, not guessed at."""
+"""Rows that stand for nothing are reported, not guessed."""
 
 from __future__ import annotations
 

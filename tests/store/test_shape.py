@@ -10,7 +10,7 @@ from tests.contracts.places import Place
 from tests.contracts.site import fill
 
 
-def test_books_as_they_were_made(sql_place: Place) -> None:
+def test_settings_as_init_made_them(sql_place: Place) -> None:
     fill(sql_place.open())
     sql_place.run("CREATE VIEW our_report AS SELECT account FROM project")
     assert schema_differences(sql_place.url) == []
@@ -19,7 +19,7 @@ def test_books_as_they_were_made(sql_place: Place) -> None:
     ]
 
 
-def test_in_memory_there_is_nobody_else() -> None:
+def test_memory_store_has_no_concurrent_writers() -> None:
     assert schema_differences("memory:") == []
 
 
@@ -54,7 +54,7 @@ def test_an_index_that_is_gone(sql_place: Place) -> None:
     ]
 
 
-def test_a_trigger_that_nobody_of_ours_made(file_place: Place) -> None:
+def test_unknown_trigger_is_found(file_place: Place) -> None:
     file_place.run(
         "CREATE TRIGGER gift AFTER INSERT ON run BEGIN UPDATE allocation SET charged = 0; END"
     )

@@ -70,7 +70,7 @@ def test_the_folder_must_exist(tmp_path: Path) -> None:
         assert "mkdir -p" in str(told.value.remedy)
 
 
-def test_without_books_the_remedy_is_init(tmp_path: Path) -> None:
+def test_missing_database_names_init(tmp_path: Path) -> None:
     with pytest.raises(NotFound) as told:
         open_store(url(tmp_path / "books.sqlite"))
     assert told.value.remedy == "fairbank init"
@@ -81,7 +81,7 @@ def test_without_books_the_remedy_is_init(tmp_path: Path) -> None:
     assert not (tmp_path / "books.sqlite").exists()
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "books.sqlite"
     path.write_bytes(b"these are no books at all, whatever the name says" * 100)
     for attempt in (migrate, open_store):
@@ -156,7 +156,7 @@ def test_a_file_with_a_write_ahead_log_is_converted_when_it_is_ours_alone(file: 
 
 
 @needs_wal
-def test_new_books_wait_for_whoever_writes_the_file(tmp_path: Path) -> None:
+def test_migration_waits_for_another_writer_of_the_file(tmp_path: Path) -> None:
     """SQLite itself does not wait when it changes the journal of a file."""
     path = tmp_path / "books.sqlite"
     path.touch()
@@ -183,13 +183,13 @@ def test_in_a_rollback_journal_two_processes_may_share_the_file(file: Path) -> N
     two.close()
 
 
-def test_an_unknown_journal_is_told(file: Path) -> None:
+def test_an_unknown_journal_is_reported(file: Path) -> None:
     with pytest.raises(InvalidInput, match="'off' is not a journal") as told:
         open_store(url(file), journal="off")
     assert told.value.remedy == "one of wal, truncate"
 
 
-def test_whoever_holds_the_file_too_long_is_contention(file: Path) -> None:
+def test_foreign_lock_held_too_long_is_contention(file: Path) -> None:
     store = SqliteStore(file, patience_seconds=0.1)
     other = driver.connect(str(file), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -226,7 +226,7 @@ def test_a_reader_cannot_write(file: Path) -> None:
     store.close()
 
 
-def test_a_damaged_page_is_told(file: Path) -> None:
+def test_a_damaged_page_is_reported(file: Path) -> None:
     store = open_store(url(file))
     fill(store)
     granted(store, *(hold(number, 1) for number in range(1, 200)))
@@ -240,7 +240,7 @@ def test_a_damaged_page_is_told(file: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", ["folder", "file"])
-def test_a_file_that_is_not_ours_is_told_as_such(closed: str) -> None:
+def test_a_file_that_is_not_ours_is_reported_as_such(closed: str) -> None:
     folder, ourselves, nobody = (
         Account.ourselves().own_folder("fb-own-", 0o755),
         os.geteuid(),

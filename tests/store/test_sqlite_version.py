@@ -1,4 +1,4 @@
-"""Which SQLite may be trusted with a write-ahead log."""
+"""Versions of SQLite that are safe with a write-ahead log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_bug_is_there(version: tuple[int, int, int]) -> None:
         (4, 0, 0),
     ],
 )
-def test_the_bug_is_mended(version: tuple[int, int, int]) -> None:
+def test_known_bug_of_slurm_is_not_repeated(version: tuple[int, int, int]) -> None:
     assert wal_is_safe(version)
 
 

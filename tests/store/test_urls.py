@@ -1,4 +1,4 @@
-"""Which database a URL means."""
+"""Databases by URL."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def test_activity_is_all_of_them_each_once(filled: Place) -> None:
     assert len({number for number, *_ in found}) == len(found) == 11
 
 
-def test_balances_are_what_the_books_say_and_what_the_activity_sums_up_to(filled: Place) -> None:
+def test_balances_equal_ledger_and_sum_of_activity(filled: Place) -> None:
     balances = filled.run("SELECT * FROM balances ORDER BY allocation_id")
     assert balances == [(1, 900, 60, 65, 775), (2, 550, 0, 0, 550), (3, 0, 0, 0, 0)]
     assert balances == [

@@ -1,3 +1,1 @@
-"""What tests start and wait for: real servers as unprivileged users, ended with the tests whatever
-happens.
-"""
+"""Helpers of the tests: real servers as unprivileged users, ended with the tests in every case."""

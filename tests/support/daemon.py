@@ -1,5 +1,5 @@
-"""What the servers that tests start have in common: started, killed, started again, and gone with
-their folder.
+"""Base of the servers that tests start: start, kill, start again, stop and delete their
+directory.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Daemon(ABC):
 
     @abstractmethod
     def _command(self) -> list[str]:
-        """What to run."""
+        """Return the command to run."""
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether it can be spoken to by now."""
+        """Return True once the server accepts connections."""
 
     @property
     def running(self) -> bool:

@@ -1,5 +1,5 @@
-"""What sshare and sprio of a real Slurm printed of one moment (tests.slurm.lab.fairshare_recorder),
-and the same as rows of ours.
+"""Output of sshare and sprio of a real Slurm at one moment (tests.slurm.lab.fairshare_recorder),
+and the same as rows of Fairbank.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.jobs import priority_row, weights_of
+from fairbank.slurm.fairshare_view.priority_rows import priority_row, weights_of
 from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
-from fairbank.slurm.fairshare_view.shares import share_rows
-from fairbank.slurm.parsers import priority, shares, sprio
+from fairbank.slurm.fairshare_view.share_rows import share_rows
+from fairbank.slurm.parsers import priority, sprio, sshare
 from fairbank.slurm.parsers.pending_jobs import read_pending
-from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qualities
-from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_places
+from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qos
+from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_partitions
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "fairshare"
 
@@ -26,7 +26,7 @@ def printed(rule: str, name: str) -> str:
 
 
 def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
-    """Who asked the program what, by the names of the answers."""
+    """Return the user and the arguments of each recorded command of a program, by file name."""
     found = {}
     for line in (GOLDEN / rule / "QUESTIONS").read_text().splitlines():
         name, who, words = line.split(": ", 2)
@@ -38,7 +38,7 @@ def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
 @cache
 def standings(rule: str) -> list[ShareRow]:
     """The rows of sshare, all of them, in Slurm's order."""
-    answer = shares.read_shares(printed(rule, "sshare-everything"))
+    answer = sshare.read_shares(printed(rule, "sshare-everything"))
     assert answer.unreadable == ()
     return share_rows(answer.rows, fair_tree=rule == "fair-tree")
 
@@ -59,8 +59,8 @@ def priorities_then(rule: str) -> list[PriorityRow]:
 
 
 def said_more() -> dict[str, str]:
-    """What else Slurm said of that cluster, by the files of a folder: nodes, QOS, and the
-    priorities of associations.
+    """Return further output of that cluster, by file name: nodes, QOS, and priorities of
+    associations.
     """
     own = {("wg_astro", "alice"): 40, ("wg_bio", "carol"): 100}
     return {
@@ -73,15 +73,17 @@ def said_more() -> dict[str, str]:
 
 @cache
 def grounds(rule: str) -> PriorityInputs:
-    """What the priorities of that moment were made of. Job 18 had been tried on six whole nodes."""
+    """Return the inputs of the priorities of that moment. Job 18 had been tried on six whole
+    nodes.
+    """
     config, more = read_config(printed(rule, "config")), said_more()
     return PriorityInputs(
         priority.read_settings(config).factors,
         config[priority.TRACKED],
         read_pending(printed(rule, "jobs")).rows,
-        read_places(printed(rule, "partitions")).rows,
+        read_partitions(printed(rule, "partitions")).rows,
         read_nodes(more["nodes"]).rows,
-        read_qualities(more["qos"]).rows,
+        read_qos(more["qos"]).rows,
         read_priorities(more["associations"]).rows,
         tested={18: 6 * 64},
     )

@@ -1,5 +1,5 @@
-"""What people see, kept word for word in tests/golden. After a wanted change: WRITE_GOLDEN=1 and
-the test, and read the difference.
+"""Golden files: output of commands, word for word, in tests/golden. After an intended change, run
+the test with WRITE_GOLDEN=1 and read the diff.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
 
 def kept(path: Path, told: str) -> str:
-    """What is kept there; what is told now, where that is wanted."""
+    """Return the text of the file; with WRITE_GOLDEN, write it first."""
     if os.environ.get("WRITE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(told)

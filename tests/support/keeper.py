@@ -27,8 +27,8 @@ PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 
 @dataclass(frozen=True)
 class Order:
-    """What to run, as whom, and how to ask it to stop. It reaches the keeper as JSON through the
-    pipe, out of sight of ps.
+    """Command to run, its user, and the signal that stops it. It reaches the keeper as JSON through
+    a pipe, where ps does not show it.
     """
 
     command: list[str]

@@ -32,7 +32,7 @@ class Unobtainable(Exception):
 
 @dataclass(frozen=True)
 class MungeTools:
-    """Where the programs and the library are: `/usr`, or the folder of an unpacked package."""
+    """Directory of the programs and the library: `/usr`, or an unpacked package."""
 
     usr: Path
 
@@ -105,7 +105,7 @@ class Munged(Daemon):
         return self.tools.environment
 
     def encode(self, payload: bytes, *, account: Account | None = None) -> str:
-        """A credential around the payload, made as this user (ourselves unless told)."""
+        """A credential around the payload, made as this user (ourselves by default)."""
         who = account or Account.ourselves()
         done = subprocess.run(
             [self.tools.usr / "bin" / "munge", "--socket", self.socket],
@@ -120,8 +120,8 @@ class Munged(Daemon):
         return done.stdout.decode().strip()
 
     def decode(self, credential: str) -> subprocess.CompletedProcess[str]:
-        """What `unmunge` answers: the status as its exit code, metadata in numbers and the payload
-        on its standard output.
+        """Run `unmunge`: the status is its exit code; metadata, in numbers, and the payload are on
+        stdout.
         """
         return subprocess.run(
             [self.tools.usr / "bin" / "unmunge", "--socket", self.socket, "--numeric"],

@@ -1,4 +1,4 @@
-"""What a reader sees in a figure, read from matplotlib's own objects."""
+"""Texts and data of a figure, read from matplotlib's own objects."""
 
 from __future__ import annotations
 

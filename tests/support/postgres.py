@@ -42,7 +42,7 @@ log_timezone = 'UTC'
 
 @dataclass(frozen=True)
 class Installation:
-    """Where a PostgreSQL has its `bin`, `lib` and `share`, and libraries that it brought along."""
+    """Directories of a PostgreSQL (`bin`, `lib`, `share`), and libraries that it brought along."""
 
     home: Path
     libraries: Path | None = None
@@ -80,7 +80,8 @@ class PostgresServer(Daemon):
 
     def url(self, database: str) -> str:
         """For SQLAlchemy."""
-        return f"postgresql+psycopg://{USER}@/{database}?{urlencode({'host': self.folder, 'port': PORT}, safe='/')}"
+        options = urlencode({"host": self.folder, "port": PORT}, safe="/")
+        return f"postgresql+psycopg://{USER}@/{database}?{options}"
 
     def conninfo(self, database: str) -> str:
         """For psycopg, psql and pgbench."""
@@ -198,7 +199,7 @@ def postgres15() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session", params=["postgres18", "postgres15"])
 def postgres_server(request: pytest.FixtureRequest) -> PostgresServer:
-    """Each PostgreSQL in turn, for tests that stop and kill it. Whoever kills it starts it
+    """Each PostgreSQL in turn, for tests that stop and kill it. A test that kills it starts it
     again.
     """
     server: PostgresServer = request.getfixturevalue(request.param)

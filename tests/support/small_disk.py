@@ -13,7 +13,7 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """The folder, made, with so much room (`256k`, `8m`). Skips the test where none can be
+    """The folder, made, with so much space (`256k`, `8m`). Skips the test where none can be
     mounted.
     """
     if os.geteuid() != 0:
@@ -33,7 +33,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Take all the room that is left; the file that has it."""
+    """Take all the space that is left; the file that has it."""
     filler = disk / "filler"
     with filler.open("ab", buffering=0) as file:
         try:

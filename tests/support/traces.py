@@ -12,9 +12,9 @@ METACENTRUM = "MetaCentrum-Zewura-Zegox-2013"
 UBCCR = "UBCCR-Slurm-medium-week"
 
 JOBS = {KTH: 28_476, LUBLIN: 10_000, METACENTRUM: 17_900, UBCCR: 19_579}
-"""How many jobs each has, as their collection states."""
+"""Number of jobs of each trace, as its collection states it."""
 
 
 def trace_file(shared: Path, name: str) -> Path:
-    """Where it is, in the folder of all that is shared, if it is there."""
+    """Return the path of the trace in the shared directory; the file may be missing."""
     return shared / "data" / "swf" / f"{name}.swf.gz"

@@ -21,7 +21,7 @@ class Lost(Exception):
 
 
 class Answer(NamedTuple):
-    """What came back, and how long it took."""
+    """HTTP response, and the seconds that it took."""
 
     status: int
     headers: dict[str, str]
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
 
     @property
     def data(self) -> Any:
-        """What was asked for; fails for any answer but a good one."""
+        """Return the data of the response; fail unless the status is 2xx."""
         assert 200 <= self.status < 300, f"{self.status}: {self.body}"
         return self.body["data"]
 

@@ -19,10 +19,12 @@ PURE: Mapping[str, str] = {
     "report": "core bank",
     "report.plots.simulations": "core simulator report",
     "report.plots.site_factor": "core priority report",
-    "slurm.parsers": "core cluster priority simulator report",
-    "slurm.compare": "core cluster bank slurm.parsers",
+    "slurm.parsers": "core cluster priority report",
+    "slurm.parsers.traces": "core simulator slurm.parsers",
+    "slurm.reconcile": "core cluster bank slurm.parsers",
+    "slurm.health": "core cluster slurm.parsers slurm.reconcile",
     "slurm.fairshare_view": "core priority report slurm.parsers",
-    "slurm.queue_snapshot": "core cluster priority scheduling slurm.parsers",
+    "slurm.queue_snapshot": "core cluster priority scheduling slurm.parsers slurm.parsers.traces",
 }
 SHELLS: Mapping[str, str] = {
     "store": "core cluster bank",
@@ -36,7 +38,12 @@ SHELLS: Mapping[str, str] = {
     "rest.server.unix_socket": "core",
     "agent": "core cluster priority rest.schemas rest.client rest.auth rest.server.unix_socket",
     "slurm": "core cluster priority agent scheduling report rest.schemas rest.client slurm.parsers "
-    "slurm.compare slurm.fairshare_view slurm.queue_snapshot",
+    "slurm.fairshare_view slurm.queue_snapshot slurm.reconcile slurm.reconcile.repair "
+    "slurm.reconcile.reconciler",
+    "slurm.reconcile.repair": "core cluster slurm slurm.parsers slurm.reconcile",
+    "slurm.reconcile.reconciler": "core slurm slurm.parsers slurm.reconcile slurm.reconcile.repair",
+    "slurm.health.doctor": "core cluster rest.client slurm slurm.parsers slurm.reconcile "
+    "slurm.health",
     "cli": "core bank report rest.client",
     "setup": "*",  # any package
 }

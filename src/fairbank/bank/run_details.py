@@ -31,7 +31,7 @@ class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     job_details: JobDetails | None = None
 
 
-class Resolution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class EndDetails(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What the entry says with which a run ends; of the job details only those that are new, and where more processor time was told than
     there was, what of it counts."""
 
@@ -46,15 +46,15 @@ class Resolution(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 _encode = msgspec.json.Encoder().encode
 _opening = msgspec.json.Decoder(Opening).decode
 _adjustment = msgspec.json.Decoder(Adjustment).decode
-_resolution = msgspec.json.Decoder(Resolution).decode
+_resolution = msgspec.json.Decoder(EndDetails).decode
 
 
-def written(details: Opening | Adjustment | Resolution) -> str:
+def written(details: Opening | Adjustment | EndDetails) -> str:
     """The details as an entry keeps them."""
     return _encode(details).decode()
 
 
-def written_at_once(opening: Opening, end: Resolution) -> str:
+def written_at_once(opening: Opening, end: EndDetails) -> str:
     """The details of an entry that opens a run and ends it."""
     return f"{written(opening)[:-1]},{written(end)[1:]}"
 
@@ -70,9 +70,9 @@ def resolution_of(
     written_off: SuMinutes,
     cpu_counted: int | None,
     new: JobDetails | None,
-) -> Resolution:
+) -> EndDetails:
     """What is said of a run that ends."""
-    return Resolution(
+    return EndDetails(
         request.outcome, request.elapsed_seconds, request.ended, written_off, cpu_counted, new
     )
 
@@ -86,5 +86,5 @@ def read_adjustment(entry: Entry) -> Adjustment:
     return _adjustment(entry.details or "{}")
 
 
-def read_resolution(entry: Entry) -> Resolution:
+def read_resolution(entry: Entry) -> EndDetails:
     return _resolution(entry.details or "{}")

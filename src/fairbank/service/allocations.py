@@ -60,9 +60,14 @@ class Allocations:
     """
 
     def __init__(
-        self, store: Store, handler: RequestHandler, directory: ProjectCache, clock: Clock
+        self, store: Store, handler: RequestHandler, project_cache: ProjectCache, clock: Clock
     ) -> None:
-        self._store, self._handler, self._directory, self._clock = store, handler, directory, clock
+        self._store, self._handler, self._project_cache, self._clock = (
+            store,
+            handler,
+            project_cache,
+            clock,
+        )
 
     def find(self, query: AllocationQuery, page: Page) -> list[Allocation]:
         """Return the allocations that `query.sight` includes."""
@@ -76,7 +81,9 @@ class Allocations:
         left of it, but not its statement, users and runs.
         """
         drawing = identity.visibility.projects if projects is None else projects
-        lines = (self._directory.project_chain(self._directory.by_id(each)) for each in drawing)
+        lines = (
+            self._project_cache.project_chain(self._project_cache.by_id(each)) for each in drawing
+        )
         return frozenset(number for _, *parents in lines for number in parents)
 
     def get_drawable(self, identity: Identity, number: int) -> Allocation:
@@ -173,7 +180,7 @@ class Allocations:
     def open(self, identity: Identity, request: Open) -> Outcome:
         """Create an allocation. Raises Forbidden, NotFound."""
         check_allowed(identity, Action.OPEN_ALLOCATION)
-        self._directory.by_id(request.project)
+        self._project_cache.by_id(request.project)
         return self._ask(identity, request)
 
     def amend(

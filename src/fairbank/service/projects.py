@@ -19,9 +19,14 @@ class Projects:
     """Use cases of projects."""
 
     def __init__(
-        self, store: Store, handler: RequestHandler, directory: ProjectCache, clock: Clock
+        self, store: Store, handler: RequestHandler, project_cache: ProjectCache, clock: Clock
     ) -> None:
-        self._store, self._handler, self._directory, self._clock = store, handler, directory, clock
+        self._store, self._handler, self._project_cache, self._clock = (
+            store,
+            handler,
+            project_cache,
+            clock,
+        )
 
     def find(self, query: ProjectQuery, page: Page) -> list[Project]:
         """Return the projects that `query.sight` includes."""
@@ -51,7 +56,7 @@ class Projects:
         """Create a project. Raises Forbidden."""
         check_allowed(identity, Action.CREATE_PROJECT)
         outcome = self._ask(identity, request)
-        self._directory.refresh()
+        self._project_cache.refresh()
         return outcome
 
     def amend(self, identity: Identity, request: AmendProject) -> Outcome:
@@ -61,9 +66,9 @@ class Projects:
         self.get(identity, request.project)
         check_allowed(identity, Action.AMEND_PROJECT)
         if request.parent:
-            self._directory.refresh()
+            self._project_cache.refresh()
             try:
-                self._directory.by_id(request.parent)
+                self._project_cache.by_id(request.parent)
             except NotFound as missing:
                 missing.field = "parent"
                 raise
@@ -81,7 +86,7 @@ class Projects:
 
     def _changed(self, identity: Identity, request: AmendProject | RemoveProject) -> Outcome:
         outcome = self._ask(identity, request)
-        self._directory.refresh()
+        self._project_cache.refresh()
         return outcome
 
     def set_member(

@@ -25,14 +25,14 @@ class Quotes:
     def __init__(
         self,
         store: Store,
-        directory: ProjectCache,
+        project_cache: ProjectCache,
         clusters: Mapping[str, Cluster],
         policy: Policy,
         clock: Clock,
     ) -> None:
-        self._store, self._directory, self._clusters, self._policy, self._clock = (
+        self._store, self._project_cache, self._clusters, self._policy, self._clock = (
             store,
-            directory,
+            project_cache,
             clusters,
             policy,
             clock,
@@ -44,7 +44,7 @@ class Quotes:
         Raises NotFound, InvalidInput.
         """
         cluster = find_cluster(self._clusters, request.cluster)
-        project = self._directory.by_account(account)
+        project = self._project_cache.by_account(account)
         if project is None or project.removed or not identity.visibility.sees(project.id):
             raise NotFound(
                 f"there is no project with the account {account!r}",
@@ -52,7 +52,7 @@ class Quotes:
                 remedy="list yours with: fairbank project list",
             )
         priced = bill(request, cluster)
-        line, now = self._directory.project_chain(project), self._clock.now()
+        line, now = self._project_cache.project_chain(project), self._clock.now()
         offers = available_credit(self._store, [line], priced.resource, identity.uid, now)[0]
         offer = quote(priced, offers, self._policy)
         return msgspec.structs.replace(offer, notes=(*offer.notes, *remarks(request, cluster)))

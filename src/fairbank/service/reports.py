@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from msgspec.structs import asdict
+
 from fairbank.bank.policy import Policy
 from fairbank.bank.pricing import cost
-from fairbank.bank.requests import (
-    Adjust,
-    Charge,
-    EndFacts,
-    Hold,
-    Release,
-    SubmittedRequest,
-    Unpriced,
-)
+from fairbank.bank.requests import Adjust, Charge, Ending, Hold, Release, SubmittedRequest, Unpriced
 from fairbank.cluster.job import checked_run
 from fairbank.cluster.partition import Cluster, find_cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
@@ -35,10 +29,14 @@ class RunReports:
     """Translator of run reports. The write queue applies the requests."""
 
     def __init__(
-        self, directory: ProjectCache, clusters: Mapping[str, Cluster], policy: Policy, clock: Clock
+        self,
+        project_cache: ProjectCache,
+        clusters: Mapping[str, Cluster],
+        policy: Policy,
+        clock: Clock,
     ) -> None:
-        self._directory, self._clusters, self._policy, self._clock = (
-            directory,
+        self._project_cache, self._clusters, self._policy, self._clock = (
+            project_cache,
             clusters,
             policy,
             clock,
@@ -48,12 +46,12 @@ class RunReports:
         """Return a request, or the error, for each report. Reads the store if the cached projects
         are too old.
         """
-        self._directory.load([each.account for each in reports])
+        self._project_cache.load([each.account for each in reports])
         return self.requests(identity, reports)
 
     def can_prepare_now(self, reports: Sequence[RunReport]) -> bool:
         """Return True if `requests` needs no read: all accounts are in the cache and fresh."""
-        return self._directory.has_fresh([each.account for each in reports])
+        return self._project_cache.has_fresh([each.account for each in reports])
 
     def requests(self, identity: Identity, reports: Sequence[RunReport]) -> list[PreparedReport]:
         """Return a request, or the error, for each report, from cached projects only. It never
@@ -102,7 +100,7 @@ class RunReports:
                 )
 
     def _hold(self, report: RunStarted, until: Instant) -> Hold:
-        project = self._directory.cached(report.account)
+        project = self._project_cache.cached(report.account)
         # A removed project gets no hold, but the ends of its runs are charged.
         removed = project.id if project is not None and project.removed else None
         _check_limit(report)
@@ -110,7 +108,7 @@ class RunReports:
         units = None if report.amount is not None else self._units(report)
         return Hold(
             run=report.run,
-            chain=self._directory.project_chain(project) if project and removed is None else (),
+            chain=self._project_cache.project_chain(project) if project and removed is None else (),
             account=None if project else report.account,
             removed=removed,
             resource=self._resource(report),
@@ -127,13 +125,13 @@ class RunReports:
         )
 
     def _adjust(self, report: LimitChanged, until: Instant) -> Adjust:
-        project = self._directory.cached(report.account)
+        project = self._project_cache.cached(report.account)
         return Adjust(
             run=report.run,
             amount=self._price(report, report.limit_seconds),
             until=until,
             start=report.start,
-            chain=self._directory.project_chain(project) if project else (),
+            chain=self._project_cache.project_chain(project) if project else (),
             account=None if project else report.account,
             resource=self._resource_if_known(report),
             owner=report.owner,
@@ -145,36 +143,34 @@ class RunReports:
 
     def _resolution(self, report: RunEnded) -> Charge | Release | Unpriced:
         _checked_seconds(report.elapsed_seconds, "elapsed")
-        project = self._directory.cached(report.account)
+        project = self._project_cache.cached(report.account)
         free = report.outcome in self._policy.free_states or (
             report.amount is None and not report.elapsed_seconds
         )
-        facts: EndFacts = {
-            "run": report.run,
-            "ended": report.ended,
-            "outcome": report.outcome,
-            "elapsed_seconds": report.elapsed_seconds,
-            "chain": self._directory.project_chain(project) if project else (),
+        end = Ending(
+            run=report.run,
+            ended=report.ended,
+            outcome=report.outcome,
+            elapsed_seconds=report.elapsed_seconds,
+            chain=self._project_cache.project_chain(project) if project else (),
             # The usage of an unknown account is not lost: it is recorded as refused.
-            "account": None if project else report.account,
-            "resource": self._resource_if_known(report),
-            "owner": report.owner,
-            "start": report.start,
-            "partition": report.partition,
-            "key": report.key,
-            "comment": report.comment,
-            "job_details": report.job_details,
-        }
+            account=None if project else report.account,
+            resource=self._resource_if_known(report),
+            owner=report.owner,
+            start=report.start,
+            partition=report.partition,
+            key=report.key,
+            comment=report.comment,
+            job_details=report.job_details,
+        )
         try:
             amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
         except NotFound as unknown:
             # The partition was renamed since: the usage is not lost, it is recorded as refused.
-            return Unpriced(why=unknown.message, **facts)
-        return (
-            Charge(amount=amount, priced_in=_priced_in(report), **facts)
-            if amount
-            else Release(**facts)
-        )
+            return Unpriced(why=unknown.message, **asdict(end))
+        if not amount:
+            return Release(**asdict(end))
+        return Charge(amount=amount, priced_in=_priced_in(report), **asdict(end))
 
     def _price(self, report: RunReport, seconds: int) -> SuMinutes:
         """Return the cost of `seconds` of the run. Raises InvalidInput if the report has nothing to

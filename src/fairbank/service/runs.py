@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from fairbank.bank.entry import Entry
 from fairbank.bank.query import GroupPage, Page, RefusalQuery, RunQuery, Usage, UsageBy, UsageQuery
 from fairbank.bank.quote import usable
-from fairbank.bank.refusals import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
+from fairbank.bank.refusals import (
+    NOTHING_KNOWN,
+    Alternative,
+    Reason,
+    Refusal,
+    RemedyFacts,
+    refusal_of,
+)
 from fairbank.bank.requests import Refund
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
@@ -44,14 +51,14 @@ class Runs:
         self,
         store: Store,
         handler: RequestHandler,
-        directory: ProjectCache,
+        project_cache: ProjectCache,
         memberships: Memberships,
         clock: Clock,
     ) -> None:
-        self._store, self._handler, self._directory, self._memberships, self._clock = (
+        self._store, self._handler, self._project_cache, self._memberships, self._clock = (
             store,
             handler,
-            directory,
+            project_cache,
             memberships,
             clock,
         )
@@ -95,18 +102,18 @@ class Runs:
             )
         return found[0]
 
-    def remedies_for(self, no: Refusal) -> Help:
+    def remedies_for(self, no: Refusal) -> RemedyFacts:
         """Return what may help against the refusal of a run. It may query LDAP, as
         `alternatives`.
         """
         account = self._account(no.project) if no.project else None
-        return Help(
+        return RemedyFacts(
             alternatives=self.alternatives(no),
             account=account,
             nearest=self.nearest_allocations([no])[0].nearest,
         )
 
-    def nearest_allocations(self, refused: Sequence[Refusal]) -> list[Help]:
+    def nearest_allocations(self, refused: Sequence[Refusal]) -> list[RemedyFacts]:
         """Return the account and the nearest allocation for each refused run that no allocation
         covers.
 
@@ -119,13 +126,13 @@ class Runs:
             (
                 NOTHING_KNOWN
                 if job is None
-                else Help(account=self._account(job.project_chain[0]), nearest=near.get(job))
+                else RemedyFacts(account=self._account(job.project_chain[0]), nearest=near.get(job))
             )
             for job in jobs
         ]
 
     def _account(self, project: int) -> str:
-        return self._directory.by_id(project).account
+        return self._project_cache.by_id(project).account
 
     def _uncovered(self, no: Refusal) -> UncoveredJob | None:
         if (
@@ -136,7 +143,9 @@ class Runs:
         ):
             return None
         return UncoveredJob(
-            self._directory.project_chain(self._directory.by_id(no.project)), no.resource, no.start
+            self._project_cache.project_chain(self._project_cache.by_id(no.project)),
+            no.resource,
+            no.start,
         )
 
     def alternatives(self, no: Refusal) -> tuple[Alternative, ...]:
@@ -153,11 +162,11 @@ class Runs:
         ):
             return ()
         others = [
-            self._directory.by_id(number)
+            self._project_cache.by_id(number)
             for number in sorted(self._memberships.roles(no.owner))
             if number != no.project
         ]
-        lines = [self._directory.project_chain(project) for project in others]
+        lines = [self._project_cache.project_chain(project) for project in others]
         offers = zip(
             others,
             available_credit(self._store, lines, no.resource, no.owner, self._clock.now()),

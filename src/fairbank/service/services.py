@@ -111,7 +111,7 @@ def services(
         shares_days: days for which fair-share records are kept; None for ever.
     """
     queue = make_queue(Ledger(store, policy), capacity=queue_max)
-    directory = ProjectCache(store, monotonic)
+    project_cache = ProjectCache(store, monotonic)
     memberships = Memberships(store, groups_of, monotonic)
     carrying_out = Services(
         store=store,
@@ -120,16 +120,16 @@ def services(
         staff=staff,
         clusters=clusters,
         free_states=tuple(sorted(policy.free_states)),
-        project_cache=directory,
+        project_cache=project_cache,
         memberships=memberships,
-        projects=Projects(store, queue, directory, clock),
-        allocations=Allocations(store, queue, directory, clock),
-        reports=RunReports(directory, clusters, policy, clock),
-        runs=Runs(store, queue, directory, memberships, clock),
+        projects=Projects(store, queue, project_cache, clock),
+        allocations=Allocations(store, queue, project_cache, clock),
+        reports=RunReports(project_cache, clusters, policy, clock),
+        runs=Runs(store, queue, project_cache, memberships, clock),
         undo=EntryUndo(store, queue, clock),
-        quotes=Quotes(store, directory, clusters, policy, clock),
+        quotes=Quotes(store, project_cache, clusters, policy, clock),
         usage=UsageReports(store),
-        shares=ShareHistory(store, directory),
+        shares=ShareHistory(store, project_cache),
         tokens=Tokens(store, queue, clock, key),
         nonces=Nonces(store, clock),
         audit=Audit(store),
@@ -138,11 +138,11 @@ def services(
     foreteller = DryRun(queue.bank)
     dry = replace(
         carrying_out,
-        projects=Projects(store, foreteller, directory, clock),
-        allocations=Allocations(store, foreteller, directory, clock),
-        runs=Runs(store, foreteller, directory, memberships, clock),
+        projects=Projects(store, foreteller, project_cache, clock),
+        allocations=Allocations(store, foreteller, project_cache, clock),
+        runs=Runs(store, foreteller, project_cache, memberships, clock),
         undo=EntryUndo(store, foreteller, clock),
-        shares=ShareHistory(store, directory, dry_run=True),
+        shares=ShareHistory(store, project_cache, dry_run=True),
         tokens=Tokens(store, foreteller, clock, key),
     )
     return replace(carrying_out, dry=dry)

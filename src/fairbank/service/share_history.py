@@ -15,9 +15,9 @@ from fairbank.store.contract import Store
 class ShareHistory:
     """Use cases of the daily records. They are not part of the journal or of its audit."""
 
-    def __init__(self, store: Store, directory: ProjectCache, *, dry_run: bool = False) -> None:
+    def __init__(self, store: Store, project_cache: ProjectCache, *, dry_run: bool = False) -> None:
         """`dry_run`: count the new records but store none."""
-        self._store, self._directory, self._dry_run = store, directory, dry_run
+        self._store, self._project_cache, self._dry_run = store, project_cache, dry_run
 
     def record(self, identity: Identity, cluster: str, figures: Sequence[ShareRecord]) -> int:
         """Store records of a cluster, except for associations that have one of that day already.
@@ -62,7 +62,8 @@ class ShareHistory:
 
     def _restrict(self, identity: Identity, query: ShareQuery) -> ShareQuery:
         roles = {
-            self._directory.by_id(project).account: role for project, role in identity.roles.items()
+            self._project_cache.by_id(project).account: role
+            for project, role in identity.roles.items()
         }
         mine = frozenset(roles)
         led = frozenset(

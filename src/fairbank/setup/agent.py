@@ -8,7 +8,7 @@ from fairbank.agent.daemon import PeriodicJob
 from fairbank.agent.settings import AgentSettings
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.releasing import Releaser
+from fairbank.slurm.held_jobs import Releaser
 from fairbank.slurm.site_factor_writer import TableWriter
 
 
@@ -27,7 +27,7 @@ def slurm_jobs(settings: AgentSettings) -> dict[str, PeriodicJob]:
         releaser = Releaser(client, SlurmCommands(), settings.release.again)
         jobs["release"] = PeriodicJob(
             settings.release.every,
-            lambda: releaser.look(time.monotonic()),
+            lambda: releaser.run_round(time.monotonic()),
             releaser.status,
             waits_first=True,
         )

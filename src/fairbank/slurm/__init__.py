@@ -1,1 +1,1 @@
-"""Everything Slurm: what its plug-ins read, and what we read of it."""
+"""Slurm: its commands and their output, and what the bank compares with them or writes for them."""

@@ -1,4 +1,4 @@
-"""The bank as Slurm's commands ask it: over REST, page after page, as values."""
+"""Client of the bank for Slurm's commands: typed records over REST, page by page."""
 
 from __future__ import annotations
 
@@ -9,30 +9,32 @@ from fairbank.cluster.job import Run
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.time import iso, parse_instant
 from fairbank.rest.client import Client
-from fairbank.slurm.compare.bank_records import (
+from fairbank.slurm.reconcile.bank_records import (
+    BankAllocation,
+    BankCluster,
+    BankProject,
     BankRun,
-    BookedAllocation,
-    BookedCluster,
-    BookedProject,
-    booked_allocation,
-    booked_cluster,
-    booked_project,
-    booked_run,
+    parse_allocation,
+    parse_cluster,
+    parse_project,
+    parse_run,
 )
 
 PAGE, BATCH = 1_000, 500
-"""Rows that are asked for at once, and reports that are sent at once."""
+"""Rows in a page, and reports in a request."""
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how much is done, and of how much."""
+"""Called with the stage, how much is done, and how much there is."""
 
 
-def silent(what: str, done: int, of: int) -> None:
-    """For those who want no progress told."""
+def no_progress(what: str, done: int, of: int) -> None:
+    """Ignore the progress."""
 
 
 class ReportObjection(NamedTuple):
-    """What the bank says against a report: `reason` where it is a refusal, `field` where it is about one that was sent."""
+    """Objection of the bank to a report: `reason` if it is a refusal, `field` if one field is
+    wrong.
+    """
 
     detail: str
     remedy: str | None = None
@@ -44,20 +46,22 @@ class ReportObjection(NamedTuple):
 
 
 class StoredRefusal(NamedTuple):
-    """The last refusal that the bank keeps of a run, and when it said so."""
+    """Last refusal of a run that the bank stores, and its time."""
 
     at: int
-    against: ReportObjection
+    objection: ReportObjection
 
 
 class BankClient:
-    """One bank. Raises what the client raises."""
+    """Requests to one bank. Raises what the client raises."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def demand_sight(self) -> None:
-        """Raises Forbidden for those from whom the bank keeps other people's runs: to them, everything would seem to be missing."""
+    def require_full_view(self) -> None:
+        """Raise Forbidden for users who may not see all runs: the others would seem to be
+        missing.
+        """
         me = self._client.get("/whoami")["data"]
         if not (me["superuser"] or me["admin"]):
             remedy = "ask as a superuser of the bank, over its socket or with a token of theirs"
@@ -65,83 +69,107 @@ class BankClient:
                 "you do not see everybody's runs and projects", field="server", remedy=remedy
             )
 
-    def cluster(self, name: str | None) -> BookedCluster:
-        """The prices of a cluster; None: of the only one. Raises NotFound, with those there are."""
+    def cluster(self, name: str | None) -> BankCluster:
+        """Return a cluster with its prices; with None the only one. Raises NotFound."""
         rows = self._client.get("/cluster")["data"]
         for row in rows:
             if row["name"] == name or (name is None and len(rows) == 1):
-                return booked_cluster(row)
-        there = ", ".join(row["name"] for row in rows) or "none"
+                return parse_cluster(row)
+        names = ", ".join(row["name"] for row in rows) or "none"
         if name is None:
             raise NotFound(
                 "the bank has not just one cluster",
                 field="cluster",
-                remedy=f"name one; the bank's settings know: {there}",
+                remedy=f"name one; the bank's settings know: {names}",
             )
-        remedy = f"the bank's settings know: {there}; fairbank slurm import --dry-run prints the lines for {name}"
+        remedy = (
+            f"the bank's settings know: {names}; fairbank slurm import --dry-run prints the lines"
+            f" for {name}"
+        )
         raise NotFound(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
     def runs(self, cluster: str, since: int, until: int) -> Iterator[BankRun]:
-        """The runs that started in this period, and those that are still held, whenever they started; some of them twice."""
+        """Yield the runs that started in a period, and those still held. Some come twice."""
         period = {"since": iso(since), "until": iso(until)}
-        for which in (period, {"state": "held"}):
+        for filters in (period, {"state": "held"}):
             yield from map(
-                booked_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **which})
+                parse_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **filters})
             )
 
-    def refused(self, cluster: str, since: int) -> dict[tuple[int, int], StoredRefusal]:
-        """When a report of a run was refused for the last time, and why, by job id and submission."""
-        found: dict[tuple[int, int], StoredRefusal] = {}
+    def refusals(self, cluster: str, since: int) -> dict[tuple[int, int], StoredRefusal]:
+        """Return the last refusal of each run since a time, by job id and submission."""
+        refusals: dict[tuple[int, int], StoredRefusal] = {}
         for row in self._rows(
             "/failure", {"cluster": cluster, "order": "oldest", "since": iso(since)}
         ):
             if row["run"]:
                 run = Run.parse(row["run"])
-                against = ReportObjection(
+                objection = ReportObjection(
                     row["detail"], next(iter(row["remedies"]), None), row["reason"]
                 )
-                found[run.job_id, run.submitted] = StoredRefusal(parse_instant(row["at"]), against)
-        return found
+                refusals[run.job_id, run.submitted] = StoredRefusal(
+                    parse_instant(row["at"]), objection
+                )
+        return refusals
 
-    def projects_alone(self) -> list[BookedProject]:
-        """All projects without their members, which takes a request for each thousand and not for each."""
-        return [booked_project(row, ()) for row in self._rows("/project")]
+    def projects_without_members(self) -> list[BankProject]:
+        """Return all projects without their members: one request for each thousand, not one for
+        each.
+        """
+        return [parse_project(row, ()) for row in self._rows("/project")]
 
     def projects(
-        self, progress: Progress = silent, *, removed: bool = False
-    ) -> list[BookedProject]:
-        """All projects with their members; with `removed` those as well that were removed, which have none any more."""
+        self, progress: Progress = no_progress, *, removed: bool = False
+    ) -> list[BankProject]:
+        """Return all projects with their members.
+
+        Args:
+            progress: called for each project.
+            removed: include removed projects, which have no members.
+        """
         rows = list(self._rows("/project", {"removed": "any"} if removed else None))
-        found = []
+        projects = []
         for done, row in enumerate(rows, 1):
             members = () if row.get("removed") else list(self._rows(f"/project/{row['id']}/member"))
-            found.append(booked_project(row, members))
+            projects.append(parse_project(row, members))
             progress("projects", done, len(rows))
-        return found
+        return projects
 
-    def allocations(self) -> list[BookedAllocation]:
-        return list(map(booked_allocation, self._rows("/alloc")))
+    def allocations(self) -> list[BankAllocation]:
+        """Return all allocations."""
+        return list(map(parse_allocation, self._rows("/alloc")))
 
     def post(self, path: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
-        """Carry it out; the answer's object."""
-        found: dict[str, Any] = self._client.post(path, dict(body), key)["data"]
-        return found
+        """Post a request and return the `data` of the answer.
+
+        Args:
+            path: of the route.
+            body: of the request.
+            key: idempotency key; None for a new one.
+        """
+        data: dict[str, Any] = self._client.post(path, dict(body), key)["data"]
+        return data
 
     def put(self, path: str, body: Mapping[str, Any]) -> None:
+        """Put a request."""
         self._client.put(path, dict(body))
 
     def report(
-        self, reports: Sequence[Mapping[str, Any]], progress: Progress = silent
+        self, reports: Sequence[Mapping[str, Any]], progress: Progress = no_progress
     ) -> list[ReportObjection | None]:
-        """Tell the bank of runs. For each, in order, None when it is in the books now, else what the bank said against it."""
-        said: list[ReportObjection | None] = []
+        """Report runs, and return for each in order None if it is in the ledger, else the
+        objection.
+        """
+        objections: list[ReportObjection | None] = []
         for first in range(0, len(reports), BATCH):
             answers = self._client.post(
                 "/job/bulk", {"reports": list(reports[first : first + BATCH])}
             )["data"]
-            said += [None if each["status"] in (200, 201) else _against(each) for each in answers]
-            progress("post", len(said), len(reports))
-        return said
+            objections += [
+                None if answer["status"] in (200, 201) else _objection(answer) for answer in answers
+            ]
+            progress("post", len(objections), len(reports))
+        return objections
 
     def _rows(
         self, path: str, query: Mapping[str, object] | None = None
@@ -161,7 +189,7 @@ class BankClient:
                 return
 
 
-def _against(answer: Mapping[str, Any]) -> ReportObjection:
+def _objection(answer: Mapping[str, Any]) -> ReportObjection:
     reason = (answer.get("refusal") or {}).get("reason")
     return ReportObjection(
         str(answer.get("detail") or answer["status"]),

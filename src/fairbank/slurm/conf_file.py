@@ -1,4 +1,4 @@
-"""slurm.conf on this host, with what it includes."""
+"""slurm.conf of this host, with the files that it includes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from fairbank.core.errors import NotFound
 from fairbank.slurm.parsers.scontrol import read_conf
 
-USUAL = "/etc/slurm/slurm.conf"
+DEFAULT_PATH = "/etc/slurm/slurm.conf"
 
-TOLD = (
+SHOWN_SETTINGS = (
     "AccountingStorageTRES",
     "AccountingStorageType",
     "AuthInfo",
@@ -26,43 +26,51 @@ TOLD = (
     "PrologSlurmctld",
     "SlurmUser",
 )
-"""What `scontrol show config` tells and others want to know, in its spelling."""
-_UNTOLD = {"AuthType": "auth/munge", "SlurmUser": "root"}
-"""What Slurm takes where slurm.conf says nothing."""
+"""Settings that `scontrol show config` shows and other modules read, in its spelling."""
+_DEFAULTS = {"AuthType": "auth/munge", "SlurmUser": "root"}
+"""Slurm's defaults of those that slurm.conf may leave out."""
 _TEXT_MAX = 4 * 1024 * 1024
 _DEPTH = 4
 
 
 def conf_path(config: Mapping[str, str]) -> Path:
-    """The slurm.conf that slurmctld read."""
-    return Path(config.get("SLURM_CONF") or USUAL)
+    """Return the slurm.conf that slurmctld read."""
+    return Path(config.get("SLURM_CONF") or DEFAULT_PATH)
 
 
 def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
-    """The settings of slurm.conf and of what it includes. Raises NotFound for a file that cannot be read."""
+    """Return the settings of slurm.conf and its included files.
+
+    Raises NotFound for an unreadable file.
+    """
     try:
         with path.open("rb") as file:
             conf = read_conf(file.read(_TEXT_MAX).decode(errors="replace"))
-    except OSError as bad:
+    except OSError as error:
         remedy = "run this on slurmctld's host, as root or as Slurm's user"
         raise NotFound(
-            f"cannot read {path}: {bad.strerror}", field="slurm.conf", remedy=remedy
-        ) from bad
-    found = dict(conf.settings)
+            f"cannot read {path}: {error.strerror}", field="slurm.conf", remedy=remedy
+        ) from error
+    settings = dict(conf.settings)
     for name in conf.includes if depth else ():
-        found |= conf_settings(path.parent / name, depth - 1)
-    return found
+        settings |= conf_settings(path.parent / name, depth - 1)
+    return settings
 
 
-def stated(path: Path) -> dict[str, str]:
-    """What slurmctld would tell of its settings, by its slurm.conf, for when it is away. Raises NotFound for a file that cannot be read."""
-    found = conf_settings(path)
-    told = _UNTOLD | {name: found[name.lower()] for name in TOLD if name.lower() in found}
-    return {**told, "SlurmUser": _with_number(told["SlurmUser"]), "SLURM_CONF": str(path)}
+def assumed_config(path: Path) -> dict[str, str]:
+    """Return what slurmctld would show of its settings, while it does not answer.
+
+    Raises NotFound.
+    """
+    settings = conf_settings(path)
+    shown = _DEFAULTS | {
+        name: settings[name.lower()] for name in SHOWN_SETTINGS if name.lower() in settings
+    }
+    return {**shown, "SlurmUser": _with_uid(shown["SlurmUser"]), "SLURM_CONF": str(path)}
 
 
-def _with_number(user: str) -> str:
-    """A user as scontrol tells them: slurm(64030)."""
+def _with_uid(user: str) -> str:
+    """Return a user as scontrol shows them: slurm(64030)."""
     try:
         return f"{user}({pwd.getpwnam(user).pw_uid})"
     except KeyError:

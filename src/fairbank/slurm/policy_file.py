@@ -1,6 +1,8 @@
-"""The submission policy: what a centre's Slurm checks when a job is submitted, as a value, and the text that the Lua plug-ins read.
+"""Submission policy: the checks of a job at its submission, and the file that the Lua plug-ins
+read.
 
-The form of the text, and why it is so, is in docs/decisions/0011-submission-policy-file.md. `plugins/fairbank/policy_file.lua` reads it.
+docs/decisions/0011-submission-policy-file.md describes the file. `plugins/fairbank/policy_file.lua`
+reads it.
 """
 
 from __future__ import annotations
@@ -23,17 +25,17 @@ from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
 VERSION = 1
-SIZE_MAX = 4 * 1024 * 1024
+POLICY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes; the plug-ins read no more."""
 
 DENOMINATOR_MAX = 2**40
-"""So that Lua, which may have nothing but doubles, counts exactly."""
+"""Limit with which Lua computes exactly, although it may have doubles only."""
 
 NUMBER_MAX = 10**15
 
 
 class PolicyAction(Enum):
-    """What the plug-ins do about something they find wrong."""
+    """Action of the plug-ins on a fault."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -41,7 +43,8 @@ class PolicyAction(Enum):
 
 
 class PolicyProject(msgspec.Struct, frozen=True):
-    """Who may submit: a Unix group and its Slurm account, with the uids of its members, who are told of it where it helps.
+    """Unix group that may submit, its Slurm account, and its members' uids, who may see its
+    balance.
 
     A short-term allocation names the partition and reservation that all its jobs go to.
     """
@@ -56,10 +59,12 @@ class PolicyProject(msgspec.Struct, frozen=True):
 
 
 class PolicyPartition(msgspec.Struct, frozen=True):
-    """A partition with what a submission must know of it. 0 stands for unknown; memory in MiB, times in minutes.
+    """Partition with what a submission must know. 0 stands for unknown; memory in MiB, times in
+    minutes.
 
-    `gpus` are its GPU types: none, and it has no GPUs. `memory_per_cpu` is given to jobs that ask for no memory,
-    `default_minutes` to those without a time limit. The nodes' size prices jobs that take whole nodes.
+    `gpus` are its GPU types, empty without GPUs. `memory_per_cpu` is given to jobs that request no
+    memory, `default_minutes` to those without a time limit. The size of the nodes prices jobs that
+    take whole nodes.
     """
 
     partition: Partition
@@ -71,7 +76,9 @@ class PolicyPartition(msgspec.Struct, frozen=True):
 
 
 class PolicyBalance(msgspec.Struct, frozen=True):
-    """What one run of this account could draw on this resource when the bank was asked, in SU-minutes."""
+    """Credit that one run of the account could use on the resource, in SU-minutes, when the bank
+    was asked.
+    """
 
     account: str
     resource: str
@@ -79,16 +86,17 @@ class PolicyBalance(msgspec.Struct, frozen=True):
 
 
 class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it. `written` is when the bank was asked; `balances` is None in a file that must not tell them, and then no price is checked.
+    """Whole policy, as of `written`. Without `balances` no price is checked.
 
-    `price`: a job that its project cannot pay. `gres`: GPUs asked by --gres. `unlisted`: groups and partitions that are not in here.
-    After `stale_seconds` the balances are too old to judge by.
+    price           action for a job that its project cannot pay gres            action for GPUs
+    requested by --gres unlisted        action for groups and partitions that are not in the policy
+    stale_seconds   age beyond which the balances are not used
     """
 
     cluster: str
     written: int
     projects: tuple[PolicyProject, ...]
-    places: tuple[PolicyPartition, ...]
+    partitions: tuple[PolicyPartition, ...]
     balances: tuple[PolicyBalance, ...] | None = None
     qos_factors: Mapping[str, Fraction] = {}
     exempt: tuple[int, ...] = ()
@@ -99,32 +107,35 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     stale_seconds: int = 3600
 
 
-class Heading(msgspec.Struct, frozen=True):
-    """What the first line of a file says of it: when the bank was asked; and whether the file is whole."""
+class PolicyHeader(msgspec.Struct, frozen=True):
+    """First line of a file: the time of the policy, and whether the rest is complete."""
 
     written: int
-    whole: bool
+    is_whole: bool
 
 
-def heading(text: bytes) -> Heading:
-    """Raises InvalidInput for what is no policy, or one of a version that this release does not write."""
+def read_header(text: bytes) -> PolicyHeader:
+    """Read the first line.
+
+    Raises InvalidInput for another file, or for another version of the format.
+    """
     first, _, rest = text.partition(b"\n")
     match = re.fullmatch(rb"fairbank-policy\t(\d{1,9})\t(\d{1,15})\t([0-9a-f]{32})", first)
     if match is None:
         raise InvalidInput(
             "it does not begin as a policy file does",
             field="policy",
-            remedy="write it anew: fairbank slurm sync",
+            remedy="write it again: fairbank slurm sync",
         )
     if int(match[1]) != VERSION:
-        said = f"it has version {int(match[1])}, and this release writes version {VERSION}"
+        message = f"it has version {int(match[1])}, and this release writes version {VERSION}"
         raise InvalidInput(
-            said,
+            message,
             field="policy",
             remedy="install plug-ins and fairbank of the same release, then: fairbank slurm sync",
         )
     body, _, _ = rest.rpartition(b"end\t")
-    return Heading(
+    return PolicyHeader(
         int(match[2]), hashlib.blake2b(body, digest_size=16).hexdigest().encode() == match[3]
     )
 
@@ -134,17 +145,20 @@ T = TypeVar("T")
 
 
 def render(policy: SubmissionPolicy) -> str:
-    """The file, which reads back as the same values. Raises InvalidInput, naming the field, for what cannot stand in it."""
+    """Return the text of the file.
+
+    Raises InvalidInput, naming the field, for a value that it cannot hold.
+    """
     rows = list(_rows(policy))
     body = "".join("\t".join(map(str, row)) + "\n" for row in rows)
     digest = hashlib.blake2b(body.encode(), digest_size=16).hexdigest()
     written = _number(policy.written, "written", most=LAST_INSTANT)
     text = f"fairbank-policy\t{VERSION}\t{written}\t{digest}\n{body}end\t{len(rows)}\n"
-    if len(text) > SIZE_MAX:
+    if len(text) > POLICY_SIZE_MAX:
         raise InvalidInput(
             f"the policy file has {len(text)} bytes",
             field="projects",
-            remedy=f"at most {SIZE_MAX}; leave out what is closed",
+            remedy=f"at most {POLICY_SIZE_MAX}; leave out what is closed",
         )
     return text
 
@@ -164,17 +178,17 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
     yield ("scale", _number(scale, "qos_factors", most=DENOMINATOR_MAX))
     for name, factor in factors.items():
         yield ("factor", name, _number(int(factor * scale), "qos_factors"))
-    for user in _once(policy.exempt, "exempt"):
+    for user in _unique(policy.exempt, "exempt"):
         yield ("exempt", ids.uid(user, field="exempt"))
-    _once((place.partition.name for place in policy.places), "places")
-    yield from chain.from_iterable(_place(place, scale) for place in policy.places)
-    yield from _projects(policy)
-    yield from _balances(policy)
+    _unique((place.partition.name for place in policy.partitions), "partitions")
+    yield from chain.from_iterable(_partition_rows(place, scale) for place in policy.partitions)
+    yield from _project_rows(policy)
+    yield from _balance_rows(policy)
 
 
-def _place(place: PolicyPartition, scale: int) -> Iterator[Row]:
-    name = ids.name(place.partition.name, field="places.partition")
-    here = f"places.{name}"
+def _partition_rows(place: PolicyPartition, scale: int) -> Iterator[Row]:
+    name = ids.name(place.partition.name, field="partitions.name")
+    here = f"partitions.{name}"
     weights = {
         tres_name(tres, field=here): _fraction(weight, here)
         for tres, weight in (place.partition.weights or BY_CPU).items()
@@ -198,7 +212,7 @@ def _place(place: PolicyPartition, scale: int) -> Iterator[Row]:
         denominator,
         *sizes,
     )
-    for kind in _once(place.gpus, f"{here}.gpus"):
+    for kind in _unique(place.gpus, f"{here}.gpus"):
         yield ("gpu", name, ids.name(kind, field=f"{here}.gpus"))
     for tres, weight in sorted(weights.items()):
         yield (
@@ -209,61 +223,61 @@ def _place(place: PolicyPartition, scale: int) -> Iterator[Row]:
         )
 
 
-def _projects(policy: SubmissionPolicy) -> Iterator[Row]:
-    _once((project.group for project in policy.projects), "projects.group")
-    _once((project.gid for project in policy.projects), "projects.gid")
-    _once((project.account for project in policy.projects), "projects.account")
-    there = {place.partition.name for place in policy.places}
+def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
+    _unique((project.group for project in policy.projects), "projects.group")
+    _unique((project.gid for project in policy.projects), "projects.gid")
+    _unique((project.account for project in policy.projects), "projects.account")
+    partitions = {place.partition.name for place in policy.partitions}
     for project in policy.projects:
         group = ids.name(project.group, field="projects.group")
-        here = f"projects.{group}"
-        if project.partition is not None and project.partition not in there:
+        field = f"projects.{group}"
+        if project.partition is not None and project.partition not in partitions:
             raise InvalidInput(
                 f"there is no partition {project.partition!r}",
-                field=f"{here}.partition",
-                remedy="list it among the places",
+                field=f"{field}.partition",
+                remedy="list it among the partitions",
             )
         account, gid = (
-            ids.name(project.account, field=f"{here}.account"),
-            ids.uid(project.gid, field=f"{here}.gid"),
+            ids.name(project.account, field=f"{field}.account"),
+            ids.uid(project.gid, field=f"{field}.gid"),
         )
         forced = (
-            _optional(project.qos, f"{here}.qos"),
-            _optional(project.partition, here),
-            _optional(project.reservation, f"{here}.reservation"),
+            _optional(project.qos, f"{field}.qos"),
+            _optional(project.partition, field),
+            _optional(project.reservation, f"{field}.reservation"),
         )
         members = "".join(
-            f" {ids.uid(member, field=f'{here}.members')}"
-            for member in _once(project.members, f"{here}.members")
+            f" {ids.uid(member, field=f'{field}.members')}"
+            for member in _unique(project.members, f"{field}.members")
         )
         yield ("project", group, gid, account, *forced, f"{members} ")
 
 
-def _balances(policy: SubmissionPolicy) -> Iterator[Row]:
+def _balance_rows(policy: SubmissionPolicy) -> Iterator[Row]:
     yield ("balances", "included" if policy.balances is not None else "omitted")
     known = {project.account for project in policy.projects}
-    _once(((each.account, each.resource) for each in policy.balances or ()), "balances")
-    for each in policy.balances or ():
-        if each.account not in known:
+    _unique(((balance.account, balance.resource) for balance in policy.balances or ()), "balances")
+    for balance in policy.balances or ():
+        if balance.account not in known:
             raise InvalidInput(
-                f"no project has the account {each.account!r}",
+                f"no project has the account {balance.account!r}",
                 field="balances",
                 remedy="list the project too",
             )
         yield (
             "balance",
-            each.account,
-            ids.kind(each.resource),
-            _number(each.available, "balances", least=-NUMBER_MAX),
+            balance.account,
+            ids.kind(balance.resource),
+            _number(balance.available, "balances", least=-NUMBER_MAX),
         )
 
 
-def _once(values: Iterable[T], field: str) -> list[T]:
-    """The values, none of which stands twice."""
+def _unique(values: Iterable[T], field: str) -> list[T]:
+    """Return the values. Raises InvalidInput if one is repeated."""
     listed = list(values)
     if len(set(listed)) < len(listed):
-        twice = next(each for each in listed if listed.count(each) > 1)
-        raise InvalidInput(f"{twice!r} stands twice", field=field, remedy="list it once")
+        repeated = next(value for value in listed if listed.count(value) > 1)
+        raise InvalidInput(f"{repeated!r} is listed twice", field=field, remedy="list it once")
     return listed
 
 
@@ -296,7 +310,9 @@ def _number(value: int, field: str, *, least: int = 0, most: int = NUMBER_MAX) -
     raise InvalidInput(
         f"{value} is out of range",
         field=field,
-        remedy="use weights and factors with fewer decimals"
-        if finer
-        else f"a whole number from {least} to {most}",
+        remedy=(
+            "use weights and factors with fewer decimals"
+            if finer
+            else f"a whole number from {least} to {most}"
+        ),
     )

@@ -1,6 +1,7 @@
-"""Asking the bank from PrologSlurmctld, where Slurm loads no plug-in of ours: one job, one question, and what Slurm is told of the answer.
+"""Request for a hold from PrologSlurmctld, for a Slurm that does not load Fairbank's plug-in.
 
-Ends are not told from here: reconciling charges them from accounting. Its limits are in docs/howto/install-next-to-slurm.md.
+Ends are not reported from here: `fairbank reconcile` charges them from accounting.
+docs/howto/install-next-to-slurm.md has the limits of this way.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.rest.client import Client
 from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.parsers.held_jobs import MARK
-from fairbank.slurm.parsers.starting_job import Starting
+from fairbank.slurm.parsers.squeue import COMMENT_PREFIX, StartingJob
 
-_RUNS = frozenset(
+_MAY_RUN = frozenset(
     {ResultKind.GRANTED, ResultKind.HOLD_EXISTS, ResultKind.LAPSED, ResultKind.CLOSED}
 )
-"""Its price is held, or it is settled already: Slurm was restarted, and asks once more."""
+"""Results with which the job runs: its price is held, or it is settled already, since a restarted
+slurmctld asks again."""
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What Slurm says to a PrologSlurmctld in its environment, all of it its own words. `name` is what its commands know the job by: the
-    number alone would mean the whole array for one of its tasks."""
+class PrologCall(msgspec.Struct, frozen=True, kw_only=True):
+    """Environment of a PrologSlurmctld.
+
+    `name` is the job for Slurm's commands. For a task of an array the number alone would mean the
+    whole array.
+    """
 
     cluster: str
     name: str
@@ -39,38 +43,46 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
 
 
-def call_of(environ: Mapping[str, str]) -> Call:
-    """Raises InvalidInput, naming the variable, when this is no PrologSlurmctld."""
+def read_environment(environ: Mapping[str, str]) -> PrologCall:
+    """Read the environment.
 
-    def whole(name: str, usual: str | None = None) -> int:
-        said = environ.get(name, usual)
-        if said is None or not (said.isascii() and said.isdigit()):
+    Raises InvalidInput, naming the variable, outside of a PrologSlurmctld.
+    """
+
+    def number(name: str, default: str | None = None) -> int:
+        text = environ.get(name, default)
+        if text is None or not (text.isascii() and text.isdigit()):
             raise InvalidInput(
                 "it is not a whole number",
                 field=name,
                 remedy="name this command in slurm.conf: PrologSlurmctld",
             )
-        return int(said)
+        return int(text)
 
     array = "SLURM_ARRAY_JOB_ID"
-    return Call(
-        name=f"{whole(array)}_{whole('SLURM_ARRAY_TASK_ID')}"
-        if array in environ
-        else f"{whole('SLURM_JOB_ID')}",
+    return PrologCall(
+        name=(
+            f"{number(array)}_{number('SLURM_ARRAY_TASK_ID')}"
+            if array in environ
+            else f"{number('SLURM_JOB_ID')}"
+        ),
         cluster=ids.name(environ.get("SLURM_CLUSTER_NAME", ""), field="SLURM_CLUSTER_NAME"),
-        job_id=whole("SLURM_JOB_ID"),
-        restart=whole("SLURM_JOB_RESTART_COUNT", "0"),
-        uid=whole("SLURM_JOB_UID"),
+        job_id=number("SLURM_JOB_ID"),
+        restart=number("SLURM_JOB_RESTART_COUNT", "0"),
+        uid=number("SLURM_JOB_UID"),
         account=environ.get("SLURM_JOB_ACCOUNT", ""),
         partition=environ.get("SLURM_JOB_PARTITION", ""),
     )
 
 
-def hold(call: Call, job: Starting) -> dict[str, Any]:
-    """What the bank is asked. Raises InvalidInput for a job without a finite limit."""
+def hold_request(call: PrologCall, job: StartingJob) -> dict[str, Any]:
+    """Return the report that requests a hold.
+
+    Raises InvalidInput for a job without a time limit.
+    """
     if job.limit_seconds is None:
         raise InvalidInput(
-            "this job has no time limit, so nobody knows what it may cost",
+            "this job has no time limit, so its price is unknown",
             field="TimeLimit",
             remedy="-t HH:MM:SS",
         )
@@ -91,55 +103,66 @@ def hold(call: Call, job: Starting) -> dict[str, Any]:
 
 
 def refusal_of(answer: ReportAnswer) -> str | None:
-    """None lets the job run; else why it may not, for people. Raises Unavailable where the answer says nothing of the job."""
+    """Return the refusal for the job's owner, or None if the job may run.
+
+    Raises Unavailable if the answer says nothing about the job.
+    """
     result = result_of(answer)
-    if result.kind in _RUNS:
+    if result.kind in _MAY_RUN:
         return None
     if result.kind is ResultKind.FORBIDDEN:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
         raise Unavailable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
-    if (
-        result.kind is ResultKind.NEVER_STARTED
-    ):  # nobody would pay for it; put back, it comes again as another run
-        return "this start of the job was given up before. Try to release the job, or to submit it again"
+    if result.kind is ResultKind.NEVER_STARTED:
+        # Its hold is released, so nobody would pay for this run. Requeued, it is another run.
+        return (
+            "this start of the job was given up before. "
+            "Try to release the job, or to submit it again"
+        )
     return result.text
 
 
 class Prolog:
-    """One question. `open_`: what becomes of a job when the bank cannot be asked: it runs, or it is refused."""
+    """Decision on one starting job.
 
-    def __init__(self, slurm: SlurmCommands, client: Client, *, open_: bool) -> None:
-        self._slurm, self._client, self._open = slurm, client, open_
+    Args:
+        slurm: commands of the cluster.
+        client: of a bank where SlurmUser may report runs.
+        fail_open: let jobs run while the bank does not answer; else they are refused.
+    """
 
-    def ask(self, environ: Mapping[str, str]) -> str | None:
-        """None when the job runs; else what its owner is told. A refused job is held in the queue, or ended where somebody waits for it.
+    def __init__(self, slurm: SlurmCommands, client: Client, *, fail_open: bool) -> None:
+        self._slurm, self._client, self._fail_open = slurm, client, fail_open
 
-        Raises what Slurm's commands raise: a prolog that fails is tried again by Slurm, every two minutes.
+    def run(self, environ: Mapping[str, str]) -> str | None:
+        """Return None if the job runs, else the refusal.
+
+        A refused job is held in the queue, or ended if it is not a batch job.
+
+        Raises what Slurm's commands raise: Slurm retries a prolog that fails every two minutes.
         """
-        call = call_of(environ)
-        job = self._slurm.starting(call.name)
+        call = read_environment(environ)
+        job = self._slurm.starting_job(call.name)
         try:
-            why = refusal_of(self._answer(hold(call, job)))
-        except InvalidInput as bad:
-            why = f"{bad.message}. Try {bad.remedy}"
+            refusal = refusal_of(self._answer(hold_request(call, job)))
+        except InvalidInput as error:
+            refusal = f"{error.message}. Try {error.remedy}"
         except FairbankError:
-            if self._open:
+            if self._fail_open:
                 return None
-            why = (
-                "the allocation bank cannot be asked just now; release the job, or try again later"
-            )
-        if why is not None:
-            why = one_line(f"{call.account or 'no account'}: {why}")
-            self._refuse(call.name, f"{MARK}{why}", batch=job.batch)
-        return why
+            refusal = "the allocation bank does not answer now; release the job, or try again later"
+        if refusal is not None:
+            refusal = one_line(f"{call.account or 'no account'}: {refusal}")
+            self._refuse(call.name, f"{COMMENT_PREFIX}{refusal}", batch=job.batch)
+        return refusal
 
     def _refuse(self, name: str, text: str, *, batch: bool) -> None:
         self._slurm.comment(name, text)
         try:
             if batch:
-                return self._slurm.send_back(name)
+                return self._slurm.requeue_and_hold(name)
         except Unavailable:
-            pass  # --no-requeue: it cannot wait
+            pass  # a job with --no-requeue cannot wait
         return self._slurm.end(name, text)
 
     def _answer(self, body: Mapping[str, Any]) -> ReportAnswer:
@@ -147,6 +170,6 @@ class Prolog:
 
 
 def only_answer(rows: object) -> ReportAnswer:
-    """Return the bank's answer to the one report. Raises Unavailable if it is no such answer."""
+    """Return the bank's answer to the one report. Raises Unavailable if this is not one answer."""
     (answer,) = read_answers(rows, 1, field="server")
     return answer

@@ -1,7 +1,8 @@
-"""QueueExplanation why a job waits at Slurm, from the queue of this host or a folder of earlier output.
+"""Explanation why a job waits at Slurm, from the queue of this host or a directory of earlier
+output.
 
-The scheduler's model explains the job. Accounting tells how long the users' jobs really ran, and the
-bank what the job would hold; if either does not answer, a note says so and the rest is explained.
+The scheduler's model explains the job. Accounting gives the real run times of the users' jobs, and
+the bank the price of the job. If either does not answer, a note says so and the rest is explained.
 """
 
 from __future__ import annotations
@@ -21,16 +22,22 @@ from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.offline import Said
-from fairbank.slurm.parsers.ended_jobs import read_ended
-from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.queue_snapshot.dependencies import awaiting
-from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
-from fairbank.slurm.queue_snapshot.run_times import DAYS, FILE, QUESTION, history_of, read_past
-from fairbank.slurm.queue_snapshot.snapshot import Live, live, requests
+from fairbank.slurm.offline import RecordedOutput
+from fairbank.slurm.parsers.scheduler.dependencies import read_ended_jobs
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
+from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
+from fairbank.slurm.queue_snapshot.queries import COMMANDS, read_answers
+from fairbank.slurm.queue_snapshot.run_times import (
+    COMMAND,
+    DAYS,
+    FILE_NAME,
+    read_history,
+    run_time_history,
+)
+from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue, quote_requests
 
 FILES_REMEDY = (
-    f"the folder has {', '.join(f'{name}.txt' for name in QUESTIONS)}; "
+    f"the folder has {', '.join(f'{name}.txt' for name in COMMANDS)}; "
     "docs/howto/explain-a-waiting-job.md says what to ask"
 )
 ACCOUNTING_TIMEOUT_SECONDS = 10.0
@@ -41,7 +48,7 @@ Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
 
 
 class QueueExplanation(NamedTuple):
-    """QueueExplanation of one job, lines that could not be read, and remarks."""
+    """Explanation of one job, lines that could not be read, and notes."""
 
     cluster: str | None
     row: JobExplanation
@@ -75,16 +82,18 @@ def explain(
     """
     answers = _answers(folder)
     snapshot, unreadable = read_answers(answers)
-    queue = live(snapshot)
+    queue = build_queue(snapshot)
     job = _find_pending(job_id, queue)
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     if any(start.job.number == job.number for start in plan.starts):
         raise Conflict(
             f"job {job_id} can start: nothing that is known here keeps it waiting",
             field="JOBID",
-            remedy="slurmctld starts it with its next pass; ask again if it still waits in a minute",
+            remedy=(
+                "slurmctld starts it with its next pass; ask again if it still waits in a minute"
+            ),
         )
-    notes, told = list(queue.notes), queue.told[job.number]
+    notes, slurm_job = list(queue.notes), queue.slurm_jobs[job.number]
     cluster = snapshot.config.get("ClusterName") or None
     why = explain_on_nodes(
         queue.snapshot,
@@ -94,22 +103,22 @@ def explain(
         plan=plan,
         advice=advice,
         history=_run_times(job, folder, queue.now, notes) if likely else None,
-        funds=_funds(job, told, cluster, quote, notes),
+        funds=_funds(job, slurm_job, cluster, quote, notes),
         awaiting=_awaited_jobs(job, queue, answers["jobs"]),
         tick=progress and partial(progress, "rehearsals"),
     )
-    return QueueExplanation(cluster, _row(job, told, why, queue), unreadable, notes)
+    return QueueExplanation(cluster, _row(job, slurm_job, why, queue), unreadable, notes)
 
 
 def _answers(folder: str | None) -> dict[str, str]:
     if folder:
-        files = Said(folder, FILES_REMEDY)
-        return {name: files.answer(name) for name in QUESTIONS}
+        files = RecordedOutput(folder, FILES_REMEDY)
+        return {name: files.text(name) for name in COMMANDS}
     slurm = SlurmCommands()
-    return {name: slurm.answer(command) for name, command in QUESTIONS.items()}
+    return {name: slurm.run(command) for name, command in COMMANDS.items()}
 
 
-def _find_pending(job_id: str, queue: Live) -> PendingJob:
+def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
     """Return the pending job of this name; of an array the task that is next."""
     named = [
         job
@@ -118,21 +127,23 @@ def _find_pending(job_id: str, queue: Live) -> PendingJob:
     ]
     if named:
         return min(named, key=lambda job: (job.name != job_id, job.task))
-    for told in queue.told.values():
-        if not told.waits and job_id in (told.squeue_name, str(told.job_id)):
-            since = "" if told.started is None else f" since {iso(told.started)}"
-            nodes = ", ".join(name for given in told.given for name in given.nodes)
+    for slurm_job in queue.slurm_jobs.values():
+        if not slurm_job.is_pending and job_id in (slurm_job.squeue_name, str(slurm_job.job_id)):
+            since = "" if slurm_job.started is None else f" since {iso(slurm_job.started)}"
+            nodes = ", ".join(name for job_nodes in slurm_job.allocated for name in job_nodes.nodes)
             where = f" on {nodes}" if nodes else ""
             raise Conflict(
-                f"job {job_id} does not wait: it is {told.state.lower()}{since}{where}",
+                f"job {job_id} does not wait: it is {slurm_job.state.lower()}{since}{where}",
                 field="JOBID",
                 remedy="ask for one that waits: squeue --states=PENDING",
             )
     raise NotFound(
         f"slurmctld has no job {job_id} that waits",
         field="JOBID",
-        remedy="give a job that waits, as squeue --states=PENDING has it; "
-        "sacct knows those that are over",
+        remedy=(
+            "give a job that waits, as squeue --states=PENDING has it; "
+            "sacct knows those that are over"
+        ),
     )
 
 
@@ -148,14 +159,14 @@ def _run_times(
         return RunTimeHistory()
     try:
         text = (
-            Said(folder).answer(FILE)
+            RecordedOutput(folder).text(FILE_NAME)
             if folder
-            else SlurmCommands(patience_seconds=ACCOUNTING_TIMEOUT_SECONDS).answer(QUESTION)
+            else SlurmCommands(timeout_seconds=ACCOUNTING_TIMEOUT_SECONDS).run(COMMAND)
         )
     except FairbankError as error:
         notes.append(f"no likely start: {error.message}")
         return None
-    past = read_past(text, now)
+    past = read_history(text, now)
     if past.unreadable:
         count = len(past.unreadable)
         notes.append(
@@ -168,56 +179,60 @@ def _run_times(
             f"in the last {DAYS} days"
         )
         return None
-    return history_of(past.rows)
+    return run_time_history(past.rows)
 
 
-def _awaited_jobs(job: PendingJob, queue: Live, answer: str) -> OpenDependencies:
+def _awaited_jobs(job: PendingJob, queue: LiveQueue, answer: str) -> OpenDependencies:
     """Return the jobs that it depends on; `answer` also lists those that ended lately."""
     numbers = {
         dependency.job
-        for dependency in queue.told[job.number].depends.items
+        for dependency in queue.slurm_jobs[job.number].dependencies.items
         if dependency.job is not None
     }
-    return awaiting(job, queue.told, read_ended(answer, numbers))
+    return open_dependencies(job, queue.slurm_jobs, read_ended_jobs(answer, numbers))
 
 
 def _funds(
-    job: PendingJob, told: SlurmJob, cluster: str | None, quote: Quote, notes: list[str]
+    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, quote: Quote, notes: list[str]
 ) -> CreditCheckInput | None:
     """Return what the bank would hold for the job and what is available; None without a bank.
 
     If the job names several partitions, the one with the least credit decides.
     """
     try:
-        cards = [
-            card for request in requests(job, told, cluster) if (card := quote(request)) is not None
+        quotes = [
+            quote_data
+            for request in quote_requests(job, slurm_job, cluster)
+            if (quote_data := quote(request)) is not None
         ]
     except FairbankError as error:
         notes.append(f"nothing is known of its funds: {error.message}")
         return None
     funds = [
         CreditCheckInput(
-            project=card["account"],
-            resource=card["resource"],
-            wanted=card["amount"],
-            available=card["available"],
-            observed=bool(card["fits"]) and card["amount"] > card["available"],
+            project=quote_data["account"],
+            resource=quote_data["resource"],
+            wanted=quote_data["amount"],
+            available=quote_data["available"],
+            observed=bool(quote_data["fits"]) and quote_data["amount"] > quote_data["available"],
         )
-        for card in cards
+        for quote_data in quotes
     ]
-    return min(funds, key=lambda each: each.available - each.wanted, default=None)
+    return min(funds, key=lambda check: check.available - check.wanted, default=None)
 
 
-def _row(job: PendingJob, told: SlurmJob, why: Explanation, queue: Live) -> JobExplanation:
+def _row(
+    job: PendingJob, slurm_job: SlurmJob, why: Explanation, queue: LiveQueue
+) -> JobExplanation:
     names = {other.number: other.name for other in queue.snapshot.queue.jobs()}
     facts = {
-        "name": told.name,
+        "name": slurm_job.name,
         "user": job.user,
         "account": job.account,
         "qos": job.qos,
         "partitions": job.partitions,
         "nodes": job.wanted.nodes,
-        "cpus": told.tres.get("cpu", job.wanted.cpus),
+        "cpus": slurm_job.tres.get("cpu", job.wanted.cpus),
         "limit_seconds": job.limit,
     }
     return JobExplanation(
@@ -227,6 +242,6 @@ def _row(job: PendingJob, told: SlurmJob, why: Explanation, queue: Live) -> JobE
         as_of=queue.now,
         why=why,
         ahead=[names[number] for number in why.ahead],
-        reason=told.reason,
-        told=told.expected,
+        reason=slurm_job.reason,
+        told=slurm_job.expected,
     )

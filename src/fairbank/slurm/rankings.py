@@ -16,17 +16,24 @@ from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.fairshare_view import recomputed_shares
-from fairbank.slurm.fairshare_view.consistency import agreeing
-from fairbank.slurm.fairshare_view.jobs import demand_factors, priority_rows, weights_of
-from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs, computed, factors_of
-from fairbank.slurm.fairshare_view.recovery_times import backs_of
-from fairbank.slurm.fairshare_view.shares import rule_of, share_rows
-from fairbank.slurm.offline import Said
-from fairbank.slurm.parsers.priority import TRES, read_tracked
+from fairbank.slurm.fairshare_view.priority_rows import (
+    consistent_rows,
+    priority_rows,
+    require_multifactor,
+    weights_of,
+)
+from fairbank.slurm.fairshare_view.recomputed_priorities import (
+    PriorityInputs,
+    compute_priorities,
+    merge_factors,
+)
+from fairbank.slurm.fairshare_view.share_rows import ranking_rule, recovery_times, share_rows
+from fairbank.slurm.offline import RecordedOutput
+from fairbank.slurm.parsers.priority import TRES, read_tracked_tres
 from fairbank.slurm.parsers.sprio import NAMED_SINCE
 from fairbank.slurm.parsers.values import ParsedRows
 
-Source = Said | SlurmCommands
+Source = RecordedOutput | SlurmCommands
 
 
 class Shares(NamedTuple):
@@ -39,9 +46,12 @@ class Shares(NamedTuple):
     unreadable: Sequence[str]
 
     @property
-    def backs(self) -> Sequence[Recovery]:
-        """Return when each is back at its share. Computed on use: most output does not show it."""
-        return backs_of(self.rows, self.rule)
+    def recoveries(self) -> Sequence[Recovery]:
+        """Times at which each is back at its share.
+
+        Computed on use, since most output does not show them.
+        """
+        return recovery_times(self.rows, self.rule)
 
 
 class Priorities(NamedTuple):
@@ -62,21 +72,21 @@ class RecomputedPriorities(NamedTuple):
     """Priorities as sprio reports them, with all that is needed to compute the factors again."""
 
     reported: Priorities
-    grounds: PriorityInputs
+    inputs: PriorityInputs
     shares: Sequence[ShareRow]
     rule: RankingRule
     unreadable: Sequence[str]
 
     @property
     def rows(self) -> Sequence[PriorityRow]:
-        """Return the computed rows: without jobs of a set priority and those no longer pending.
+        """Computed rows, without jobs of a fixed priority and those no longer pending.
 
         Raises InvalidInput.
         """
-        return computed(
+        return compute_priorities(
             self.reported.rows,
-            self.grounds,
-            factors_of(self.shares, recomputed_shares.computed(self.shares, self.rule)),
+            self.inputs,
+            merge_factors(self.shares, recomputed_shares.compute_shares(self.shares, self.rule)),
         )
 
 
@@ -93,8 +103,8 @@ def read_shares(folder: str | None, now: int, zone: tzinfo) -> Shares:
 
 def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
     """Return fair share as it would be with other shares of some accounts. Raises NotFound."""
-    rows = recomputed_shares.computed(
-        recomputed_shares.changed(current.rows, changes), current.rule
+    rows = recomputed_shares.compute_shares(
+        recomputed_shares.with_changes(current.rows, changes), current.rule
     )
     return current._replace(rows=rows)
 
@@ -111,18 +121,18 @@ def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> Re
     """Return the priorities with what every factor is computed from (arguments: `read_shares`)."""
     source = _source(folder)
     reported, shares = _priorities(source, now), _shares(source, now, zone)
-    settings = source.priority().factors
+    settings = source.priority_settings().factors
     answers = (
-        source.pending(),
-        source.places(),
+        source.pending_jobs(),
+        source.partitions(),
         source.nodes(),
-        source.qualities(),
+        source.qos(),
         source.association_priorities(),
     )
     jobs, places, nodes, qualities, priorities = answers
     grounds = PriorityInputs(
         settings,
-        read_tracked(source.config),
+        read_tracked_tres(source.config),
         jobs.rows,
         places.rows,
         nodes.rows,
@@ -138,17 +148,17 @@ def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> Re
 
 
 def _shares(source: Source, now: int, zone: tzinfo) -> Shares:
-    answer, settings = source.shares(), source.priority()
+    answer, settings = source.shares(), source.priority_settings()
     as_of = _as_of(source, now)
-    rule = rule_of(settings.fair_share, as_of, zone)
+    rule = ranking_rule(settings.fair_share, as_of, zone)
     rows = share_rows(answer.rows, fair_tree=rule.fair_tree)
     return Shares(source.cluster or None, as_of, rule, rows, _unreadable(answer))
 
 
 def _priorities(source: Source, now: int) -> Priorities:
-    settings = source.priority()
-    demand_factors(settings)
-    answer, waiting = agreeing(source.factors(), settings.factors), source.waiting()
+    settings = source.priority_settings()
+    require_multifactor(settings)
+    answer, waiting = consistent_rows(source.factors(), settings.factors), source.pending_owners()
     weights = weights_of(settings.factors.weights, source.config.get(TRES, ""))
     running_too = Flag.CALCULATE_RUNNING in settings.factors.flags
     rows = priority_rows(
@@ -166,11 +176,11 @@ def _priorities(source: Source, now: int) -> Priorities:
 
 
 def _source(folder: str | None) -> Source:
-    return Said(folder) if folder else SlurmCommands()
+    return RecordedOutput(folder) if folder else SlurmCommands()
 
 
 def _as_of(source: Source, now: int) -> int:
-    return source.clock() if isinstance(source, Said) else now
+    return source.clock() if isinstance(source, RecordedOutput) else now
 
 
 def _unreadable(answer: ParsedRows[Any]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""The site factor: what the bank adds to a job's priority in Slurm, and the table from which slurmctld's plug-in takes it.
+"""Site factor: the bank's term of a job's priority, and the table from which slurmctld's plug-in
+reads it.
 
-The form of the table and the choice of the rules are in docs/decisions/0016-site-factor-table.md; the rules themselves in
-`priority.site_factor`. `plugins/site_factor/table.c` reads it.
+docs/decisions/0016-site-factor-table.md describes the table and the choice of rules,
+`priority.site_factor` has the rules. `plugins/site_factor/table.c` reads the table.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.priority.site_factor import LINEAR, CurveRule, credit_factor, expiry_factor, scaled
-from fairbank.slurm.compare.bank_records import BankFunds, BookedAllocation, BookedProject
+from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
 
 VERSION = 1
-SIZE_MAX = 16 * 1024 * 1024
+TABLE_SIZE_MAX = 16 * 1024 * 1024
 """Bytes; the plug-in reads no more."""
 
 STALE_MAX = 2**31 - 1
@@ -35,9 +36,10 @@ _NAME, _RESOURCE = 71, 39
 
 
 class SiteFactorTable(msgspec.Struct, frozen=True):
-    """The values of one cluster as of `written`, good for `stale_seconds` on either side of it, should clocks be set.
+    """Values of one cluster, valid for `stale_seconds` before and after `written`.
 
-    `resources` says what each partition bills, `values` are those of (account, resource).
+    `resources` are those that the partitions bill, `values` those of (account, resource). They are
+    valid before `written` too, since a clock may be set back.
     """
 
     written: int
@@ -46,7 +48,13 @@ class SiteFactorTable(msgspec.Struct, frozen=True):
     values: Mapping[tuple[str, str], int]
 
     def value(self, account: str, partition: str, now: int) -> int:
-        """What a job's priority gets: neutral for whatever is not listed, and when the table is stale."""
+        """Return the value for a job: neutral if it is not listed, and from a stale table.
+
+        Args:
+            account: of the job.
+            partition: of the job.
+            now: current time.
+        """
         if abs(now - self.written) > self.stale_seconds:
             return NEUTRAL
         return self.values.get((account, self.resources.get(partition, "")), NEUTRAL)
@@ -55,39 +63,50 @@ class SiteFactorTable(msgspec.Struct, frozen=True):
 # ---------------------------------------------------------------- the values
 
 
-def table_of(
+def build_table(
     cluster: Cluster,
-    projects: Sequence[BookedProject],
-    allocations: Iterable[BookedAllocation],
+    projects: Sequence[BankProject],
+    allocations: Iterable[BankAllocation],
     *,
     now: int,
     weight: int,
     stale_seconds: int,
     rule: CurveRule = LINEAR,
 ) -> SiteFactorTable:
-    """The table of a cluster: for each account and resource the value of the allocation that pays next, its own or a parent's.
+    """Build the table of a cluster.
 
-    That is the first with something left, in the order in which they pay. Only allocations that are active count. `rule` says what
-    their credit and their ends are worth, `weight` how much of a priority the most of both is.
+    The value of an account and resource is that of the allocation that pays next, its own or a
+    parent's: of the active ones, in the order in which they pay, the first with available credit.
+
+    Args:
+        cluster: with the resources of its partitions.
+        projects: of the bank.
+        allocations: of the bank.
+        now: current time.
+        weight: highest value.
+        stale_seconds: age beyond which the table is not used.
+        rule: values of remaining credit and time.
     """
     active = [
-        each for each in allocations if each.state == "active" and each.start <= now < each.end
+        allocation
+        for allocation in allocations
+        if allocation.state == "active" and allocation.start <= now < allocation.end
     ]
-    longest = max((each.end - now for each in active), default=0)
+    longest = max((allocation.end - now for allocation in active), default=0)
     funds = BankFunds(projects, active)
     resources = {name: partition.resource for name, partition in cluster.partitions.items()}
-    paying: dict[tuple[str, str], BookedAllocation] = {}
+    paying: dict[tuple[str, str], BankAllocation] = {}
     for account, project in funds.by_account.items():
         for resource in set(resources.values()):
             if payers := funds.payers(project.id, resource, now):
                 paying[account, resource] = next(
-                    (each for each in payers if each.available > 0), payers[0]
+                    (allocation for allocation in payers if allocation.available > 0), payers[0]
                 )
     credit = credit_factor(
-        [each.deposited for each in paying.values()],
-        [each.charged + each.held for each in paying.values()],
+        [allocation.deposited for allocation in paying.values()],
+        [allocation.charged + allocation.held for allocation in paying.values()],
     )
-    expiry = expiry_factor([each.end - now for each in paying.values()], longest)
+    expiry = expiry_factor([allocation.end - now for allocation in paying.values()], longest)
     values = dict(zip(paying, scaled(rule.of(credit, expiry), weight).tolist(), strict=True))
     return SiteFactorTable(now, stale_seconds, resources, values)
 
@@ -96,13 +115,16 @@ def table_of(
 
 
 def encode(table: SiteFactorTable) -> bytes:
-    """The file, which reads back as the same table. Raises InvalidInput, naming the field, for what cannot stand in it."""
+    """Return the bytes of the table.
+
+    Raises InvalidInput, naming the field, for a value that it cannot hold.
+    """
     counts = (len(table.resources), len(table.values))
-    if _HEAD.size + sum(counts) * _ROW.size > SIZE_MAX:
+    if _HEAD.size + sum(counts) * _ROW.size > TABLE_SIZE_MAX:
         raise InvalidInput(
             f"{sum(counts)} rows are too many for the table",
             field="values",
-            remedy=f"it may have {SIZE_MAX} bytes",
+            remedy=f"it may have {TABLE_SIZE_MAX} bytes",
         )
     if not (0 <= table.written < 2**63 and 0 <= table.stale_seconds <= STALE_MAX):
         raise InvalidInput(
@@ -144,33 +166,35 @@ def _is_name(packed: bytes, most: int) -> bool:
 
 
 def decode(text: bytes) -> SiteFactorTable:
-    """The table of a file.
+    """Read the bytes of a table.
 
-    Raises InvalidInput, saying what is wrong; the plug-in refuses the same.
+    Raises InvalidInput with the fault; the plug-in rejects the same.
     """
     if len(text) < _HEAD.size or text[: len(_MAGIC)] != _MAGIC:
-        raise _wrong("it is no table of site factors")
+        raise _damaged("it is no table of site factors")
     _, version, summed, written, stale_seconds, partitions, entries, nothing = _HEAD.unpack_from(
         text
     )
     if version != VERSION:
-        raise _wrong(f"its version is {version}, and {VERSION} is known")
-    if _HEAD.size + (partitions + entries) * _ROW.size != len(text) or len(text) > SIZE_MAX:
-        raise _wrong("its length is not what its head says")
+        raise _damaged(f"its version is {version}, and {VERSION} is known")
+    if _HEAD.size + (partitions + entries) * _ROW.size != len(text) or len(text) > TABLE_SIZE_MAX:
+        raise _damaged("its length is not what its head says")
     if zlib.crc32(text[_SUMMED:]) != summed:
-        raise _wrong("its checksum is wrong")
+        raise _damaged("its checksum is wrong")
     if nothing or stale_seconds > STALE_MAX or written >= 2**63:
-        raise _wrong("its head is wrong")
+        raise _damaged("its head is wrong")
     body = list(_ROW.iter_unpack(text[_HEAD.size :]))
-    resources = {name: resource for name, resource, _ in _rising(body[:partitions], by_name=True)}
+    resources = {
+        name: resource for name, resource, _ in _read_rows(body[:partitions], by_name=True)
+    }
     values = {
         (account, resource): value
-        for account, resource, value in _rising(body[partitions:], by_name=False)
+        for account, resource, value in _read_rows(body[partitions:], by_name=False)
     }
     return SiteFactorTable(written, stale_seconds, resources, values)
 
 
-def _rising(
+def _read_rows(
     rows: Sequence[tuple[bytes, bytes, int, int]], *, by_name: bool
 ) -> Iterator[tuple[str, str, int]]:
     before: tuple[bytes, ...] = ()
@@ -181,13 +205,13 @@ def _rising(
             or nothing
             or abs(value) > NICE_MAX
         ):
-            raise _wrong("one of its rows is wrong")
+            raise _damaged("one of its rows is wrong")
         key = (name,) if by_name else (name, resource)
         if key <= before:
-            raise _wrong("its rows are not in order")
+            raise _damaged("its rows are not in order")
         before = key
         yield name.decode(), resource.decode(), value
 
 
-def _wrong(what: str) -> InvalidInput:
+def _damaged(what: str) -> InvalidInput:
     return InvalidInput(what, field="site_factor.path", remedy="let the agent write it again")

@@ -17,7 +17,7 @@ from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.priority.site_factor import rule_of
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
-from fairbank.slurm.site_factor import SiteFactorTable, encode, table_of
+from fairbank.slurm.site_factor import SiteFactorTable, build_table, encode
 from fairbank.slurm.sync import replace_file
 
 _log = logging.getLogger(__name__)
@@ -59,10 +59,10 @@ class TableWriter:
 
     def _fetch(self) -> SiteFactorTable:
         settings = self._settings
-        self._bank.demand_sight()
-        return table_of(
+        self._bank.require_full_view()
+        return build_table(
             self._bank.cluster(settings.cluster),
-            self._bank.projects_alone(),
+            self._bank.projects_without_members(),
             self._bank.allocations(),
             now=int(self._now()),
             weight=settings.weight,

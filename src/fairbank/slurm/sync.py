@@ -1,4 +1,4 @@
-"""Bringing Slurm into line with the bank: the policy file, replaced as a whole, and the accounting database, call by call."""
+"""Synchronisation of Slurm with the bank: the policy file, and the accounting database."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from pathlib import Path
 import msgspec
 
 from fairbank.core.errors import Forbidden, InvalidInput
-from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.accounts import AccountUsage, SacctmgrChange, TargetAccounts, changes
 from fairbank.slurm.parsers.values import ParsedRows
-from fairbank.slurm.policy import Sources, policy_of, untold
+from fairbank.slurm.policy import PolicySources, SiteRules, build_policy, without_balances
 from fairbank.slurm.policy_file import render
-from fairbank.slurm.site import Site
+from fairbank.slurm.reconcile.accounts import (
+    AccountUsage,
+    SacctmgrChange,
+    TargetAccounts,
+    plan_changes,
+)
 
 
 class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was, or with `dry_run` would be, written and changed. `skipped` could not be read or named."""
+    """Files and changes that were made or, with `dry_run`, would be; and what was skipped."""
 
     cluster: str
     files: tuple[str, ...]
@@ -32,7 +36,7 @@ class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sync:
-    """One Slurm and one bank."""
+    """Synchronisation of one Slurm with one bank."""
 
     def __init__(self, slurm: SlurmCommands, bank: BankClient, *, now: int | None = None) -> None:
         self._slurm, self._bank = slurm, bank
@@ -40,36 +44,47 @@ class Sync:
 
     def policy(
         self,
-        site: Site,
+        site: SiteRules,
         *,
         cluster: str | None = None,
         dry_run: bool = False,
-        progress: Progress = silent,
+        progress: Progress = no_progress,
     ) -> SyncResult:
-        """Write the submission policy. Raises InvalidInput when Slurm's answers cannot all be read: half a policy would refuse jobs."""
-        prices = self._bank.cluster(self._slurm.check(cluster))
-        places, nodes = self._slurm.places(), self._slurm.nodes()
-        if wrong := (*places.unreadable, *nodes.unreadable):
+        """Write the submission policy.
+
+        Args:
+            site: rules of the site.
+            cluster: required name of the cluster; None for any.
+            dry_run: write nothing.
+            progress: called with the stage, and how much of how much is done.
+
+        Raises:
+            InvalidInput: Slurm's output cannot be read as a whole. A partial policy would refuse
+                jobs.
+        """
+        prices = self._bank.cluster(self._slurm.check_cluster(cluster))
+        places, nodes = self._slurm.partitions(), self._slurm.nodes()
+        if unreadable := (*places.unreadable, *nodes.unreadable):
             raise InvalidInput(
-                f"cannot read {wrong[0]}",
-                field=wrong[0].field,
-                remedy="mend it in slurm.conf; the policy before stays in force",
+                f"cannot read {unreadable[0]}",
+                field=unreadable[0].field,
+                remedy="fix it in slurm.conf; the old policy stays in force",
             )
         projects = self._bank.projects(progress)
-        policy = policy_of(
-            Sources(
+        policy = build_policy(
+            PolicySources(
                 site=site,
                 cluster=prices,
                 projects=projects,
                 allocations=self._bank.allocations(),
-                places=places.rows,
+                partitions=places.rows,
                 nodes=nodes.rows,
                 now=self._now,
             )
         )
         texts = {site.policy: render(policy)}
         if site.public_policy is not None:
-            texts[site.public_policy] = render(untold(policy))
+            texts[site.public_policy] = render(without_balances(policy))
         for path, text in texts.items():
             if not dry_run:
                 replace_file(Path(path), text)
@@ -78,7 +93,7 @@ class Sync:
             files=tuple(texts),
             projects=len(projects),
             changes=(),
-            skipped=_unpriced(policy.places, places.rows),
+            skipped=_unpriced_note(policy.partitions, places.rows),
         )
 
     def accounts(
@@ -88,55 +103,66 @@ class Sync:
         fence: bool = False,
         remove: bool = False,
         dry_run: bool = False,
-        progress: Progress = silent,
+        progress: Progress = no_progress,
     ) -> SyncResult:
-        """Give every project an account and every member an association; with `fence` GrpTRESMins as well."""
-        name = self._slurm.check(cluster)
+        """Give every project an account and every member an association.
+
+        Args:
+            cluster: required name of the cluster; None for any.
+            fence: also set GrpTRESMins to the balances.
+            remove: also delete associations without a membership.
+            dry_run: change nothing.
+            progress: called with the stage, and how much of how much is done.
+        """
+        name = self._slurm.check_cluster(cluster)
         associations, usage = (
             self._slurm.associations(),
-            self._slurm.usage() if fence else ParsedRows(()),
+            self._slurm.account_usage() if fence else ParsedRows(()),
         )
-        if wrong := (*associations.unreadable, *usage.unreadable):
+        if unreadable := (*associations.unreadable, *usage.unreadable):
             raise InvalidInput(
-                f"cannot read {wrong[0]}",
-                field=wrong[0].field,
-                remedy="mend it with sacctmgr; nothing was changed",
+                f"cannot read {unreadable[0]}",
+                field=unreadable[0].field,
+                remedy="fix it with sacctmgr; nothing was changed",
             )
-        booked = self._bank.projects(progress, removed=True)
-        projects = [each for each in booked if not each.removed]
+        projects_ = self._bank.projects(progress, removed=True)
+        projects = [project for project in projects_ if not project.removed]
         wanted = TargetAccounts(
             cluster=name,
             projects=projects,
-            gone=[each.account for each in booked if each.removed],
+            removed=[project.account for project in projects_ if project.removed],
             associations=associations.rows,
             allocations=self._bank.allocations() if fence else (),
-            usage={each.account: AccountUsage(each.seconds, each.running) for each in usage.rows},
+            usage={row.account: AccountUsage(row.seconds, row.running) for row in usage.rows},
             now=self._now,
             fence=fence,
             remove=remove,
         )
-        found, notes = changes(wanted, user_of)
+        changes, notes = plan_changes(wanted, user_of)
         if not dry_run:
-            self._carry_out(found, progress)
+            self._apply(changes, progress)
         return SyncResult(
             cluster=name,
             files=(),
             projects=len(projects),
-            changes=tuple(found),
+            changes=tuple(changes),
             skipped=tuple(notes),
         )
 
-    def _carry_out(self, found: Sequence[SacctmgrChange], progress: Progress) -> None:
-        for done, change in enumerate(found, 1):
-            self._slurm.manage(change.words)
-            progress("sacctmgr", done, len(found))
+    def _apply(self, changes: Sequence[SacctmgrChange], progress: Progress) -> None:
+        for done, change in enumerate(changes, 1):
+            self._slurm.change_accounting(change.words)
+            progress("sacctmgr", done, len(changes))
 
 
-def _unpriced(known: Sequence[object], there: Sequence[object]) -> tuple[str, ...]:
-    missing = len(there) - len(known)
+def _unpriced_note(priced: Sequence[object], partitions: Sequence[object]) -> tuple[str, ...]:
+    missing = len(partitions) - len(priced)
     return (
         (
-            f"{missing} partitions of Slurm's are not in the bank's settings, and so not in the policy",
+            (
+                f"{missing} partitions of Slurm's are not in the bank's settings, and so not in the"
+                " policy"
+            ),
         )
         if missing
         else ()
@@ -144,7 +170,7 @@ def _unpriced(known: Sequence[object], there: Sequence[object]) -> tuple[str, ..
 
 
 def user_of(uid: int) -> str | None:
-    """The name of a user of this host, or None."""
+    """Return the name of a user of this host, or None."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -152,18 +178,26 @@ def user_of(uid: int) -> str | None:
 
 
 def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> None:
-    """Put a whole new file in place of the old one, safe against a crash at any moment; owner and rights stay. Raises Forbidden."""
+    """Replace a file as a whole, so that a crash leaves the old or the new one. Raises Forbidden.
+
+    Owner and mode of the old file are kept.
+
+    Args:
+        path: of the file.
+        text: new content.
+        field: setting that names the path, for the error.
+    """
     try:
-        before = path.stat() if path.exists() else None
+        old = path.stat() if path.exists() else None
         with tempfile.NamedTemporaryFile(
             "wb", dir=path.parent, prefix=f".{path.name}.", delete=False
         ) as file:
             try:
                 file.write(text.encode() if isinstance(text, str) else text)
                 file.flush()
-                os.fchmod(file.fileno(), before.st_mode & 0o777 if before else 0o644)
-                if before and (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
+                os.fchmod(file.fileno(), old.st_mode & 0o777 if old else 0o644)
+                if old and (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(file.fileno(), old.st_uid, old.st_gid)
                 os.fsync(file.fileno())
                 Path(file.name).rename(path)
             except BaseException:
@@ -174,9 +208,9 @@ def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> Non
             os.fsync(folder)
         finally:
             os.close(folder)
-    except OSError as bad:
+    except OSError as error:
         raise Forbidden(
-            f"cannot write {path}: {bad.strerror}",
+            f"cannot write {path}: {error.strerror}",
             field=field,
             remedy="make its folder, or run this as its owner; the old file stays",
-        ) from bad
+        ) from error

@@ -1,38 +1,37 @@
-"""One Slurm and one bank, and what commands do with the two."""
+"""Slurm and bank of one host, and the operations that commands run on the two."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from pathlib import Path
 
 from fairbank.rest.client import Client
-from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.import_plan import ImportPlan
-from fairbank.slurm.compare.shadow import ShadowResult, World, watch
-from fairbank.slurm.history import HistoryImport, HistoryResult
-from fairbank.slurm.importer import Importer, ImportResult
+from fairbank.slurm.importer import HistoryImport, HistoryResult, Importer, ImportResult
+from fairbank.slurm.policy import read_site_rules
 from fairbank.slurm.prolog import Prolog
-from fairbank.slurm.reconciler import Reconciler, ReconcileResult, read_jobs
-from fairbank.slurm.site import read_site
+from fairbank.slurm.reconcile.import_plan import ImportPlan
+from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult, read_jobs
+from fairbank.slurm.reconcile.shadow import ShadowInput, ShadowResult, simulate
 from fairbank.slurm.sync import Sync, SyncResult, replace_file
 
 
 class SlurmToolbox:
-    """The Slurm that PATH finds and the bank that the client asks. `cluster` is what the Slurm must be called; None: whatever it is."""
+    """Operations on the Slurm that PATH finds and the bank of the client.
+
+    Args:
+        client: of the bank.
+        cluster: required name of the cluster; None for any.
+        now: clock.
+    """
 
     def __init__(
         self, client: Client, cluster: str | None, *, now: Callable[[], float] = time.time
     ) -> None:
-        self._client, self._bank, self._slurm, self._cluster, self._now = (
-            client,
-            BankClient(client),
-            SlurmCommands(),
-            cluster,
-            now,
-        )
+        self._client, self._bank, self._slurm = client, BankClient(client), SlurmCommands()
+        self._cluster, self._now = cluster, now
 
     def reconcile(
         self,
@@ -44,29 +43,40 @@ class SlurmToolbox:
         again: bool,
         progress: Progress | None = None,
     ) -> ReconcileResult:
-        """Compare every run that ended between two instants with accounting; with `fix` mend what can be mended."""
-        self._bank.demand_sight()
+        """Compare finished runs with accounting (arguments: `Reconciler.reconcile`)."""
+        self._bank.require_full_view()
         reconciler = Reconciler(
             self._slurm, self._bank, grace_seconds=grace_seconds, now=int(self._now())
         )
         return reconciler.reconcile(
-            since, until, cluster=self._cluster, fix=fix, again=again, progress=progress or silent
+            since,
+            until,
+            cluster=self._cluster,
+            fix=fix,
+            again=again,
+            progress=progress or no_progress,
         )
 
     def shadow(
         self, since: int, until: int, *, progress: Progress | None = None
     ) -> tuple[ShadowResult, tuple[str, ...]]:
-        """What would have been charged and refused; and which lines of accounting could not be read."""
-        self._bank.demand_sight()
-        prices = self._bank.cluster(self._slurm.check(self._cluster))
-        jobs, unreadable = read_jobs(self._slurm, since, until, progress or silent)
-        world = World(
-            cluster=prices,
+        """Return the charges and refusals of a period without enforcement, and unreadable lines.
+
+        Args:
+            since: start of the period.
+            until: end of the period, not included.
+            progress: called with the stage, and how much of how much is done.
+        """
+        self._bank.require_full_view()
+        cluster = self._bank.cluster(self._slurm.check_cluster(self._cluster))
+        jobs, unreadable = read_jobs(self._slurm, since, until, progress or no_progress)
+        bank = ShadowInput(
+            cluster=cluster,
             projects=self._bank.projects(),
             allocations=self._bank.allocations(),
             now=int(self._now()),
         )
-        return watch(jobs, world), tuple(map(str, unreadable))
+        return simulate(jobs, bank), tuple(map(str, unreadable))
 
     def import_people(
         self,
@@ -76,9 +86,11 @@ class SlurmToolbox:
         dry_run: bool,
         progress: Progress | None = None,
     ) -> ImportResult:
-        """Enter Slurm's accounts and users, but for those that are passed over."""
-        return self._importer(gids, passed_over).people(
-            cluster=self._cluster, dry_run=dry_run, progress=progress or silent
+        """Import Slurm's accounts and users (arguments: `Importer`)."""
+        self._bank.require_full_view()
+        importer = Importer(self._slurm, self._bank, gids=gids, passed_over=passed_over)
+        return importer.run(
+            cluster=self._cluster, dry_run=dry_run, progress=progress or no_progress
         )
 
     def import_history(
@@ -92,9 +104,11 @@ class SlurmToolbox:
         after: ImportPlan | None = None,
         progress: Progress | None = None,
     ) -> HistoryResult:
-        """Charge what ended between two instants; with `after` only tell what that would come to once this plan is carried out. Runs of
-        accounts and users that are passed over are not among what is left."""
-        self._bank.demand_sight()
+        """Charge what ended between two instants (arguments: `HistoryImport`).
+
+        With `after` nothing is charged: the result is predicted, as if the plan were carried out.
+        """
+        self._bank.require_full_view()
         history = HistoryImport(
             self._slurm,
             self._bank,
@@ -103,39 +117,47 @@ class SlurmToolbox:
             cluster=self._cluster,
             cover=cover,
             passed_over=passed_over,
-            progress=progress or silent,
+            progress=progress or no_progress,
         )
-        return (
-            history.enter(since, until) if after is None else history.foretell(since, until, after)
-        )
+        return history.run(since, until) if after is None else history.predict(since, until, after)
 
-    def keep_settings(self, path: str, text: str) -> None:
+    def write_settings(self, path: str, text: str) -> None:
         """Write the lines for the bank's settings into a file."""
         replace_file(Path(path), text)
 
     def sync_policy(
         self, site: str | None, *, dry_run: bool, progress: Progress | None = None
     ) -> SyncResult:
-        """Write the submission policy from the bank."""
+        """Write the submission policy.
+
+        Args:
+            site: file with the site's rules; None for the default.
+            dry_run: write nothing.
+            progress: called with the stage, and how much of how much is done.
+        """
         return self._sync().policy(
-            read_site(site), cluster=self._cluster, dry_run=dry_run, progress=progress or silent
+            read_site_rules(site),
+            cluster=self._cluster,
+            dry_run=dry_run,
+            progress=progress or no_progress,
         )
 
     def sync_accounts(
         self, *, fence: bool, remove: bool, dry_run: bool, progress: Progress | None = None
     ) -> SyncResult:
-        """Bring Slurm's accounts and associations into line with the bank."""
-        asked = partial(self._sync().accounts, cluster=self._cluster, progress=progress or silent)
-        return asked(fence=fence, remove=remove, dry_run=dry_run)
+        """Change Slurm's accounts to match the bank (arguments: `Sync.accounts`)."""
+        return self._sync().accounts(
+            cluster=self._cluster,
+            fence=fence,
+            remove=remove,
+            dry_run=dry_run,
+            progress=progress or no_progress,
+        )
 
-    def prolog(self, environ: Mapping[str, str], *, open_: bool) -> str | None:
-        """Ask the bank for the job that Slurm's environment names. None when it runs; else what its owner is told."""
-        return Prolog(self._slurm, self._client, open_=open_).ask(environ)
-
-    def _importer(self, gids: Mapping[str, int], passed_over: Collection[str]) -> Importer:
-        self._bank.demand_sight()
-        return Importer(self._slurm, self._bank, gids=gids, passed_over=passed_over)
+    def prolog(self, environ: Mapping[str, str], *, fail_open: bool) -> str | None:
+        """Ask the bank for the job of Slurm's environment; None if it may run, else the refusal."""
+        return Prolog(self._slurm, self._client, fail_open=fail_open).run(environ)
 
     def _sync(self) -> Sync:
-        self._bank.demand_sight()
+        self._bank.require_full_view()
         return Sync(self._slurm, self._bank, now=int(self._now()))

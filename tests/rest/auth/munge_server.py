@@ -1,6 +1,6 @@
-"""Servers of one bank, each with its own munged, and one nonce table.
+"""Server processes that authenticate by MUNGE, and clients that sign.
 
-Run as a program (`python -m tests.rest.auth.munge_server`), this file is one server of a bank: see `serve`.
+Run as a program (`python -m tests.rest.auth.munge_server`), this file is a server: see `serve`.
 """
 
 from __future__ import annotations

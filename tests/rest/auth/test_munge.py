@@ -152,7 +152,7 @@ def test_other_base64_of_the_same_bytes_is_refused(munged: Munged, munge: Munge)
 
 
 def _respell(credential: bytes) -> bytes | None:
-    """The same sealed bytes with the last spare bit set; None when there is no padding and so no spare bit."""
+    """Return the same bytes with the last unused bit set; None if the text has no unused bit."""
     sealed = credential[len(b"MUNGE:") : -1].rstrip(b"=")
     padding = credential[6 + len(sealed) :]
     if padding == b":":

@@ -135,7 +135,7 @@ def test_credential_for_another_request_is_refused(
 def test_credential_is_valid_once_on_all_servers(
     munged: Munged, munge_tools: MungeTools, folder: Path, url: str
 ) -> None:
-    """Each server has a munged of its own, of one realm; each munged remembers only what it opened itself, and only until it restarts."""
+    """Each server has its own munged of one realm. It remembers credentials until it restarts."""
     other = Munged(munge_tools, key=munged.key)
     try:
         other.start()

@@ -16,8 +16,10 @@ def test_allocation_is_granted_and_shown(world: World) -> None:
     assert made.status_code == 201
     assert data(world, f"/entry?allocation={row['id']}&limit=1")[0]["id"] == entry
     assert row == {
-        "id": row["id"], "project": world.own["project"], "account": "chem", "gname": "chem", "resource": "gpu", "category": "research",
-        "start": iso(NOW), "end": iso(NOW + 90 * DAY), "state": "active", "shared": True, "credit_limit": 50, "deposited": 6_000,
+        "id": row["id"], "project": world.own["project"], "account": "chem", "gname": "chem",
+        "resource": "gpu", "category": "research",
+        "start": iso(NOW), "end": iso(NOW + 90 * DAY), "state": "active", "shared": True,
+        "credit_limit": 50, "deposited": 6_000,
         "charged": 0, "held": 0, "available": 6_050,
     }  # fmt: skip
     assert data(world, f"/alloc/{row['id']}", MEMBER) == row

@@ -90,7 +90,10 @@ def test_report_with_any_value_is_accepted_or_names_the_field(
         ({"billing": None, "tres": "bananas=1"}, "tres"),
         ({"billing": None, "tres": "cpu=0,mem=1G"}, "tres"),
         ({"do": "adjust", "billing": None, "tres": "cpu=0"}, "tres"),
-        *(({"billing": None, "tres": told}, "tres") for told in ("node=1", "mem=64G", "billing=5", "gres/gpu=1", "cpu=1.5", "cpu=0.1")),
+        *(
+            ({"billing": None, "tres": tres}, "tres")
+            for tres in ("node=1", "mem=64G", "billing=5", "gres/gpu=1", "cpu=1.5", "cpu=0.1")
+        ),
         ({"do": "adjust", "billing": None, "tres": "gres/gpu:v100=1"}, "tres"),
         ({"billing": 4, "tres": "cpu=0"}, "tres"),
         ({"billing": None, "tres": "x" * 501}, "tres"),
@@ -197,7 +200,9 @@ def test_end_before_start_is_refused(old_world: World) -> None:
 
 
 def test_elapsed_beyond_start_to_end_is_refused(world: World) -> None:
-    """A clock may be set right while a run lasts; ten thousand times its length is a mistake, and would empty the allocation."""
+    """Clocks may be corrected during a run, but ten thousand times its length is a mistake that
+    would empty the allocation.
+    """
     assert world.ask("POST", "/job", AGENT, json=report(6)).status_code == 201
     ended = report(6, do="complete", end=NOW + 60, state="COMPLETED")
     refused(world, AGENT, "POST", "/job", 400, "elapsed", json={**ended, "elapsed": 60 + 3_601})

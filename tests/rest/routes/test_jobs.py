@@ -38,17 +38,21 @@ def test_run_is_held_and_charged(world: World) -> None:
     number = held.json()["data"]["run"]
     row = data(world, f"/job/{number}", MEMBER)
     assert row == {
-        "id": number, "cluster": "alpha", "job_id": 42, "submitted": iso(NOW), "restart": 0, "project": 1, "account": "chem",
-        "allocation": world.own["allocation"], "owner_uid": MEMBER, "partition": "std", "state": "charged", "status": "completed",
-        "held": 0, "charged": 60, "refunded": 0, "written_off": 0, "start": iso(NOW), "until": row["until"], "ended": iso(NOW + 1_800),
+        "id": number, "cluster": "alpha", "job_id": 42, "submitted": iso(NOW), "restart": 0,
+        "project": 1, "account": "chem",
+        "allocation": world.own["allocation"], "owner_uid": MEMBER, "partition": "std",
+        "state": "charged", "status": "completed",
+        "held": 0, "charged": 60, "refunded": 0, "written_off": 0, "start": iso(NOW),
+        "until": row["until"], "ended": iso(NOW + 1_800),
         "outcome": "FAILED", "elapsed": 1_800, "set_by": ended.json()["data"]["entry"],
-        "name": "relax w64", "qos": "high", "nodes": 1, "cpus": 2, "tres": "cpu=2,mem=1G,node=1", "time_limit": 7_200,
+        "name": "relax w64", "qos": "high", "nodes": 1, "cpus": 2,
+        "tres": "cpu=2,mem=1G,node=1", "time_limit": 7_200,
         "exit_code": 2, "exit_signal": 0, "cpu_seconds": 1_200,
     }  # fmt: skip
 
 
 def test_end_with_too_many_cpu_seconds_is_charged(world: World) -> None:
-    """Alone and among many; asked again, it is answered alike."""
+    """Single and in a batch; a repeated report gets the same answer."""
     for number in (91, 92):
         world.ask("POST", "/job", AGENT, json=report(number, billing=None, tres="cpu=2"))
     ends = [
@@ -72,7 +76,9 @@ def test_end_with_too_many_cpu_seconds_is_charged(world: World) -> None:
 
 
 def test_end_that_contradicts_its_hold_is_refused(world: World) -> None:
-    """Or it is refused, naming the field; what carries a price of its own is not priced by its partition."""
+    """The problem names the field. A report with a price of its own is not priced by its
+    partition.
+    """
     started = report(93, partition="big", resource="cpu")
     assert world.ask("POST", "/job", AGENT, json=started).status_code == 201
     end = started | {
@@ -101,7 +107,7 @@ def test_end_that_contradicts_its_hold_is_refused(world: World) -> None:
 
 
 def test_limit_change_that_contradicts_its_hold_is_refused(world: World) -> None:
-    """As an end does."""
+    """The rule for an end holds for a limit change too."""
     started = report(94, partition="big", resource="cpu")
     assert world.ask("POST", "/job", AGENT, json=started).status_code == 201
     longer = started | {"do": "adjust", "time_limit": 7_200}

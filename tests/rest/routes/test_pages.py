@@ -10,7 +10,8 @@ from tests.rest.responses import all_pages, data, ids_of
 from tests.rest.world import AGENT, DAY, NOW, PI, SUPERUSER, World, report
 
 LISTS = (
-    "/project", "/alloc", "/balance?all=true", "/job", "/failure", "/activity", "/credit", "/debit", "/entry", "/usage?by=day", "/audit",
+    "/project", "/alloc", "/balance?all=true", "/job", "/failure", "/activity", "/credit",
+    "/debit", "/entry", "/usage?by=day", "/audit",
     "/project/{project}/member", "/alloc/{allocation}/user", "/alloc/{allocation}/statement",
 )  # fmt: skip
 

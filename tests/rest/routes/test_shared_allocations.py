@@ -65,7 +65,9 @@ def test_child_project_sees_shared_allocations_but_not_their_users(world: World)
 
 
 def test_run_is_seen_by_its_project_and_the_paying_one(world: World) -> None:
-    """A child's run on its parent's credit: its project is the child, and the parent's people see it for it is theirs that is spent."""
+    """A run on a parent's credit belongs to the child project; the parent's users see it because it
+    uses their credit.
+    """
     _lend(world)
     held = report(77, account="kid", owner_uid=UNKNOWN, time_limit=7_200)
     ended = {
@@ -237,6 +239,7 @@ def _too_dear(world: World) -> dict[str, Any]:
         json={"amount": 560_000, "comment": "x"},
     )
     return {
-        "cluster": "alpha", "job_id": 77, "submitted": 1, "owner_uid": MEMBER, "account": "chem", "partition": "std",
+        "cluster": "alpha", "job_id": 77, "submitted": 1, "owner_uid": MEMBER,
+        "account": "chem", "partition": "std",
         "start": world.clock.now(), "time_limit": 3600, "amount": 100_000,
     }  # fmt: skip

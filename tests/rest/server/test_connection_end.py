@@ -13,7 +13,11 @@ UPGRADE = ("Connection: Upgrade", "Upgrade: {}")
 
 
 def said(server: Asked, sent: bytes, *, ended: bool = False) -> list[tuple[int, dict[str, Any]]]:
-    """All answers until the server hangs up. `ended`: the client says that it sends no more, and still listens."""
+    """Send data and return all responses until the server closes.
+
+    Args:
+        ended: close the sending side first, as a client that still reads.
+    """
     with server.unix() as connection:
         connection.sendall(sent)
         if ended:

@@ -207,7 +207,7 @@ def silent(path: Path) -> Iterator[list[socket.socket]]:
 
 
 def test_hanging_munge_delays_no_report(folder: Path, munged: Munged) -> None:
-    """The report is the server's first, so that it has to look at the books for its account; so has that in bulk."""
+    """The first report of a server needs the store for its account; so does the first batch."""
     munge = {"socket": str(folder / "silent"), "library": str(munged.libmunge)}
     with silent(folder / "silent") as waiting, served(folder, munge=munge, name="second") as server:
         secret = server.unix.post("/token", json={"label": "x", "scopes": ["read"]}).json()["data"][
@@ -260,6 +260,9 @@ class _Slow:
 
 
 def test_slow_queries_delay_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report is the first one of the server, so that its account must be read from the store;
+    likewise in the batch.
+    """
     monkeypatch.setattr(job, "HELP_SECONDS", 0.05)
     store = SlowLists()
     with a_world(store) as world, ThreadPoolExecutor(2 * THREADS) as others:

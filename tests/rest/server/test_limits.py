@@ -10,6 +10,7 @@ import os
 import socket
 import time
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import Any
 
 import pytest
@@ -235,7 +236,8 @@ def test_host_cannot_take_all_connections(server: Asked) -> None:
 def test_unix_socket_has_its_own_connection_limit(server: Asked) -> None:
     with ExitStack() as open_ones:
         for host in range(CROWD):
-            wait_until(lambda host=host: _enters(server, f"127.0.1.{host}", open_ones), "a place")  # type: ignore[misc]
+            address = f"127.0.1.{host}"
+            wait_until(partial(_enters, server, address, open_ones), "a place")
         with closing(server.tcp("127.0.2.1")) as one_more:
             status, problem = answer(one_more)
         assert (status, problem["type"], problem["detail"]) == (

@@ -114,7 +114,9 @@ def test_requests_in_work_are_limited() -> None:
 
 
 def test_slow_bodies_take_no_places() -> None:
-    """512 connections each, all that the protocol gives one user: more requests on their way than the crowd has places."""
+    """Two users have 512 connections each, the maximum: more incoming requests than the server has
+    places.
+    """
     front = Middleware(_reads_its_body, ServerMetrics())
 
     async def besieged() -> list[int]:

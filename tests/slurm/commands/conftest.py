@@ -1,4 +1,4 @@
-"""What the tests of the commands beside Slurm share."""
+"""Fixtures of the tests of commands that talk to Slurm."""
 
 from __future__ import annotations
 

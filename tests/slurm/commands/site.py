@@ -36,7 +36,7 @@ class Centre:
         self.client = Client(parse_address(f"unix:{bank.socket}"))
 
     def tell(self, *words: str, code: int = 0) -> str:
-        """What a command said on stdout; its exit code must be `code`."""
+        """Return the stdout of a command; its exit code must be `code`."""
         return self.said(*words, code=code).out
 
     def said(self, *words: str, code: int) -> Said:

@@ -51,7 +51,7 @@ def test_the_doctor_tells_what_is_missing_and_how_to_mend_it(
         "start it with: fairbank agent"
         in checks[f"the agent answers: no agent answers at {tmp_path}/agent.sock"]
     )
-    assert checks[f"the submission policy {policy}: it is not there"].startswith(
+    assert checks[f"the submission policy {policy}: the file does not exist"].startswith(
         "fairbank slurm sync writes it"
     )
     opened.tell("slurm", "sync", "--site", str(site))
@@ -71,7 +71,8 @@ def test_the_doctor_goes_on_where_slurmctld_is_away(
     site.write_text(f'policy = "{policy}"\n')
     user = pwd.getpwuid(os.geteuid()).pw_name
     conf.write_text(
-        f"ClusterName=lab\nSlurmUser={user}\nAuthType=auth/none\nprepplugins=prep/fairbank,prep/script\nJobSubmitPlugins=lua\n"
+        f"ClusterName=lab\nSlurmUser={user}\nAuthType=auth/none\n"
+        "prepplugins=prep/fairbank,prep/script\nJobSubmitPlugins=lua\n"
     )
     monkeypatch.setenv("SLURM_CONF", str(conf))
     (tmp_path / "agent.toml").write_text(

@@ -1,6 +1,4 @@
-"""What the dry runs of `fairbank slurm import` and `sync` foretell is what then happens, kind by
-kind of step.
-"""
+"""Dry runs of `fairbank slurm import` and `sync`: the forecast steps are those then carried out."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ from fairbank.core.units import show_su
 from fairbank.rest.client import Refused
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.import_plan import NewMember, PlannedProject
 from fairbank.slurm.importer import Importer
+from fairbank.slurm.reconcile.import_plan import NewMember, PlannedProject
 from tests.slurm.commands.site import HOUR, ME, MY_UID, Centre, a_centre
 from tests.slurm.prices import PRICES
 
@@ -42,7 +40,7 @@ def fresh(
 
 
 def books(centre: Centre) -> Any:
-    """How far they are, and the last link of each."""
+    """Return the last number and link of each journal."""
     return centre.client.get("/audit")["data"]
 
 
@@ -52,17 +50,18 @@ def books(centre: Centre) -> Any:
 def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) -> None:
     fresh.slurm.say(
         "sacctmgr-show-associations",
-        f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\nchem|{OTHER}||10||\nbio|{OTHER}||1||\n",
+        f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\n"
+        f"chem|{OTHER}||10||\nbio|{OTHER}||1||\n",
     )
     bank, gids = BankClient(fresh.client), {"chem": 50_001, "bio": 50_002}
     importer = Importer(SlurmCommands({**os.environ, **fresh.slurm.environment}), bank, gids=gids)
-    planned = importer.people(dry_run=True).plan
+    planned = importer.run(dry_run=True).plan
     assert bank.projects() == []
     roles = {each.role for each in planned.steps if isinstance(each, NewMember)}
     parents = {each.parent for each in planned.steps if isinstance(each, PlannedProject)}
     assert (roles, parents) == ({"coordinator", "member"}, {None, "chem"})
 
-    done = importer.people()
+    done = importer.run()
     assert (done.plan, done.refused) == (planned, ())
     there = bank.projects()
     accounts = {each.id: each.account for each in there}
@@ -78,7 +77,7 @@ def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) ->
     assert members == {
         (each.account, each.uid, each.role) for each in planned.steps if isinstance(each, NewMember)
     }
-    assert importer.people(dry_run=True).plan.steps == ()
+    assert importer.run(dry_run=True).plan.steps == ()
 
 
 def test_a_number_that_no_group_has_keeps_the_others_from_nothing(fresh: Centre) -> None:
@@ -92,7 +91,7 @@ def test_a_number_that_no_group_has_keeps_the_others_from_nothing(fresh: Centre)
 
 
 def told(centre: Centre, *words: str, code: int) -> tuple[list[str], list[str]]:
-    """What was, or would be, opened, charged and given back; and the jobs that are left."""
+    """Return what was, or would be, opened, charged and released; and the jobs that are left."""
     said = centre.said("slurm", "import", *GIDS, "-S", "now-1day", *words, code=code)
     done = [
         line.replace("would be ", "")
@@ -176,7 +175,7 @@ def test_what_reconcile_would_charge_is_what_it_charges(lenient: Centre) -> None
 
 
 def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
-    """Jobs that are charged anew, whose hold is open, that were refused before and are paid now,
+    """Jobs that are charged again, whose hold is open, that were refused before and are paid now,
     and a hold that Slurm has lost.
     """
     past(opened)
@@ -207,7 +206,7 @@ def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
     assert opened.now - (refused.end or 0) > HOUR
 
 
-def test_what_is_charged_is_what_was_foretold(opened: Centre) -> None:
+def test_charge_equals_dry_run(opened: Centre) -> None:
     past(opened)
     planned, _ = told(opened, "--dry-run", code=FOUND)
     left = opened.available()
@@ -258,7 +257,7 @@ def test_every_change_in_slurm_is_made_as_it_was_planned(opened: Centre) -> None
     ] == planned
 
 
-def test_the_policy_is_written_where_it_was_foretold(opened: Centre) -> None:
+def test_dry_run_names_the_policy_file(opened: Centre) -> None:
     rules = opened.bank.folder / "slurm.toml"
     rules.write_text(
         f'policy = "{opened.bank.folder}/policy"\npublic_policy = "{opened.bank.folder}/public"\n'

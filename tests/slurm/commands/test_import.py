@@ -8,10 +8,10 @@ import os
 import pytest
 
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
-from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.bank_records import BookedProject
 from fairbank.slurm.importer import Importer
+from fairbank.slurm.reconcile.bank_records import BankProject
 from tests.slurm.commands.site import ME, MY_UID, Centre
 
 pytestmark = pytest.mark.slow
@@ -55,9 +55,9 @@ def test_import_that_enters_nothing_says_so(centre: Centre) -> None:
     assert centre.client.get("/project")["data"] == []
 
 
-def test_what_is_left_out_ends_with_8_whatever_else_is_entered(centre: Centre) -> None:
-    """Nightly: a stranger who stays one is told every night, until somebody says that he is to be
-    passed over.
+def test_omitted_rows_give_exit_code_8(centre: Centre) -> None:
+    """Nightly: a stranger who stays one is reported every night, until an administrator says that
+    he is to be passed over.
     """
     centre.slurm.say(
         "sacctmgr-show-associations",
@@ -91,9 +91,7 @@ def test_an_account_that_is_passed_over_is_neither_entered_nor_told_and_its_runs
     ] is None
 
 
-def test_runs_of_a_user_who_is_passed_over_are_not_told_where_nobody_pays_and_charged_where_somebody_does(
-    opened: Centre,
-) -> None:
+def test_runs_of_an_ignored_user_are_charged_only_where_a_project_pays(opened: Centre) -> None:
     """Others of the same account are told as ever."""
     gone = {"user": "gone", "owner": 4_242}
     opened.ran(opened.job(1, account="bio", **gone), opened.job(2, **gone))
@@ -114,15 +112,14 @@ def test_runs_of_a_user_who_is_passed_over_are_not_told_where_nobody_pays_and_ch
     ] == ["! job 3 of bio"]
 
 
-def test_what_is_for_people_to_judge_is_told_and_left(opened: Centre) -> None:
+def test_differences_for_people_are_reported_and_left(opened: Centre) -> None:
     words = ("slurm", "import", "-S", "now-1day")
     opened.ran(opened.job(1, elapsed=60))
     assert "history: 1 run charged, " in opened.said(*words, code=0).out
     opened.ran(opened.job(1, elapsed=6_000))
     said = opened.said(*words, code=FOUND)
-    assert (
-        "! job 1 of chem: charged another amount than accounting tells; left as it is"
-        in " ".join(said.err.split())
+    assert "! job 1 of chem: charged amount differs from accounting; left as it is" in " ".join(
+        said.err.split()
     )
 
 
@@ -141,19 +138,19 @@ def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> N
 
 
 def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
-    """Somebody entered chem while we asked."""
+    """Another administrator entered chem while we asked."""
 
     class Before(BankClient):
         def projects(
-            self, progress: Progress = silent, *, removed: bool = False
-        ) -> list[BookedProject]:
+            self, progress: Progress = no_progress, *, removed: bool = False
+        ) -> list[BankProject]:
             return []
 
     centre.client.post("/project", {"gname": "chem", "gid": 50_003})
     gids = {"chem": 50_001, "bio": 50_002}
     found = Importer(
         SlurmCommands({**os.environ, **centre.slurm.environment}), Before(centre.client), gids=gids
-    ).people(cluster="lab")
+    ).run(cluster="lab")
     assert [no.partition(":")[0] for no in found.refused] == ["account chem", f"user {ME}"]
     assert "a project with this group, gid or account exists" in found.refused[0]
     assert [each["account"] for each in centre.client.get("/project")["data"]] == ["chem", "bio"]

@@ -10,8 +10,14 @@ import pytest
 from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
 from fairbank.rest.schemas.job import ReportAnswer
-from fairbank.slurm.parsers.starting_job import FORMAT, Starting, read_starting
-from fairbank.slurm.prolog import Call, call_of, hold, only_answer, refusal_of
+from fairbank.slurm.parsers.squeue import STARTING_FORMAT, StartingJob, read_starting_job
+from fairbank.slurm.prolog import (
+    PrologCall,
+    hold_request,
+    only_answer,
+    read_environment,
+    refusal_of,
+)
 
 ENVIRONMENT = {
     "SLURM_CLUSTER_NAME": "lab",
@@ -22,10 +28,10 @@ ENVIRONMENT = {
     "SLURM_JOB_RESTART_COUNT": "1",
     "SLURM_JOB_NAME": "x\nSLURM_JOB_ACCOUNT=rich",
 }
-CALL = Call(
+CALL = PrologCall(
     cluster="lab", name="7", job_id=7, restart=1, uid=60_601, account="wg_astro", partition="cpu"
 )
-JOB = Starting(
+JOB = StartingJob(
     submitted=1_795_278_540,
     start=1_795_278_542,
     limit_seconds=600,
@@ -49,7 +55,7 @@ def told(limit: str = "10:00", batch: str = "1") -> str:
         "normal",
         "cpu=2,mem=2000M,node=1,billing=2",
     )
-    widths = [int(column.partition(":")[2]) for column in FORMAT.split(",")]
+    widths = [int(column.partition(":")[2]) for column in STARTING_FORMAT.split(",")]
     return "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)) + "\n"
 
 
@@ -64,11 +70,11 @@ def told(limit: str = "10:00", batch: str = "1") -> str:
     ],
 )
 def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
-    found = read_starting(told(limit))
+    found = read_starting_job(told(limit))
     assert found.limit_seconds == seconds
     assert (found.tres, found.qos, found.batch) == ("cpu=2,mem=2000M,node=1", "normal", True)
     assert found.start - found.submitted == 2
-    assert read_starting(told(batch="0")).batch is False
+    assert read_starting_job(told(batch="0")).batch is False
 
 
 @pytest.mark.parametrize(
@@ -76,24 +82,24 @@ def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
 )
 def test_an_answer_that_is_no_job(text: str) -> None:
     with pytest.raises(InvalidInput):
-        read_starting(text)
+        read_starting_job(text)
 
 
-def test_slurm_says_who_and_where_in_its_environment() -> None:
-    assert call_of(ENVIRONMENT) == CALL
-    assert call_of({**ENVIRONMENT, "SLURM_JOB_RESTART_COUNT": "0"}).restart == 0
+def test_job_owner_and_nodes_come_from_slurms_environment() -> None:
+    assert read_environment(ENVIRONMENT) == CALL
+    assert read_environment({**ENVIRONMENT, "SLURM_JOB_RESTART_COUNT": "0"}).restart == 0
     task = {
         "SLURM_ARRAY_JOB_ID": "7",
         "SLURM_ARRAY_TASK_ID": "3",
     }  # Slurm gives the last task the number of the array
-    assert call_of({**ENVIRONMENT, **task}).name == "7_3"
+    assert read_environment({**ENVIRONMENT, **task}).name == "7_3"
     with pytest.raises(InvalidInput) as wrong:
-        call_of({**ENVIRONMENT, "SLURM_JOB_UID": "root"})
+        read_environment({**ENVIRONMENT, "SLURM_JOB_UID": "root"})
     assert wrong.value.field == "SLURM_JOB_UID"
 
 
-def test_what_the_bank_is_asked() -> None:
-    body = hold(CALL, JOB)
+def test_requests_to_the_bank() -> None:
+    body = hold_request(CALL, JOB)
     assert (body["submitted"], body["restart"], body["time_limit"], body["tres"]) == (
         1_795_278_540,
         1,
@@ -101,9 +107,11 @@ def test_what_the_bank_is_asked() -> None:
         "cpu=2,mem=2000M,node=1",
     )
     with pytest.raises(InvalidInput, match="no time limit"):
-        hold(
+        hold_request(
             CALL,
-            Starting(submitted=1, start=1, limit_seconds=None, batch=True, qos=None, tres="cpu=1"),
+            StartingJob(
+                submitted=1, start=1, limit_seconds=None, batch=True, qos=None, tres="cpu=1"
+            ),
         )
 
 

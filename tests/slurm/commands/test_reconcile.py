@@ -12,8 +12,8 @@ import pytest
 from fairbank.core.time import DAY, iso
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.classification import FindingCategory
-from fairbank.slurm.reconciler import Reconciler
+from fairbank.slurm.reconcile.compare import Category
+from fairbank.slurm.reconcile.reconciler import Reconciler
 from tests.slurm.commands.site import HOUR, Centre
 from tests.slurm.compare.jobs import row_of
 from tests.support.recorded_slurm import line
@@ -21,16 +21,16 @@ from tests.support.recorded_slurm import line
 pytestmark = pytest.mark.slow
 
 
-def test_books_that_agree(opened: Centre) -> None:
-    assert "The books and accounting agree." in opened.said("reconcile", code=0).err
+def test_ledger_that_agrees_with_accounting(opened: Centre) -> None:
+    assert "The ledger and accounting agree." in opened.said("reconcile", code=0).err
     opened.ran(opened.job(1))
     opened.reconciled("--fix")
     said = opened.said("reconcile", code=0)
     assert "          1  agree to the minute\n" in said.out + said.err
-    assert "The books and accounting agree." in said.err
+    assert "The ledger and accounting agree." in said.err
 
 
-def test_what_the_bank_never_heard_of_is_charged_when_that_is_asked(opened: Centre) -> None:
+def test_unknown_run_is_charged_with_fix(opened: Centre) -> None:
     opened.ran(opened.job(1))
     (row,) = opened.reconciled(code=8)
     assert (row["kind"], row["amount"], row["done"]) == ("MISSING", 40, "no")
@@ -43,7 +43,7 @@ def test_what_the_bank_never_heard_of_is_charged_when_that_is_asked(opened: Cent
     assert opened.available() == 560
 
 
-def test_how_it_ended_and_what_time_it_used_is_told_with_it(opened: Centre) -> None:
+def test_final_state_and_cpu_time_are_reported(opened: Centre) -> None:
     """Steps have lines of their own there; one that cannot be read costs nothing but what it would
     have told.
     """
@@ -89,7 +89,7 @@ def test_a_lost_epilog_is_made_good_to_the_minute(opened: Centre) -> None:
     assert opened.available() == 560
 
 
-def test_half_a_record_is_charged_by_what_the_bank_was_told_of_the_start(opened: Centre) -> None:
+def test_incomplete_record_is_charged_from_the_reported_start(opened: Centre) -> None:
     """And where the bank has heard the end, too, nothing is left to mend."""
     job = opened.job(1)
     opened.report(job)
@@ -98,19 +98,17 @@ def test_half_a_record_is_charged_by_what_the_bank_was_told_of_the_start(opened:
     assert (row["kind"], row["amount"], row["done"]) == ("OPEN", 40, "yes")
     assert opened.available() == 560
     told = opened.tell("reconcile")
-    assert "1  have half a record in accounting, and the bank has heard their ends itself" in told
+    assert "1  are incomplete in accounting, but the bank received their ends" in told
     assert json.loads(opened.tell("reconcile", "--json"))["summary"] == {
         "compared": 1,
         "matched": 0,
         "free": 0,
         "late": 0,
-        "half": 1,
+        "bank_only": 1,
     }
 
 
-def test_half_a_record_says_the_user_by_name_only_and_its_number_nought_is_nobody(
-    opened: Centre,
-) -> None:
+def test_incomplete_record_with_uid_0_has_no_owner(opened: Centre) -> None:
     """slurmdbd takes the name from the association; the number it was never told."""
     other = next(each for each in pwd.getpwall() if each.pw_uid)
     job = opened.job(1, user=other.pw_name, owner=other.pw_uid)
@@ -174,31 +172,28 @@ def test_nothing_is_given_back_while_lines_cannot_be_read(opened: Centre) -> Non
     assert opened.available() == 360
 
 
-def test_whoever_may_not_see_all_jobs_gives_nothing_back(opened: Centre) -> None:
+def test_release_needs_visibility_of_all_jobs(opened: Centre) -> None:
     opened.slurm.say("scontrol-show-config", "ClusterName = lab\nSlurmUser = slurm(64030)\n")
     opened.report(opened.job(1))
-    for uid, done in (
-        (61_009, "not given back: Slurm may hide jobs of others from us"),
-        (64_030, None),
-    ):
+    for uid, done in ((61_009, "not released: Slurm may hide other users' jobs"), (64_030, None)):
         reconciler = Reconciler(
             SlurmCommands(uid=uid), BankClient(opened.client), grace_seconds=HOUR
         )
         (outcome,) = reconciler.reconcile(opened.now - DAY, opened.now, fix=True).outcomes
-        assert (outcome.finding.kind, (outcome.said or "").partition(";")[0]) == (
-            FindingCategory.ORPHAN,
+        assert (outcome.finding.category, (outcome.problem or "").partition(";")[0]) == (
+            Category.ORPHAN,
             done or "",
         )
     assert opened.available() == 600
 
 
-def test_whoever_does_not_see_the_books_is_told_so(opened: Centre) -> None:
+def test_permission_denied_on_the_database_is_reported(opened: Centre) -> None:
     for words in (("reconcile",), ("shadow",), ("slurm", "import"), ("slurm", "sync")):
         said = opened.said(*words, "--as", "61009", code=4)
         assert "you do not see everybody's runs and projects" in said.err
 
 
-def test_books_of_many_pages(opened: Centre, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ledger_of_many_pages(opened: Centre, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairbank.slurm.bank.PAGE", 1)
     monkeypatch.setattr("fairbank.slurm.bank.BATCH", 2)
     opened.ran(*(opened.job(number) for number in range(1, 6)))
@@ -207,7 +202,7 @@ def test_books_of_many_pages(opened: Centre, monkeypatch: pytest.MonkeyPatch) ->
     assert opened.available() == 600 - 5 * 40
 
 
-def test_a_refused_charge_is_told_once_and_asked_again_only_on_demand(opened: Centre) -> None:
+def test_refused_charge_is_reported_once_and_retried_only_on_demand(opened: Centre) -> None:
     opened.ran(opened.job(1, account="bio"))
     (row,) = opened.reconciled("--fix", code=8)
     assert str(row["done"]).startswith(
@@ -217,7 +212,7 @@ def test_a_refused_charge_is_told_once_and_asked_again_only_on_demand(opened: Ce
         (row,) = opened.reconciled(*words, code=8)
         assert row["kind"] == "REFUSED"
     (row,) = opened.reconciled("--fix", "--again", code=8)
-    assert str(row["done"]).startswith("no allocation was there that could pay")
+    assert str(row["done"]).startswith("there was no allocation that could pay")
     assert len(json.loads(opened.tell("jobs", "--refused", "-a", "--json"))["data"]) == 1
     opened.tell(
         "alloc",
@@ -280,7 +275,7 @@ def test_what_people_see(opened: Centre) -> None:
     )
 
 
-def test_wrong_words_are_told(opened: Centre) -> None:
+def test_wrong_words_are_reported(opened: Centre) -> None:
     assert "--again does nothing by itself" in opened.said("reconcile", "--again", code=2).err
     assert (
         "the period ends before it begins"

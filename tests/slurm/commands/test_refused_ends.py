@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 SAID = f"owner_uid is {MY_UID}, but its run belongs to user {MY_UID + 5}"
 
 
-def test_an_end_of_another_user_than_its_hold_is_told_with_the_field(opened: Centre) -> None:
+def test_an_end_of_another_user_than_its_hold_is_reported_with_the_field(opened: Centre) -> None:
     job = opened.job(1)
     opened.report(job, owner_uid=MY_UID + 5)
     opened.ran(job)
@@ -37,7 +37,7 @@ def test_people_see_the_field_and_not_the_reason_alone(opened: Centre) -> None:
         assert line.split(None, 1) == ["1", SAID]
 
 
-def test_what_nobody_asked_the_bank_about_has_no_refusal(opened: Centre) -> None:
+def test_run_without_hold_request_has_no_refusal(opened: Centre) -> None:
     opened.ran(opened.job(1))
     (row,) = opened.reconciled(code=8)
     assert (row["done"], row["refusal"]) == ("no", None)
@@ -54,15 +54,15 @@ def test_what_is_tried_again_has_the_reason_of_now_and_not_that_of_the_last_time
     (row,) = opened.reconciled("--fix", "--again", code=8)
     assert (row["kind"], row["refusal"]) == ("REFUSED", None)
     assert str(row["done"]).startswith(
-        "no allocation was there that could pay; fairbank alloc create"
+        "there was no allocation that could pay; fairbank alloc create"
     )
     (_, line, *_) = opened.tell(
         "reconcile", "--fix", "--again", "-o", "JOBID,DONE%60", code=8
     ).splitlines()[-2:]
-    assert line.split(None, 1)[1].startswith("no allocation was there that could pay")
+    assert line.split(None, 1)[1].startswith("there was no allocation that could pay")
 
 
-def test_a_charge_that_nobody_could_pay_keeps_its_reason_in_the_next_night(opened: Centre) -> None:
+def test_unpayable_charge_keeps_its_reason_in_later_reconciliations(opened: Centre) -> None:
     opened.ran(opened.job(1, account="bio"))
     opened.reconciled("--fix", code=8)
     (row,) = opened.reconciled(code=8)

@@ -12,22 +12,23 @@ import pytest
 
 from fairbank.core.errors import Unavailable
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.compare.held_jobs import (
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.held_jobs import (
     FORGOTTEN_SECONDS,
-    LOOKS_MAX,
+    QUOTES_MAX,
     RELEASES_MAX,
-    Offer,
-    Turns,
-    payable,
+    HoldQuote,
+    Releaser,
+    ReleaseSchedule,
+    affordable_jobs,
 )
-from fairbank.slurm.parsers.held_jobs import Held, read_held
+from fairbank.slurm.parsers.squeue import HeldJob, read_held_jobs
 from fairbank.slurm.parsers.values import ParsedRows
-from fairbank.slurm.releasing import Releaser
-from tests.agent.conftest import SU, Centre
+from tests.agent.conftest import SU, Site
 from tests.support.server import banking
 
 HOUR = 3_600
-JOB = Held(name="7", account="chem", partition="cpu", qos=None, limit_seconds=HOUR, tres="cpu=1")
+JOB = HeldJob(name="7", account="chem", partition="cpu", qos=None, limit_seconds=HOUR, tres="cpu=1")
 WIDTHS = (40, 80, 80, 64, 24, 64, 12, 600)
 
 
@@ -43,7 +44,7 @@ def line(
     return "".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)) + "\n"
 
 
-def named(names: Sequence[str]) -> list[Held]:
+def named(names: Sequence[str]) -> list[HeldJob]:
     return [msgspec.structs.replace(JOB, name=name) for name in names]
 
 
@@ -51,7 +52,7 @@ def named(names: Sequence[str]) -> list[Held]:
 
 
 def test_only_what_the_plugin_held_for_credit_is_read() -> None:
-    said = read_held(
+    said = read_held_jobs(
         line("7")
         + line(
             "8_3", reason="No_allocation", limit="1-00:00:00", tres="cpu=2,mem=4G,node=1,billing=2"
@@ -83,39 +84,43 @@ def test_only_what_the_plugin_held_for_credit_is_read() -> None:
 def test_no_more_go_on_than_can_be_paid_together() -> None:
     jobs = named("abcde")
     offers = [
-        Offer(20, 1, 30, fits=True),
-        Offer(20, 1, 30, fits=True),
-        Offer(10, 1, 30, fits=True),
-        Offer(20, 2, 30, fits=True),
-        Offer(1, None, 0, fits=False),
+        HoldQuote(20, 1, 30, fits=True),
+        HoldQuote(20, 1, 30, fits=True),
+        HoldQuote(10, 1, 30, fits=True),
+        HoldQuote(20, 2, 30, fits=True),
+        HoldQuote(1, None, 0, fits=False),
     ]
-    assert [each.name for each in payable(list(zip(jobs, offers, strict=True)))] == ["a", "c", "d"]
+    assert [each.name for each in affordable_jobs(list(zip(jobs, offers, strict=True)))] == [
+        "a",
+        "c",
+        "d",
+    ]
 
 
 def test_each_job_has_its_turn_and_not_more_often_than_agreed() -> None:
-    turns, crowd = Turns(600), named([str(number) for number in range(LOOKS_MAX + 1)])
-    assert len(turns.due(crowd, 1_000)) == LOOKS_MAX
-    assert [each.name for each in turns.due(crowd, 1_060)] == [str(LOOKS_MAX)]
+    turns, crowd = ReleaseSchedule(600), named([str(number) for number in range(QUOTES_MAX + 1)])
+    assert len(turns.due(crowd, 1_000)) == QUOTES_MAX
+    assert [each.name for each in turns.due(crowd, 1_060)] == [str(QUOTES_MAX)]
     assert turns.due(crowd, 1_599) == []
     assert turns.due(crowd, 1_600)[0].name == "0"
 
 
 def test_a_job_that_is_held_again_and_again_is_left_to_an_operator() -> None:
-    turns, now, releases = Turns(600), 0.0, 0
+    turns, now, releases = ReleaseSchedule(600), 0.0, 0
     for _ in range(100):
         now += 600
         for each in turns.due([JOB], now):
-            turns.released(each)
+            turns.count_release(each)
             releases += 1
     assert releases == RELEASES_MAX
 
 
 def test_a_job_that_stays_held_is_not_forgotten() -> None:
     """A month in the queue gives it no more releases; only who is gone for a week is new."""
-    turns, released = Turns(600), 0
+    turns, released = ReleaseSchedule(600), 0
     for now in range(0, 30 * 24 * HOUR, 600):
         for each in turns.due([JOB], now):
-            turns.released(each)
+            turns.count_release(each)
             released += 1
     assert released == RELEASES_MAX
     assert turns.due([], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == []
@@ -125,27 +130,27 @@ def test_a_job_that_stays_held_is_not_forgotten() -> None:
 # ------------------------------------------------------------------ a bank, and a queue
 
 
-class PaperQueue:
+class PaperQueue(SlurmCommands):
     """Slurm's queue, as a test writes it."""
 
     cluster = "local"
 
-    def __init__(self, *jobs: Held) -> None:
-        self.jobs = list(jobs)
+    def __init__(self, *jobs: HeldJob) -> None:
+        self.waiting_jobs = list(jobs)
         self.released: list[str] = []
         self.trouble: Unavailable | None = None
         self.stuck: set[str] = set()
 
-    def held(self) -> ParsedRows[Held]:
+    def held_jobs(self) -> ParsedRows[HeldJob]:
         if self.trouble:
             raise self.trouble
-        return ParsedRows(tuple(self.jobs), ())
+        return ParsedRows(tuple(self.waiting_jobs), ())
 
     def release(self, name: str) -> None:
         if name in self.stuck:
             raise Unavailable(f"scontrol ended with 1: job {name}", remedy="look")
         self.released.append(name)
-        self.jobs = [each for each in self.jobs if each.name != name]
+        self.waiting_jobs = [each for each in self.waiting_jobs if each.name != name]
 
 
 class PaperBank(Client):
@@ -166,7 +171,7 @@ def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
     queue.stuck = {"1"}
     releaser = Releaser(PaperBank(), queue, 600)
     for round_ in range(RELEASES_MAX + 1):  # what was not released is none of its five times
-        releaser.look(round_ * 600)
+        releaser.run_round(round_ * 600)
         assert queue.released == ["2", "3"]
         assert releaser.status() == {
             "released": 2,
@@ -174,65 +179,65 @@ def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
             "remedy": "look",
         }
     queue.stuck = set()
-    releaser.look(HOUR)
+    releaser.run_round(HOUR)
     assert queue.released == ["2", "3", "1"]
     assert releaser.status()["error"] is None
 
 
 def test_a_round_that_breaks_off_leaves_the_rest_to_the_next() -> None:
-    """Where Slurm refuses one after the other, and where the bank goes away: nobody waits for
-    another turn who was not reached.
+    """Slurm refuses several in a row, or the bank becomes unavailable: jobs that were not reached
+    lose no turn.
     """
     queue = PaperQueue(*named("12345"))
     queue.stuck = {"1", "2", "3"}
     releaser = Releaser(PaperBank(), queue, 600)
-    releaser.look(0)
+    releaser.run_round(0)
     assert queue.released == []
-    releaser.look(60)
+    releaser.run_round(60)
     assert queue.released == ["4", "5"]
 
     queue, bank = PaperQueue(*named("123")), PaperBank(1)
     releaser = Releaser(bank, queue, 600)
-    releaser.look(0)
+    releaser.run_round(0)
     assert (queue.released, releaser.status()["error"]) == (["1"], "nobody answers")
     bank.answers = 10
-    releaser.look(60)
+    releaser.run_round(60)
     assert queue.released == ["1", "3"]  # the second was asked about
-    releaser.look(600)
+    releaser.run_round(600)
     assert queue.released == ["1", "3", "2"]
 
 
 @pytest.fixture(scope="module")
-def centre() -> Iterator[Centre]:
+def site() -> Iterator[Site]:
     with banking() as server:
-        yield Centre(server)
+        yield Site(server)
 
 
 @pytest.mark.slow
 def test_a_deposit_lets_go_on_what_it_pays_for(
-    centre: Centre, caplog: pytest.LogCaptureFixture
+    site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    number = centre.project("chem", 1 * SU)
+    number = site.project("chem", 1 * SU)
     queue = PaperQueue(
         *named(["1", "2", "3"]), msgspec.structs.replace(JOB, name="4", account="nobody")
     )
     dear = msgspec.structs.replace(JOB, name="5", limit_seconds=100 * HOUR)
-    queue.jobs.insert(0, dear)
-    releaser = Releaser(Client(parse_address(centre.address)), queue, 600)
-    releaser.look(0)
+    queue.waiting_jobs.insert(0, dear)
+    releaser = Releaser(Client(parse_address(site.address)), queue, 600)
+    releaser.run_round(0)
     assert queue.released == ["1"]
-    centre.withdraw(number, 1 * SU)  # it was paid from that
-    releaser.look(300)
+    site.withdraw(number, 1 * SU)  # it was paid from that
+    releaser.run_round(300)
     assert queue.released == ["1"]
-    centre.deposit(number, 2 * SU)
-    releaser.look(300)
+    site.deposit(number, 2 * SU)
+    releaser.run_round(300)
     assert queue.released == ["1"]  # nobody's turn
-    releaser.look(600)
+    releaser.run_round(600)
     assert queue.released == ["1", "2", "3"]
     assert releaser.status() == {"released": 3, "error": None, "remedy": None}
 
     queue.trouble = Unavailable("squeue ended with 1", remedy="see that slurmctld answers")
     for _ in range(2):
-        releaser.look(1_200)
+        releaser.run_round(1_200)
     assert releaser.status()["error"] == "squeue ended with 1"
     assert sum("squeue ended with 1" in each.getMessage() for each in caplog.records) == 1

@@ -13,8 +13,8 @@ import pytest
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.import_plan import PlannedProject
 from fairbank.slurm.importer import Importer
+from fairbank.slurm.reconcile.import_plan import PlannedProject
 from fairbank.slurm.sync import Sync
 from tests.support.recorded_slurm import Recorded
 from tests.support.server import banking
@@ -39,7 +39,7 @@ def test_slurm_goes_on_where_a_project_was_removed(client: Client, tmp_path: Pat
     client.put(f"/project/{number}/member/0", {"role": "member"})
     client.delete(f"/project/{number}")
 
-    found = Importer(slurm, bank, gids=gids).people(cluster=slurm.cluster)
+    found = Importer(slurm, bank, gids=gids).run(cluster=slurm.cluster)
     assert (
         f"account {gone}: its project was removed; bring it back: fairbank project set {number}"
         " --restore" in found.plan.notes

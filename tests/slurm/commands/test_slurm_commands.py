@@ -1,4 +1,4 @@
-"""Slurm's commands are run in UTC, under a time limit, and whatever goes wrong is told with the
+"""Slurm's commands are run in UTC, under a time limit, and whatever goes wrong is reported with the
 remedy.
 """
 
@@ -68,7 +68,7 @@ def test_a_slurm_without_json_is_asked_for_columns(recorded: Recorded, tmp_path:
     assert len(slurm_of(recorded).jobs(0, 1).rows) == 37
 
 
-def test_owners_are_known_by_name_where_only_that_is_told(recorded: Recorded) -> None:
+def test_owners_are_known_by_name_where_only_that_is_reported(recorded: Recorded) -> None:
     recorded.say("sinfo", "slurm 24.11.5\n")
     text = (GOLDEN / "slurm-24.11" / "sacct-all.json").read_text()
     recorded.say("sacct.json", text.replace('"user": "bob"', f'"user": "{ME}"'))
@@ -77,7 +77,7 @@ def test_owners_are_known_by_name_where_only_that_is_told(recorded: Recorded) ->
     assert owners["alice"] is None or isinstance(owners["alice"], int)
 
 
-def test_formats_of_whoever_asks_do_not_matter(recorded: Recorded, tmp_path: Path) -> None:
+def test_format_variables_of_the_user_do_not_matter(recorded: Recorded, tmp_path: Path) -> None:
     program = tmp_path / "slurm" / "programs" / "sinfo"
     program.write_text('#!/bin/sh\necho "[$SACCT_FORMAT$SLURM_TIME_FORMAT$(date +%Z)]"\n')
     with pytest.raises(
@@ -110,29 +110,29 @@ def test_no_slurm_at_all(tmp_path: Path) -> None:
 
 
 def test_another_cluster_than_expected(recorded: Recorded) -> None:
-    assert slurm_of(recorded).check("lab") == "lab"
+    assert slurm_of(recorded).check_cluster("lab") == "lab"
     with pytest.raises(InvalidInput, match="belongs to cluster lab, not darwin"):
-        slurm_of(recorded).check("darwin")
+        slurm_of(recorded).check_cluster("darwin")
 
 
 @pytest.mark.parametrize("who", ["root(0)", "slurm(64030)", "(null)", f"me({os.geteuid()})"])
-def test_who_sees_everybodys_jobs(recorded: Recorded, who: str) -> None:
+def test_visibility_of_all_jobs(recorded: Recorded, who: str) -> None:
     recorded.say("scontrol-show-config", f"SlurmUser               = {who}\n")
-    assert slurm_of(recorded).sees_everything == (os.geteuid() == 0 or str(os.geteuid()) in who)
-    assert [uid for uid in (0, 61_009, 64_030) if slurm_of(recorded, uid=uid).sees_everything] == (
+    assert slurm_of(recorded).can_see_all_jobs == (os.geteuid() == 0 or str(os.geteuid()) in who)
+    assert [uid for uid in (0, 61_009, 64_030) if slurm_of(recorded, uid=uid).can_see_all_jobs] == (
         [0, 64_030] if "slurm" in who else [0]
     )
 
 
 def test_changes_that_change_nothing_are_no_failure(recorded: Recorded) -> None:
     recorded.say("refuses", " Nothing modified\n")
-    slurm_of(recorded).manage(("modify", "account"))
+    slurm_of(recorded).change_accounting(("modify", "account"))
     recorded.say("refuses", " Access/permission denied\n")
     with pytest.raises(Unavailable, match="Access/permission denied"):
-        slurm_of(recorded).manage(("modify", "account"))
+        slurm_of(recorded).change_accounting(("modify", "account"))
 
 
-def test_what_is_no_text_is_told_by_its_line(recorded: Recorded, tmp_path: Path) -> None:
+def test_undecodable_text_is_reported_by_its_line(recorded: Recorded, tmp_path: Path) -> None:
     row = row_of(a_job(1)).encode()
     (tmp_path / "slurm" / "answers" / "sacct").write_bytes(row.replace(b"chem", b"ch\xffm") + row)
     found = slurm_of(recorded).jobs(0, 1)

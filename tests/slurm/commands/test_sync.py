@@ -75,7 +75,7 @@ def test_a_policy_keeps_its_rights_and_the_old_one_stays_when_slurm_is_odd(opene
         ("a = [", "is not TOML"),
     ],
 )
-def test_wrong_rules_are_told_with_their_place(opened: Centre, text: str, told: str) -> None:
+def test_wrong_rules_are_reported_with_their_place(opened: Centre, text: str, told: str) -> None:
     said = opened.said("slurm", "sync", "--site", str(site(opened, text)), code=2)
     assert told.lower() in " ".join(said.err.split()).lower()
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.slurm.compare.bank_records import BankRun
-from fairbank.slurm.compare.classification import (
-    FindingCategory,
+from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
+from fairbank.slurm.reconcile.bank_records import BankRun
+from fairbank.slurm.reconcile.compare import (
+    Category,
     ReconcileComparison,
     ReconcileFinding,
-    Sides,
+    ReconcileInput,
     compare,
 )
-from fairbank.slurm.parsers.values import AccountingJob, Queued
 from tests.slurm.compare.jobs import CLUSTER, NOW
 
 HOUR = 3_600
@@ -21,15 +21,15 @@ HOUR = 3_600
 def compared(
     jobs: Sequence[AccountingJob] = (),
     runs: Sequence[BankRun] = (),
-    queue: Sequence[Queued] = (),
+    queue: Sequence[QueuedJob] = (),
     **more: object,
 ) -> ReconcileComparison:
     facts = {"since": NOW - 10**6, "until": NOW, "now": NOW, "grace_seconds": HOUR, **more}
-    return compare(Sides(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))  # type: ignore[arg-type]
+    return compare(ReconcileInput(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))  # type: ignore[arg-type]
 
 
-def kinds(comparison: ReconcileComparison) -> list[FindingCategory]:
-    return [each.kind for each in comparison.findings]
+def kinds(comparison: ReconcileComparison) -> list[Category]:
+    return [each.category for each in comparison.findings]
 
 
 def only(comparison: ReconcileComparison) -> ReconcileFinding:

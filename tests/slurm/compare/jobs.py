@@ -7,17 +7,12 @@ import msgspec
 from fairbank.cluster.partition import Partition
 from fairbank.core.time import iso
 from fairbank.core.tres import parse_weights
-from fairbank.slurm.compare.bank_records import (
-    BankRun,
-    BookedAllocation,
-    BookedCluster,
-    BookedProject,
-)
 from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.reconcile.bank_records import BankAllocation, BankCluster, BankProject, BankRun
 from tests.support.recorded_slurm import line
 
 NOW = 1_795_300_000
-CLUSTER = BookedCluster(
+CLUSTER = BankCluster(
     "lab",
     {
         "cpu": Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")),
@@ -107,15 +102,15 @@ def a_project(
     parent: int | None = None,
     members: dict[int, str] | None = None,
     removed: bool = False,
-) -> BookedProject:
+) -> BankProject:
     names = {"group": account, "account": account, "gid": 50_000 + number}
-    return BookedProject(id=number, parent=parent, members=members or {}, removed=removed, **names)  # type: ignore[arg-type]
+    return BankProject(id=number, parent=parent, members=members or {}, removed=removed, **names)  # type: ignore[arg-type]
 
 
-def an_allocation(number: int, project: int, available: int, **more: object) -> BookedAllocation:
+def an_allocation(number: int, project: int, available: int, **more: object) -> BankAllocation:
     facts: dict[str, object] = {
         "id": number, "project": project, "resource": "cpu", "start": NOW - 10**6,
         "end": NOW + 10**6, "state": "active", "shared": False,
         "held": 0, "available": available,
     }  # fmt: skip
-    return BookedAllocation(**{**facts, **more})  # type: ignore[arg-type]
+    return BankAllocation(**{**facts, **more})  # type: ignore[arg-type]

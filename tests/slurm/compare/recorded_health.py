@@ -1,4 +1,4 @@
-"""What the lab's Slurm says of itself, as it was recorded, and what checks find wrong."""
+"""Recorded settings of the lab's Slurm, and the failed checks of the doctor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONFIG = scontrol.read_config(said("config"))
 
 
 def wrong(checks: Iterable[HealthCheck]) -> list[str]:
-    """What is not ok; each of them says what to do."""
+    """Return the failed checks; each must have a remedy."""
     found = [each for each in checks if not each.ok]
     assert all(each.remedy for each in found)
     return [each.what for each in found]

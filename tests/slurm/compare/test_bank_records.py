@@ -1,4 +1,4 @@
-"""The bank's rows as values: read whole, and what is no such row is told with the field."""
+"""The bank's rows as values: read whole, and what is no such row is reported with the field."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.schemas.job import JobRow
-from fairbank.slurm.compare.bank_records import (
+from fairbank.slurm.reconcile.bank_records import (
     BankRun,
-    booked_allocation,
-    booked_project,
-    booked_run,
+    parse_allocation,
+    parse_project,
+    parse_run,
 )
 
 RUN = msgspec.to_builtins(
@@ -31,14 +31,14 @@ RUN = msgspec.to_builtins(
 
 
 def test_a_run_as_the_server_writes_it() -> None:
-    assert booked_run(RUN) == BankRun(
+    assert parse_run(RUN) == BankRun(
         id=7, job_id=41, submitted=1_795_168_800, restart=0, allocation=5, account="chem",
         owner=60_601, partition="cpu", state="held",
         held=240, charged=0, refunded=0, written_off=0, start=1_795_168_805, ended=None,
         outcome=None, elapsed=None,
         limit_seconds=3_600,
     )  # fmt: skip
-    over = booked_run(
+    over = parse_run(
         {
             **RUN,
             "state": "charged",
@@ -52,9 +52,9 @@ def test_a_run_as_the_server_writes_it() -> None:
 
 def test_a_project_with_its_members_and_an_allocation() -> None:
     row = {"id": 3, "gname": "chemistry", "gid": 50_003, "account": "chem", "parent": None}
-    project = booked_project(row, [{"uid": 60_601, "role": "pi"}])
+    project = parse_project(row, [{"uid": 60_601, "role": "pi"}])
     assert (project.group, project.parent, project.members) == ("chemistry", None, {60_601: "pi"})
-    allocation = booked_allocation(
+    allocation = parse_allocation(
         {
             "id": 5,
             "project": 3,
@@ -84,5 +84,5 @@ def test_a_project_with_its_members_and_an_allocation() -> None:
 )
 def test_what_is_no_run_names_the_field(row: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput) as told:
-        booked_run(row)
+        parse_run(row)
     assert said in f"{told.value.field} {told.value.message}"

@@ -1,4 +1,4 @@
-"""What differs between accounting and the books."""
+"""Differences between accounting and the ledger."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.compare import reports
-from fairbank.slurm.compare.classification import FindingCategory, ReconcileComparison
-from fairbank.slurm.compare.price import ClusterPrices
-from fairbank.slurm.parsers.values import AccountingJob, Queued
+from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
+from fairbank.slurm.reconcile import reports
+from fairbank.slurm.reconcile.compare import Category, ReconcileComparison
+from fairbank.slurm.reconcile.prices import ClusterPrices
 from tests.slurm.compare.comparison import HOUR, compared, kinds, only
 from tests.slurm.compare.jobs import CLUSTER, NOW, a_job, booked
 
@@ -19,7 +19,7 @@ from tests.slurm.compare.jobs import CLUSTER, NOW, a_job, booked
 
 def test_a_charge_that_is_what_accounting_tells() -> None:
     job = a_job(1)  # 4 CPUs for 10 minutes
-    assert ClusterPrices(CLUSTER).of(job, job.elapsed) == 40
+    assert ClusterPrices(CLUSTER).price(job, job.elapsed) == 40
     assert compared([job], [booked(job)]) == ReconcileComparison(
         matched=1, free=0, late=0, findings=()
     )
@@ -65,7 +65,7 @@ def test_a_run_that_lasted_far_beyond_its_limit_by_a_clock_that_was_set_forward(
     assert compared([job], [booked(job, charged=11 * 4 * 60)]).matched == 1
 
 
-def test_what_ran_for_no_time_need_not_be_in_the_books() -> None:
+def test_run_of_no_time_may_be_missing_in_the_ledger() -> None:
     assert compared([a_job(1, elapsed=0)]) == ReconcileComparison(
         matched=0, free=1, late=0, findings=()
     )
@@ -86,17 +86,17 @@ def test_a_row_that_is_read_twice_counts_once() -> None:
 # --- charges that are missing ---
 
 
-def test_a_run_that_the_bank_never_heard_of() -> None:
+def test_unknown_run_is_reported_to_the_bank() -> None:
     found = only(compared([a_job(1)]))
     assert only(compared([a_job(1, state="NODE_FAIL")])).amount == 0
-    assert (found.kind, found.amount, found.run) == (FindingCategory.MISSING, 40, None)
+    assert (found.category, found.amount, found.run) == (Category.MISSING, 40, None)
 
 
 @pytest.mark.parametrize("state", ["held", "lapsed"])
 def test_a_run_whose_end_got_lost(state: str) -> None:
     job = a_job(1)
     found = only(compared([job], [booked(job, state=state)]))
-    assert (found.kind, found.amount) == (FindingCategory.OPEN, 40)
+    assert (found.category, found.amount) == (Category.OPEN, 40)
 
 
 def test_a_row_that_is_not_whole_is_left_for_the_next_time() -> None:
@@ -122,26 +122,26 @@ def test_an_end_of_this_very_minute_may_still_be_told() -> None:
         assert len(compared([fresh], runs, grace_seconds=0).findings) == 1
 
 
-def test_a_row_that_never_became_whole_is_told() -> None:
+def test_a_row_that_never_became_whole_is_reported() -> None:
     half = half_of(a_job(1))
-    assert kinds(compared([half])) == [FindingCategory.PARTIAL]
-    assert kinds(compared([half], [booked(a_job(1), state="held")])) == [FindingCategory.PARTIAL]
+    assert kinds(compared([half])) == [Category.INCOMPLETE]
+    assert kinds(compared([half], [booked(a_job(1), state="held")])) == [Category.INCOMPLETE]
 
 
-def test_half_a_record_of_a_run_whose_end_the_bank_has_heard_is_all_right() -> None:
+def test_incomplete_record_with_reported_end_is_matched() -> None:
     for state in ("charged", "released"):
         assert compared(
             [half_of(a_job(1))], [booked(a_job(1), state=state)]
-        ) == ReconcileComparison(matched=0, free=0, late=0, findings=(), half=1)
+        ) == ReconcileComparison(matched=0, free=0, late=0, findings=(), bank_only=1)
 
 
-def test_half_a_record_is_filled_with_what_the_bank_was_told_of_the_start() -> None:
+def test_incomplete_record_is_completed_from_the_reported_start() -> None:
     job = a_job(1)
     run = booked(job, state="held", tres=job.tres, qos="normal", limit_seconds=3_600)
     found = only(compared([half_of(job)], [run]))
-    assert (found.kind, found.amount, found.job) == (FindingCategory.OPEN, 40, job)
+    assert (found.category, found.amount, found.job) == (Category.OPEN, 40, job)
     assert found.job is not None
-    said = reports.charge(found.job, run, 0, CLUSTER)
+    said = reports.charge_report(found.job, run, 0, CLUSTER)
     assert (said["partition"], said["tres"], said["elapsed"], said["time_limit"]) == (
         "cpu",
         job.tres,
@@ -165,16 +165,14 @@ def half_of(job: AccountingJob) -> AccountingJob:
     return msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None)
 
 
-def test_what_the_bank_refused_after_the_end_is_not_asked_again() -> None:
+def test_charge_refused_after_the_end_is_not_retried() -> None:
     job = a_job(1)
     end = job.end or 0
-    assert kinds(compared([job], refused={(1, job.submitted): end + 5})) == [
-        FindingCategory.REFUSED
-    ]
+    assert kinds(compared([job], refused={(1, job.submitted): end + 5})) == [Category.REFUSED]
 
 
 @pytest.mark.parametrize("state", ["REQUEUED", "CANCELLED"])
-def test_nobody_pays_for_the_second_in_which_a_job_was_refused(state: str) -> None:
+def test_refused_job_is_never_charged(state: str) -> None:
     job = a_job(1, elapsed=1, state=state)
     for refused in (job.submitted, job.submitted + 1):
         assert compared([job], refused={(1, job.submitted): refused}) == ReconcileComparison(
@@ -189,16 +187,14 @@ def test_what_ran_is_no_refused_start() -> None:
         (a_job(1, elapsed=1, state="REQUEUED"), -3_600),
     ):
         assert kinds(compared([ran], refused={(1, ran.submitted): ran.submitted + refused})) == [
-            FindingCategory.MISSING
+            Category.MISSING
         ]
 
 
 def test_a_hold_that_was_refused_says_nothing_of_the_charge() -> None:
     """The agent let the job run all the same."""
     job = a_job(1)
-    assert kinds(compared([job], refused={(1, job.submitted): job.submitted})) == [
-        FindingCategory.MISSING
-    ]
+    assert kinds(compared([job], refused={(1, job.submitted): job.submitted})) == [Category.MISSING]
 
 
 def test_a_partition_without_a_price() -> None:
@@ -212,14 +208,14 @@ def test_a_partition_without_a_price() -> None:
 
 def test_a_hold_of_which_slurm_knows_nothing() -> None:
     found = only(compared(runs=[booked(a_job(1), state="held")]))
-    assert (found.kind, found.amount) == (FindingCategory.ORPHAN, 240)
+    assert (found.category, found.amount) == (Category.ORPHAN, 240)
 
 
 def test_a_hold_of_a_job_that_is_there() -> None:
     job = a_job(1, state="RUNNING")
     run = booked(job, state="held")
     for state in ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "PENDING"):
-        assert compared([job], [run], [Queued(1, job.submitted, state)]).findings == ()
+        assert compared([job], [run], [QueuedJob(1, job.submitted, state)]).findings == ()
 
 
 def test_a_young_hold_may_only_be_early() -> None:
@@ -231,7 +227,7 @@ def test_a_young_hold_may_only_be_early() -> None:
 
 def test_a_job_that_slurmctld_lost_and_accounting_takes_for_running() -> None:
     job = a_job(1, state="RUNNING")
-    assert kinds(compared([job], [booked(job, state="held")])) == [FindingCategory.RUNAWAY]
+    assert kinds(compared([job], [booked(job, state="held")])) == [Category.RUNAWAY]
 
 
 def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
@@ -240,9 +236,9 @@ def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
         a_job(1, submitted=NOW - 80_000, state="RUNNING"),
     )
     found = compared(
-        [second], [booked(first, state="held")], [Queued(1, second.submitted, "RUNNING")]
+        [second], [booked(first, state="held")], [QueuedJob(1, second.submitted, "RUNNING")]
     )
-    assert kinds(found) == [FindingCategory.ORPHAN]
+    assert kinds(found) == [Category.ORPHAN]
 
 
 # --- what people must look at ---
@@ -252,14 +248,14 @@ def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
 def test_another_amount(charged: int, more: int) -> None:
     job = a_job(1)
     found = only(compared([job], [booked(job, charged=charged)]))
-    assert (found.kind, found.amount) == (FindingCategory.AMOUNT, more)
+    assert (found.category, found.amount) == (Category.AMOUNT, more)
 
 
 @pytest.mark.parametrize(
     ("state", "refunded", "more"),
     [("COMPLETED", 360, None), ("COMPLETED", 100, 260), ("NODE_FAIL", 400, None)],
 )
-def test_another_amount_is_mended_by_a_refund(state: str, refunded: int, more: int | None) -> None:
+def test_wrong_amount_is_fixed_by_a_refund(state: str, refunded: int, more: int | None) -> None:
     found = compared([a_job(1, state=state)], [booked(a_job(1), charged=400, refunded=refunded)])
     assert [each.amount for each in found.findings] == ([] if more is None else [more])
     assert found.matched == (more is None)
@@ -268,14 +264,14 @@ def test_another_amount_is_mended_by_a_refund(state: str, refunded: int, more: i
 def test_a_run_that_was_given_back_and_ran_all_the_same() -> None:
     job = a_job(1)
     assert kinds(compared([job], [booked(job, state="released", outcome="LOST", elapsed=0)])) == [
-        FindingCategory.AMOUNT
+        Category.AMOUNT
     ]
 
 
 def test_one_job_charged_twice() -> None:
     job = a_job(1)
     found = only(compared([job], [booked(job), booked(job, restart=1, number=2)]))
-    assert (found.kind, found.amount) == (FindingCategory.TWICE, 40)
+    assert (found.category, found.amount) == (Category.DUPLICATE, 40)
     assert (
         compared([job], [booked(job), booked(job, restart=1, number=2, refunded=40)]).findings == ()
     )
@@ -283,7 +279,7 @@ def test_one_job_charged_twice() -> None:
 
 def test_a_charge_that_accounting_lost() -> None:
     job = a_job(1)
-    assert kinds(compared(runs=[booked(job)])) == [FindingCategory.UNHEARD]
+    assert kinds(compared(runs=[booked(job)])) == [Category.UNACCOUNTED]
     assert compared(runs=[booked(a_job(1, submitted=NOW - 700))]).findings == ()  # accounting lags
     assert compared(runs=[booked(job)], since=job.submitted + 1).findings == ()  # not looked for
 
@@ -310,9 +306,9 @@ def test_each_run_is_found_once_and_what_agrees_is_never_found(
         booked(job, number=place, state="held" if job.end is None else "charged")
         for place, job in enumerate(kept, 1)
     ]
-    queue = [Queued(job.job_id, job.submitted, "RUNNING") for job in jobs if job.end is None]
+    queue = [QueuedJob(job.job_id, job.submitted, "RUNNING") for job in jobs if job.end is None]
     found = compared(jobs, runs, queue)
-    ended = [job for job in jobs if job.ended]
+    ended = [job for job in jobs if job.has_ended]
     assert found.matched + found.free + found.late + len(found.findings) == len(ended)
-    assert {each.kind for each in found.findings} <= {FindingCategory.MISSING}
+    assert {each.category for each in found.findings} <= {Category.MISSING}
     assert len(found.findings) == len(ended) - sum(1 for run in runs if run.state == "charged")

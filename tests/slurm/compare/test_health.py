@@ -1,6 +1,4 @@
-"""What the doctor makes of a Slurm's answers: those recorded at the lab, and the same with one
-thing wrong.
-"""
+"""Checks of the doctor on Slurm's output: as recorded, and with one thing wrong."""
 
 from __future__ import annotations
 
@@ -14,10 +12,10 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso, parse_instant
 from fairbank.core.tres import BillingRule, parse_weights
-from fairbank.slurm.compare import health
-from fairbank.slurm.compare.health import AgentHealth, PolicyFileHealth
-from fairbank.slurm.compare.import_plan import SlurmMachine
+from fairbank.slurm.health import slurm_checks
+from fairbank.slurm.health.slurm_checks import AgentHealth, PolicyFileHealth
 from fairbank.slurm.parsers import sacctmgr, scontrol
+from fairbank.slurm.reconcile.import_plan import SlurmMachine
 from tests.slurm.compare.recorded_health import CONFIG, said, wrong
 
 ASKING = {
@@ -29,12 +27,12 @@ ASKING = {
 }
 MACHINE = SlurmMachine(
     cluster="lab",
-    places=scontrol.read_places(said("partitions-oneliner")).rows,
+    partitions=scontrol.read_partitions(said("partitions-oneliner")).rows,
     nodes=scontrol.read_nodes(said("nodes-oneliner")).rows,
-    qualities=sacctmgr.read_qualities(said("qos-plain")).rows,
+    qos=sacctmgr.read_qos(said("qos-plain")).rows,
     flags=CONFIG["PriorityFlags"],
 )
-FACTORS = {each.name: Fraction(each.factor) for each in MACHINE.qualities}
+FACTORS = {each.name: Fraction(each.factor) for each in MACHINE.qos}
 STATUS: dict[str, Any] = {
     "plugins": [{"slurm": "22.05.8", "cluster": "lab"}],
     "bank": {"reachable": True, "error": None, "remedy": None},
@@ -54,7 +52,11 @@ AGENT = AgentHealth(
 )
 NOW = 1_795_000_000
 POLICY = PolicyFileHealth(
-    path="/etc/slurm/fairbank/policy", written=1_000, whole=True, readable=True, stale_seconds=3600
+    path="/etc/slurm/fairbank/policy",
+    written=1_000,
+    is_whole=True,
+    is_readable=True,
+    stale_seconds=3600,
 )
 
 
@@ -64,7 +66,7 @@ def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
         "lab",
         {
             each.name: Partition(each.name, "cpu", parse_weights(each.weights or "cpu=1"), adding)
-            for each in MACHINE.places
+            for each in MACHINE.partitions
         },
         FACTORS,
     )
@@ -74,22 +76,22 @@ def without(machine: SlurmMachine, name: str, **facts: object) -> SlurmMachine:
     """The machine with other facts of one partition."""
     places = tuple(
         msgspec.structs.replace(each, **facts) if each.name == name else each
-        for each in machine.places
+        for each in machine.partitions
     )
-    return msgspec.structs.replace(machine, places=places)
+    return msgspec.structs.replace(machine, partitions=places)
 
 
 def test_the_lab_with_all_of_fairbank_is_well() -> None:
     checks = [
-        health.clocks(100, 103, "slurmctld"),
-        health.signing(CONFIG),
-        *health.accounting(CONFIG, MACHINE),
-        *health.weighing(MACHINE, known()),
-        *health.prices(MACHINE, known()),
-        *health.limits(MACHINE.places),
-        *health.plugins(ASKING, AGENT),
-        *health.agents(ASKING, AGENT, NOW),
-        *health.policies(POLICY, 4_600),
+        slurm_checks.clock_check(100, 103, "slurmctld"),
+        slurm_checks.authentication_check(CONFIG),
+        *slurm_checks.accounting_checks(CONFIG, MACHINE),
+        *slurm_checks.billing_weights(MACHINE, known()),
+        *slurm_checks.price_checks(MACHINE, known()),
+        *slurm_checks.limit_checks(MACHINE.partitions),
+        *slurm_checks.plugin_checks(ASKING, AGENT),
+        *slurm_checks.agent_checks(ASKING, AGENT, NOW),
+        *slurm_checks.policy_checks(POLICY, 4_600),
     ]
     assert wrong(checks) == []
     told = [each.what for each in checks]
@@ -106,12 +108,12 @@ def test_the_lab_with_all_of_fairbank_is_well() -> None:
     ],
 )
 def test_a_clock_that_is_wrong(there: int, expected: str) -> None:
-    assert wrong([health.clocks(1_000, there, "the bank")]) == [expected]
+    assert wrong([slurm_checks.clock_check(1_000, there, "the bank")]) == [expected]
 
 
 def test_slurmctlds_clock_is_read_from_its_answer() -> None:
     assert scontrol.read_clock(said("config")) == parse_instant("2026-11-21T14:17:50Z")
-    with pytest.raises(InvalidInput, match="does not begin with when it was told"):
+    with pytest.raises(InvalidInput, match="does not begin with its time"):
         scontrol.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
 
 
@@ -121,44 +123,44 @@ def test_accounting_that_nothing_can_be_compared_with() -> None:
         "AccountingStorageType": "accounting_storage/none",
         "AccountingStorageTRES": "cpu,mem,energy,node,billing",
     }
-    assert wrong(health.accounting(lacking, MACHINE)) == [
-        "accounting is kept by none",
+    assert wrong(slurm_checks.accounting_checks(lacking, MACHINE)) == [
+        "accounting is stored by none",
         "GPUs are counted in accounting",
     ]
     assert (
         wrong(
-            health.accounting(
+            slurm_checks.accounting_checks(
                 {**lacking, "AccountingStorageType": CONFIG["AccountingStorageType"]},
-                SlurmMachine(cluster="lab", places=()),
+                SlurmMachine(cluster="lab", partitions=()),
             )
         )
         == []
     )
 
 
-def test_daemons_that_believe_anybody() -> None:
-    assert wrong([health.signing({**CONFIG, "AuthType": "auth/none"})]) == [
+def test_daemons_without_authentication_are_reported() -> None:
+    assert wrong([slurm_checks.authentication_check({**CONFIG, "AuthType": "auth/none"})]) == [
         "Slurm signs by auth/none"
     ]
 
 
 def test_tres_that_are_added_up() -> None:
     summing = msgspec.structs.replace(MACHINE, flags="")
-    assert wrong(health.weighing(summing, known())) == [
+    assert wrong(slurm_checks.billing_weights(summing, known())) == [
         "PriorityFlags: no MAX_TRES, a GPU and its cores cost both"
     ]
     assert (
-        wrong(health.weighing(summing, known(BillingRule.SUM))) == []
+        wrong(slurm_checks.billing_weights(summing, known(BillingRule.SUM))) == []
     )  # where the bank says so too, it is meant
-    assert len(wrong(health.prices(summing, known()))) == 3
+    assert len(wrong(slurm_checks.price_checks(summing, known()))) == 3
 
 
 def test_weights_that_lack_the_gpus_or_differ() -> None:
     cheap = without(MACHINE, "gpu", weights="CPU=1.0")
-    assert wrong(health.weighing(cheap, known())) == [
+    assert wrong(slurm_checks.billing_weights(cheap, known())) == [
         "partition gpu has GPUs, and they cost nothing"
     ]
-    assert wrong(health.prices(cheap, known())) == [
+    assert wrong(slurm_checks.price_checks(cheap, known())) == [
         "partition gpu: Slurm's weights are CPU=1.0; the bank's settings have others"
     ]
 
@@ -169,18 +171,18 @@ def test_a_partition_without_a_finite_limit() -> None:
         for each in said("partitions-oneliner").splitlines()
         if each.startswith("PartitionName=cpu ")
     ]
-    endless = scontrol.read_places(
+    endless = scontrol.read_partitions(
         line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n"
     ).rows
-    assert wrong(health.limits(endless)) == [
+    assert wrong(slurm_checks.limit_checks(endless)) == [
         "partition cpu has no finite MaxTime: jobs without a limit are refused, or run without a"
         " hold"
     ]
-    assert {place.most_minutes for place in MACHINE.places} == {7 * 24 * 60}
+    assert {place.max_minutes for place in MACHINE.partitions} == {7 * 24 * 60}
 
 
 def test_a_slurm_that_loads_nothing_of_ours() -> None:
-    assert wrong(health.plugins(CONFIG, AGENT)) == [
+    assert wrong(slurm_checks.plugin_checks(CONFIG, AGENT)) == [
         "slurmctld does not ask before a job starts: PrEpPlugins=prep/script",
         "slurmctld: JobSubmitPlugins=(none)",
         "submit commands: CliFilterPlugins=(none)",
@@ -193,14 +195,14 @@ def test_a_script_may_stand_in_for_the_plugin() -> None:
         "PrEpPlugins": "prep/script",
         "PrologSlurmctld": "/etc/slurm/prolog_slurmctld",
     }
-    assert health.asks_by_script(script)
+    assert slurm_checks.uses_prolog_script(script)
     several = {
         "PrologSlurmctld[0]": "/etc/slurm/clean_up",
         "PrologSlurmctld[1]": "/etc/slurm/prolog_slurmctld",
     }  # as 24.11 tells them
-    assert health.asks_by_script({**ASKING, "PrEpPlugins": "prep/script", **several})
-    assert wrong(health.plugins(script, None)) == []
-    assert not health.asks_by_script({**script, "PrologSlurmctld": "/etc/slurm/clean_up"})
+    assert slurm_checks.uses_prolog_script({**ASKING, "PrEpPlugins": "prep/script", **several})
+    assert wrong(slurm_checks.plugin_checks(script, None)) == []
+    assert not slurm_checks.uses_prolog_script({**script, "PrologSlurmctld": "/etc/slurm/clean_up"})
 
 
 @pytest.mark.parametrize(
@@ -214,9 +216,11 @@ def test_a_script_may_stand_in_for_the_plugin() -> None:
     ],
 )
 def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) -> None:
-    assert wrong(health.plugins({**ASKING, "PrEpParameters": parameters}, AGENT)) == [expected]
+    assert wrong(slurm_checks.plugin_checks({**ASKING, "PrEpParameters": parameters}, AGENT)) == [
+        expected
+    ]
     assert (
-        wrong(health.plugins({**ASKING, "PrEpParameters": parameters}, None)) == []
+        wrong(slurm_checks.plugin_checks({**ASKING, "PrEpParameters": parameters}, None)) == []
     )  # that there is no agent is told elsewhere
 
 
@@ -240,7 +244,7 @@ def test_an_agent_in_trouble() -> None:
         "quarantine": aside,
     }
     checks = list(
-        health.agents(
+        slurm_checks.agent_checks(
             ASKING, msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0})), NOW
         )
     )
@@ -249,7 +253,7 @@ def test_an_agent_in_trouble() -> None:
         "slurmctld is connected to the agent: no",
         "the agent reaches the bank: you may not report runs of lab",
         "the agent's outbox: cannot be written: disk full",
-        "the agent's ends: 2 are too early for the bank's clock, and told again later",
+        "the agent's ends: 2 are too early for the bank's clock, and sent again later",
         (
             "the agent understands slurmctld's plug-in, but for 3 frames, the last: epilog: 'x' is"
             " not known here (key); they are in /x/aside"
@@ -258,18 +262,20 @@ def test_an_agent_in_trouble() -> None:
     assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]
 
 
-def test_an_agent_that_has_not_asked_its_bank_yet() -> None:
+def test_agent_before_its_first_request_to_the_bank() -> None:
     status = {**STATUS, "bank": {"reachable": None, "error": None, "remedy": None}}
     (check,) = [
         each
-        for each in health.agents(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)
+        for each in slurm_checks.agent_checks(
+            ASKING, msgspec.structs.replace(AGENT, status=status), NOW
+        )
         if not each.ok
     ]
     assert check.what == "the agent reaches the bank: it has not asked yet"
     assert "plug-in has said for which cluster" in (check.remedy or "")
 
 
-def test_what_befell_the_agent_is_told_for_a_day() -> None:
+def test_agent_incidents_are_reported_for_a_day() -> None:
     stranger = {
         "kind": "stranger",
         "about": "strangers sent away from its socket",
@@ -282,26 +288,28 @@ def test_what_befell_the_agent_is_told_for_a_day() -> None:
         "remedy": "look at what it is",
     }
     agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [told]})
-    (check,) = [each for each in health.agents(ASKING, agent, NOW) if not each.ok]
+    (check,) = [each for each in slurm_checks.agent_checks(ASKING, agent, NOW) if not each.ok]
     assert (
         check.what
         == f"the agent tells of strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
         f" the last at {iso(NOW - 60)}: a process of user 1000 wanted to speak for slurmctld"
     )
     assert check.remedy == "look at what it is"
-    assert wrong(health.agents(ASKING, agent, NOW + health.INCIDENT_SECONDS)) == []
+    assert (
+        wrong(slurm_checks.agent_checks(ASKING, agent, NOW + slurm_checks.INCIDENT_SECONDS)) == []
+    )
 
 
 def test_an_agent_that_was_not_restarted_after_an_update() -> None:
     status = {name: said for name, said in STATUS.items() if name != "quarantine"}
-    assert wrong(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)) == [
-        "the agent is older than this command"
-    ]
+    assert wrong(
+        slurm_checks.agent_checks(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)
+    ) == ["the agent is older than this command"]
 
 
 def test_a_policy_that_is_old_damaged_or_hidden() -> None:
-    old = msgspec.structs.replace(POLICY, whole=False, readable=False)
-    assert wrong(health.policies(old, 4_601)) == [
+    old = msgspec.structs.replace(POLICY, is_whole=False, is_readable=False)
+    assert wrong(slurm_checks.policy_checks(old, 4_601)) == [
         "/etc/slurm/fairbank/policy is damaged: jobs are not checked",
         (
             "/etc/slurm/fairbank/policy is of 1970-01-01T00:16:40Z, more than 3600 s ago: its"

@@ -1,4 +1,4 @@
-"""What the proof beside a real Slurm takes for a difference."""
+"""Differences that the comparison with a real Slurm finds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_cell_too_few_or_too_many_and_another_width_are_differences(ours: str)
     ]
 
 
-def test_of_a_line_without_bars_the_whole_is_told() -> None:
+def test_of_a_line_without_bars_the_whole_is_reported() -> None:
     assert found("bio   ada", "bio  ada", head="Account User") == [
         "sshare -P: Slurm says\n    bio   ada\n and we\n    bio  ada"
     ]

@@ -1,5 +1,5 @@
-"""Whether what Slurm loads is ours: Lua files in the folder of slurm.conf, and the site factor that
-Slurm 22.05 does not tell of.
+"""Check that Slurm loads the files of this release: Lua files beside slurm.conf, and the site
+factor plug-in, which Slurm 22.05 does not show.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from fairbank.core.errors import NotFound
-from fairbank.slurm.compare import plugin_files
-from fairbank.slurm.compare.plugin_files import RULES, TABLE, TableFile
 from fairbank.slurm.conf_file import conf_path, conf_settings
-from fairbank.slurm.conf_folder import find_scripts, find_table
+from fairbank.slurm.health import plugin_files
+from fairbank.slurm.health.doctor import find_scripts, find_table
+from fairbank.slurm.health.plugin_files import RULES, TABLE, TableFile
 from fairbank.slurm.parsers.scontrol import read_conf
 from fairbank.slurm.site_factor import SiteFactorTable, encode
 from tests.slurm.compare.recorded_health import CONFIG, wrong
@@ -24,7 +24,7 @@ STATUS: dict[str, Any] = {
     "path": TABLE,
     "written": 1_000,
     "values": 3,
-    "trouble": None,
+    "error": None,
     "remedy": None,
 }
 FRESH = TableFile(path=TABLE, written=1_000, stale_seconds=600)
@@ -46,7 +46,7 @@ def found(folder: Path, **more: str) -> list[str]:
         "CliFilterPlugins": "lua",
         **more,
     }
-    return wrong(plugin_files.scripts(find_scripts(config)))
+    return wrong(plugin_files.script_checks(find_scripts(config)))
 
 
 # ------------------------------------------------------------------ Lua
@@ -121,9 +121,9 @@ def test_a_slurm_conf_that_is_not_there_or_includes_itself(tmp_path: Path) -> No
 # ------------------------------------------------------------------ the site factor
 
 
-def test_a_site_factor_that_works_and_one_that_nobody_wants() -> None:
-    assert wrong(plugin_files.site_factor(CONFIG, OURS, STATUS, FRESH, 1_600)) == []
-    assert wrong(plugin_files.site_factor(CONFIG, {}, None, FRESH, 1_600)) == []
+def test_site_factor_plugin_loaded_and_not_wanted() -> None:
+    assert wrong(plugin_files.site_factor_checks(CONFIG, OURS, STATUS, FRESH, 1_600)) == []
+    assert wrong(plugin_files.site_factor_checks(CONFIG, {}, None, FRESH, 1_600)) == []
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_site_factor_that_works_and_one_that_nobody_wants() -> None:
         (
             OURS,
             STATUS,
-            TableFile(path=TABLE, wrong="its checksum is wrong"),
+            TableFile(path=TABLE, error="its checksum is wrong"),
             "/run/fairbank-agent/site_factor: its checksum is wrong; site factors are 0",
         ),
     ],
@@ -165,24 +165,26 @@ def test_a_site_factor_that_works_and_one_that_nobody_wants() -> None:
 def test_a_site_factor_that_does_not_work(
     settings: dict[str, str], status: dict[str, Any] | None, table: TableFile, expected: str
 ) -> None:
-    assert wrong(plugin_files.site_factor(CONFIG, settings, status, table, 1_600)) == [expected]
+    assert wrong(plugin_files.site_factor_checks(CONFIG, settings, status, table, 1_600)) == [
+        expected
+    ]
 
 
-def test_a_site_factor_that_nobody_asks() -> None:
+def test_site_factor_plugin_that_slurm_does_not_load() -> None:
     config = {**CONFIG, "PriorityType": "priority/basic"}
-    assert wrong(plugin_files.site_factor(config, OURS, STATUS, FRESH, 1_600)) == [
-        "site_factor/fairbank is asked by priority/basic"
+    assert wrong(plugin_files.site_factor_checks(config, OURS, STATUS, FRESH, 1_600)) == [
+        "site_factor/fairbank is called by priority/basic"
     ]
 
 
 def test_the_table_on_the_disk(tmp_path: Path) -> None:
     path = tmp_path / "table"
-    assert find_table(str(path)).wrong == "No such file or directory"
+    assert find_table(str(path)).error == "No such file or directory"
     path.write_bytes(b"x")
-    assert find_table(str(path)).wrong == "it is no table of site factors"
+    assert find_table(str(path)).error == "it is no table of site factors"
     path.write_bytes(encode(SiteFactorTable(7, 60, {"cpu": "cpu"}, {})))
     assert find_table(str(path)) == TableFile(path=str(path), written=7, stale_seconds=60)
-    assert plugin_files.parameter(
+    assert plugin_files.table_path(
         {"prioritysitefactorparameters": f"fairbank_poll_interval=2,fairbank_table={path}"}
     ) == str(path)
-    assert plugin_files.parameter({}) == TABLE
+    assert plugin_files.table_path({}) == TABLE

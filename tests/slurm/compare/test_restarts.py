@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.slurm.compare.classification import FindingCategory, restart_of
+from fairbank.slurm.reconcile.compare import Category, restart_count
 from tests.slurm.compare.comparison import compared, kinds, only
 from tests.slurm.compare.jobs import NOW, a_job, booked
 
@@ -26,15 +26,15 @@ def test_a_requeued_job_is_another_run() -> None:
     )
 
 
-def test_a_submission_told_anew_after_a_crash() -> None:
+def test_submit_time_changed_by_a_crash_is_matched() -> None:
     """Same id, same start, same owner: the same run, whatever slurmctld says of its
     submission now.
     """
     job = a_job(1)
     assert compared([job], [booked(job, submitted=job.submitted - 30)]).matched == 1
     assert kinds(compared([job], [booked(job, submitted=job.submitted - 30, owner=1)])) == [
-        FindingCategory.MISSING,
-        FindingCategory.UNHEARD,
+        Category.MISSING,
+        Category.UNACCOUNTED,
     ]
 
 
@@ -47,10 +47,10 @@ def test_restarts_are_counted_in_accounting() -> None:
     stranger = a_job(1, submitted=(first.end or 0) + 5, owner=7)
     another = a_job(1, submitted=(third.end or 0) + 5)  # after a reset of slurmctld
     history = [third, first, second]
-    assert [restart_of(job, history) for job in (first, second, third)] == [0, 1, 2]
-    assert restart_of(another, [*history, another]) == 0
-    assert restart_of(stranger, [first, stranger]) == 0
-    assert restart_of(msgspec.structs.replace(first, restart=9), history) == 9
+    assert [restart_count(job, history) for job in (first, second, third)] == [0, 1, 2]
+    assert restart_count(another, [*history, another]) == 0
+    assert restart_count(stranger, [first, stranger]) == 0
+    assert restart_count(msgspec.structs.replace(first, restart=9), history) == 9
 
 
 def test_a_record_that_waits_for_ever_is_no_restart() -> None:
@@ -63,7 +63,7 @@ def test_a_record_that_waits_for_ever_is_no_restart() -> None:
         a_job(1, state="PENDING", submitted=end), start=None, end=None, elapsed=0
     )
     again = a_job(1, submitted=end + 1)
-    assert [restart_of(job, [first, left, again]) for job in (first, left, again)] == [0, 1, 1]
+    assert [restart_count(job, [first, left, again]) for job in (first, left, again)] == [0, 1, 1]
     assert (
         compared(
             [first, left, again], [booked(first, number=1), booked(again, restart=1, number=2)]

@@ -1,4 +1,4 @@
-"""What would have been charged and refused, had the bank kept watch."""
+"""Charges and refusals that a bank would have made in a past period."""
 
 from __future__ import annotations
 
@@ -8,20 +8,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.compare.bank_records import BookedAllocation, BookedCluster
-from fairbank.slurm.compare.shadow import ShadowAccount, ShadowReason, ShadowResult, World, watch
 from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.reconcile.bank_records import BankAllocation, BankCluster
+from fairbank.slurm.reconcile.shadow import (
+    ShadowAccount,
+    ShadowInput,
+    ShadowReason,
+    ShadowResult,
+    simulate,
+)
 from tests.slurm.compare.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 PROJECTS = (a_project(1, "all"), a_project(2, "chem", parent=1))
 
 
-def watched(jobs: Sequence[AccountingJob], *allocations: BookedAllocation) -> ShadowResult:
-    return watch(jobs, World(cluster=CLUSTER, projects=PROJECTS, allocations=allocations, now=NOW))
+def watched(jobs: Sequence[AccountingJob], *allocations: BankAllocation) -> ShadowResult:
+    return simulate(
+        jobs, ShadowInput(cluster=CLUSTER, projects=PROJECTS, allocations=allocations, now=NOW)
+    )
 
 
 def whys(shadow: ShadowResult) -> list[ShadowReason]:
-    return [each.why for each in shadow.refused]
+    return [each.reason for each in shadow.refused]
 
 
 def test_a_run_holds_its_limit_and_costs_its_time() -> None:
@@ -38,11 +46,11 @@ def test_a_run_holds_its_limit_and_costs_its_time() -> None:
         (LENIENT, "NODE_FAIL", 40),
     ],
 )
-def test_what_is_free_is_as_the_bank_says(cluster: BookedCluster, state: str, charged: int) -> None:
-    world = World(
+def test_what_is_free_is_as_the_bank_says(cluster: BankCluster, state: str, charged: int) -> None:
+    world = ShadowInput(
         cluster=cluster, projects=PROJECTS, allocations=[an_allocation(1, 2, 1_000)], now=NOW
     )
-    (row,) = watch([a_job(1, state=state)], world).rows
+    (row,) = simulate([a_job(1, state=state)], world).rows
     assert (row.charged, row.left) == (charged, 1_000 - charged)
 
 
@@ -54,7 +62,7 @@ def test_a_running_job_still_holds() -> None:
 def test_the_race_for_the_last_credit() -> None:
     """Two jobs at once that hold 240 each, and 300 there: the second would not have started."""
     found = watched([a_job(1), a_job(2)], an_allocation(1, 2, 300))
-    assert whys(found) == [ShadowReason.TOO_LITTLE]
+    assert whys(found) == [ShadowReason.INSUFFICIENT_CREDIT]
     assert (found.refused[0].job.job_id, found.refused[0].asked, found.refused[0].available) == (
         2,
         240,
@@ -73,7 +81,9 @@ def test_what_comes_back_is_there_for_the_next() -> None:
 def test_the_parents_shared_credit_pays_when_ones_own_does_not() -> None:
     shared, own = an_allocation(1, 1, 1_000, shared=True), an_allocation(2, 2, 100)
     assert whys(watched([a_job(1)], own, shared)) == []
-    assert whys(watched([a_job(1)], own, an_allocation(1, 1, 1_000))) == [ShadowReason.TOO_LITTLE]
+    assert whys(watched([a_job(1)], own, an_allocation(1, 1, 1_000))) == [
+        ShadowReason.INSUFFICIENT_CREDIT
+    ]
 
 
 def test_every_reason() -> None:
@@ -85,7 +95,7 @@ def test_every_reason() -> None:
         a_job(5, state="PENDING", limit_seconds=10**8),
     ]
     found = watched(jobs, an_allocation(1, 2, 1_000))
-    assert sorted(each.why.name for each in found.refused) == sorted(
+    assert sorted(each.reason.name for each in found.refused) == sorted(
         why.name for why in ShadowReason
     )
 
@@ -118,7 +128,7 @@ def test_what_was_cancelled_before_it_ran_is_left_out() -> None:
     ),
     st.integers(0, 1_500),
 )
-def test_nobody_draws_more_than_there_was(jobs: list[AccountingJob], credit: int) -> None:
+def test_no_overdraft_by_two_servers(jobs: list[AccountingJob], credit: int) -> None:
     found = watched(jobs, an_allocation(1, 2, credit))
     drawn = sum(row.charged + row.held for row in found.rows)
     assert 0 <= drawn <= credit

@@ -9,7 +9,11 @@ import msgspec
 from fairbank.priority.multifactor.settings import Flag, MultifactorSettings, PriorityWeights
 from fairbank.report.sprio import PriorityRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs, computed, factors_of
+from fairbank.slurm.fairshare_view.recomputed_priorities import (
+    PriorityInputs,
+    compute_priorities,
+    merge_factors,
+)
 from fairbank.slurm.parsers.pending_jobs import PendingFactors
 from fairbank.slurm.parsers.values import AssociationPriority, SlurmNode, SlurmPartition, SlurmQos
 
@@ -44,7 +48,7 @@ GROUNDS = PriorityInputs(
     "cpu,mem,energy,node,billing",
     [JOB],
     [
-        SlurmPartition("cpu", factor=1, most_minutes=60, tres="cpu=16"),
+        SlurmPartition("cpu", factor=1, max_minutes=60, tres="cpu=16"),
         SlurmPartition("gpu", factor=4, tres="cpu=32"),
     ],
     [SlurmNode("n1", 16, 1, ("cpu",)), SlurmNode("n2", 16, 1, ("gpu",))],
@@ -56,7 +60,7 @@ CPU, GPU = PriorityRow(7, "cpu", "ayla", site=5), PriorityRow(7, "gpu", "ayla")
 
 
 def of(told: PriorityRow, grounds: PriorityInputs = GROUNDS) -> PriorityRow:
-    (row,) = computed([told], grounds, FACTORS, NOON)
+    (row,) = compute_priorities([told], grounds, FACTORS, NOON)
     return row
 
 
@@ -80,7 +84,7 @@ def test_where_a_partition_has_an_association_of_its_own_that_one_pays() -> None
 
 
 def test_each_qos_of_a_job_has_a_row_of_its_own() -> None:
-    rows = computed(
+    rows = compute_priorities(
         [CPU._replace(qos_name="normal"), CPU._replace(qos_name="high")], GROUNDS, FACTORS, NOON
     )
     assert [(row.qos_name, row.qos) for row in rows] == [("normal", 0.0), ("high", 1_000.0)]
@@ -102,7 +106,7 @@ def test_a_job_without_a_limit_has_that_of_its_partition_or_none() -> None:
 
 
 def test_the_tick_is_known_from_the_oldest_age() -> None:
-    assert computed([GPU._replace(age=250.0)], GROUNDS, FACTORS)[0].age == 250.0
+    assert compute_priorities([GPU._replace(age=250.0)], GROUNDS, FACTORS)[0].age == 250.0
 
 
 def test_what_cannot_be_computed_is_left_out() -> None:
@@ -111,7 +115,7 @@ def test_what_cannot_be_computed_is_left_out() -> None:
         CPU._replace(job=8),
         CPU._replace(partition_name="idle"),
     )
-    assert computed([given, gone, elsewhere, GPU], GROUNDS, FACTORS, NOON) == [of(GPU)]
+    assert compute_priorities([given, gone, elsewhere, GPU], GROUNDS, FACTORS, NOON) == [of(GPU)]
 
 
 def test_a_factor_has_all_its_digits_where_they_are_those_that_slurm_prints() -> None:
@@ -121,4 +125,4 @@ def test_a_factor_has_all_its_digits_where_they_are_those_that_slurm_prints() ->
         ShareRow("chem", "jorge", factor=0.5),
     ]
     anew = [said[0], said[1]._replace(factor=1 / 3), said[2]._replace(factor=0.500001)]
-    assert factors_of(said, anew) == {("chem", "ayla", ""): 1 / 3, ("chem", "jorge", ""): 0.5}
+    assert merge_factors(said, anew) == {("chem", "ayla", ""): 1 / 3, ("chem", "jorge", ""): 0.5}

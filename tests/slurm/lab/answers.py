@@ -1,4 +1,4 @@
-"""What Slurm's commands print, read into values. Only as much as the lab itself needs."""
+"""Parsers of the output of Slurm's commands. Only as much as the lab itself needs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def rows(text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> list[
 
 
 def is_whole(row: Mapping[str, str]) -> bool:
-    """Whether slurmdbd has heard of the start of the job. The end of a short job can be there a
-    second before it: the row then says COMPLETED, and has the name "allocation", the group root, no
-    partition, and no TRES asked for.
+    """Return True if slurmdbd has received the start of the job. The end of a short job can be
+    there a second earlier: the row then says COMPLETED, and has the name "allocation", the group
+    root, no partition, and no requested TRES.
     """
     return row["Partition"] != ""
 
@@ -51,8 +51,8 @@ def fields(line: str) -> dict[str, str]:
 
 
 def when_written(state: bytes) -> int:
-    """When slurmctld began to write this `job_state`: behind a word of counted length and the
-    number of the protocol.
+    """Return the time at which slurmctld began to write this `job_state`: it comes after a
+    length-prefixed word and the protocol number.
     """
     (length,) = struct.unpack_from(">I", state)
     (at,) = struct.unpack_from(">Q", state, 4 + length + 2)

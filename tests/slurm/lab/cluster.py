@@ -77,7 +77,7 @@ class Cluster(Shell):
 
     @classmethod
     def found(cls, name: str) -> Cluster:
-        """The cluster of this name that somebody has started. Raises NoSuchCluster."""
+        """The cluster of this name that is already started. Raises NoSuchCluster."""
         if name not in names():
             raise NoSuchCluster(
                 f"there is no cluster {name}; there"
@@ -130,7 +130,7 @@ class Cluster(Shell):
         return family(self.place)
 
     def log(self, name: str) -> str:
-        """What the daemon has written so far: its log and its output."""
+        """Return the log and the output of a daemon up to now."""
         files = (
             self.place.logs / f"{stem}"
             for stem in (f"{name}.log", f"slurmd-{name}.log", f"{name}.output")
@@ -151,15 +151,15 @@ class Cluster(Shell):
         )
 
     def written_down_at(self) -> int:
-        """When (in seconds since 1970) slurmctld last began to write its jobs to its disk: what has
-        changed since, kill -9 loses. 0 when it never has.
+        """Return the time in seconds since 1970 at which slurmctld last began to write its jobs to
+        disk; 0 if it never did. kill -9 loses later changes.
         """
         file = self.place.state / "job_state"
         return when_written(file.read_bytes()) if file.exists() else 0
 
     def reconfigure(self, changes: Mapping[str, str]) -> None:
         """Other settings than the lab's own (see configuration.SETTINGS), with slurmctld and every
-        slurmd started anew.
+        slurmd started again.
         """
         self._changes = dict(changes)
         self.stop(SLURMCTLD, *self.node_names)
@@ -168,7 +168,7 @@ class Cluster(Shell):
         self._wait_for_controller()
 
     def start_controller(self, changes: Mapping[str, str]) -> None:
-        """Start slurmctld anew with settings that no slurmd needs to know, such as those of
+        """Start slurmctld again with settings that no slurmd needs to know, such as those of
         priorities and partitions.
         """
         self._changes = dict(changes)

@@ -42,7 +42,8 @@ SETTINGS: Mapping[str, str] = {
     "MailProg": "/bin/true",
     "SchedulerType": "sched/backfill",
     "SchedulerParameters": (
-        "batch_sched_delay=0,bf_interval=5,bf_continue,default_queue_depth=1000,sched_min_interval=2000"
+        "batch_sched_delay=0,bf_interval=5,bf_continue,default_queue_depth=1000,"
+        "sched_min_interval=2000"
     ),
     "AccountingStorageType": "accounting_storage/slurmdbd",
     "AccountingStorageEnforce": "associations,limits,qos",

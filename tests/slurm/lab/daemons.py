@@ -86,8 +86,8 @@ def mariadbd(place: Place) -> Daemon:
 
 
 def scratch(place: Place) -> dict[str, str]:
-    """Where MariaDB puts what it removes again: not where another one does, whose files it would
-    remove with its own when it starts.
+    """Return the environment for MariaDB's temporary files. Two servers may not share a directory:
+    each deletes the files of the other when it starts.
     """
     return {"TMPDIR": str(place.mariadb)}
 
@@ -162,7 +162,7 @@ def end_daemons(place: Place, names: Sequence[str], number: int = signal.SIGTERM
 
 
 def answers(where: Path | tuple[str, int]) -> bool:
-    """Whether somebody listens there."""
+    """Return True if a process listens there."""
     if isinstance(where, Path):
         with socket.socket(socket.AF_UNIX) as probe:
             return probe.connect_ex(str(where)) == 0

@@ -1,6 +1,4 @@
-"""What sshare and sprio of a real Slurm print of one moment, in every form that they have: recorded
-for the tests of ours.
-"""
+"""Recorder of sshare and sprio of a real Slurm at one moment, in every form that they have."""
 
 from __future__ import annotations
 
@@ -8,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from fairbank.slurm.parsers import shares, sprio
-from fairbank.slurm.parsers.delimited import PIPE
+from fairbank.slurm.parsers import sprio, sshare
+from fairbank.slurm.parsers.columns import PIPE
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recorder import anonymous
 from tests.support.conditions import wait_until
@@ -62,7 +60,7 @@ ALL_OF_PRIORITIES = PIPE.join(f"%{WIDTHS.get(letter, 20)}{letter}" for letter in
 
 # Who asks, and what. All of them are asked between two ticks.
 SHARES: Mapping[str, tuple[str, ...]] = {
-    "everything": ("root", "sshare", "-n", "-a", "-m", "-P", "-o", ",".join(shares.COLUMNS)),
+    "everything": ("root", "sshare", "-n", "-a", "-m", "-P", "-o", ",".join(sshare.SHARE_COLUMNS)),
     "of-root": ("root", "sshare"),
     "of-alice": ("alice", "sshare"),
     "users-of-alice": ("alice", "sshare", "-U"),

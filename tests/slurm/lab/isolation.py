@@ -1,7 +1,7 @@
 """A command in the root of another release, as on a machine of its own: nothing that it starts,
 writes or binds is the host's.
 
-Mounts, processes, names and network are the room's. The root lies under a layer in memory, so that
+Mounts, processes, names and network are its own. The root lies under a layer in memory, so that
 each command finds it as it was made, and what is left running or written ends with it. The checkout
 is the host's, with a .venv and a .cache of the release.
 """

@@ -22,8 +22,8 @@ NEEDS_CGROUP_CONF = (23, 11)  # 22.05 does not know the word that newer ones wan
 
 
 def record(place: Place, size: str) -> str:
-    """What another process must know to find its way: the ports, the names of the host, and which
-    machine it is.
+    """Return the values that another process needs to find the cluster: ports, host names,
+    machine.
     """
     return (
         json.dumps(

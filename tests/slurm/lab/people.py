@@ -22,7 +22,7 @@ PARTING_SECONDS = 10
 
 
 class Taken(Exception):
-    """The host has somebody of this name who is not ours; the message says whom."""
+    """The host has a user of this name who is not ours; the message says whom."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ QUALITIES = {
 def accounting(
     cluster: str, people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS
 ) -> Iterator[tuple[str, ...]]:
-    """What `sacctmgr` is told, call by call, so that a new slurmdbd knows cluster, QOS, accounts,
-    people and shares.
+    """Generate the calls of `sacctmgr` that give a new slurmdbd the cluster, QOS, accounts, users
+    and shares.
     """
     yield ("add", "cluster", cluster)
     for quality, priority in QUALITIES.items():
@@ -121,7 +121,7 @@ def leave(
 ) -> list[str]:
     """Remove our users and groups, and nobody else. What they still have of the lab is ended, and
     who is about to end is waited for, but no longer than `seconds`. Who then has a process that is
-    not of the lab, such as somebody's `su alice`, stays, and is told of and returned: the next one
+    not of the lab, such as a user's `su alice`, stays, and is told of and returned: the next one
     to leave removes them.
     """
     ours = [person for person in people if _is_ours(person)]

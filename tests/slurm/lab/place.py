@@ -1,5 +1,5 @@
-"""Where a cluster of the lab lives: one folder and one block of ports, shared with no other cluster
-and no Slurm of the host.
+"""Location of a cluster of the lab: one directory and one block of ports, shared with no other
+cluster and no Slurm of the host.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Place:
 
     @property
     def conf(self) -> Path:
-        """Where Slurm looks for slurm.conf and whatever lies beside it, such as job_submit.lua."""
+        """Return the directory of slurm.conf and of files beside it, such as job_submit.lua."""
         return self.folder / "conf"
 
     @property
@@ -67,7 +67,7 @@ class Place:
 
     @property
     def plugins(self) -> Path:
-        """Where Slurm looks for further plug-ins, after its own."""
+        """Return the directory in which Slurm looks for further plug-ins, after its own."""
         return self.folder / "plugins"
 
     @property
@@ -96,8 +96,8 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What every daemon and command of this cluster gets, and no other process has: by the last
-        line we know them again.
+        """Return the environment of every daemon and command of this cluster, and of no other
+        process: its last line marks them.
         """
         return {
             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",

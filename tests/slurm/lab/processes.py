@@ -49,9 +49,7 @@ class Process:
 
     @property
     def of_the_lab(self) -> bool:
-        """Whether it was started in a cluster, whichever; a shell in which somebody is `su alice`
-        was not.
-        """
+        """Return True if the process was started in a cluster; a shell from `su alice` was not."""
         return any(each.startswith(f"{MARK}={BASE}/".encode()) for each in _environment(self.pid))
 
     @property
@@ -141,8 +139,8 @@ def end_family(place: Place) -> None:
 
 
 def _is_titled(pid: int, place: Place) -> bool:
-    """Whether it is one of Slurm's processes that write their title over their environment, and
-    holds a log of the cluster open.
+    """Return True for a process of Slurm that writes its title over its environment and holds a log
+    of the cluster open.
     """
     if not _read(pid, "comm").startswith(TITLED):
         return False
@@ -165,8 +163,8 @@ def _users(pid: int) -> list[str]:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    """Those of this host, or of this room. A host sees what runs in rooms too, under the same paths
-    and users: none of its own.
+    """Those of this host, or of this isolated command. A host sees what runs in isolated commands
+    too, under the same paths and users: none of its own.
     """
     here = _room("self")
     for entry in PROC.iterdir():

@@ -1,12 +1,10 @@
-"""What a Slurm says of a queue in which jobs wait for every kind of reason: recorded for the tests
-of `fairbank why` and its readers.
-"""
+"""Recorder of a queue of a real Slurm in which jobs wait for every kind of reason."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from fairbank.slurm.queue_snapshot.queries import QUESTIONS
+from fairbank.slurm.queue_snapshot.queries import COMMANDS
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recorder import LONG, anonymous
 from tests.support.conditions import wait_until
@@ -24,7 +22,7 @@ def record(cluster: Cluster, folder: Path) -> None:
         seconds=60,
     )
     folder.mkdir(parents=True, exist_ok=True)
-    for name, command in QUESTIONS.items():
+    for name, command in COMMANDS.items():
         (folder / f"{name}.txt").write_text(anonymous(cluster.root(*command), cluster.place))
     (folder / "squeue.txt").write_text(
         cluster.root("squeue", "--noheader", "--array", "--format=%i|%T|%r|%N|%S")

@@ -52,9 +52,9 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         *MANAGED,
         "show",
         "associations",
-        f"format={','.join(sacctmgr.ASSOCIATIONS).lower()}",
+        f"format={','.join(sacctmgr.ASSOCIATION_COLUMNS).lower()}",
     ),
-    "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QUALITIES).lower()}"),
+    "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QOS_COLUMNS).lower()}"),
 }
 # Only of releases whose JSON is not read: there sacct's columns, in several forms, are all there
 # is.
@@ -84,7 +84,7 @@ BEFORE_2311: Mapping[str, tuple[str, ...]] = {
         "show",
         "account",
         "withcoord",
-        f"format={','.join(sacctmgr.COORDINATED).lower()}",
+        f"format={','.join(sacctmgr.COORDINATOR_COLUMNS).lower()}",
     ),
 }
 SINCE_2311: Mapping[str, tuple[str, ...]] = {

@@ -124,7 +124,7 @@ def _make(release: Release) -> None:
 
 
 def mirror() -> str:
-    """Where this host's own apt finds Debian. Raises Unobtainable."""
+    """Return the mirror of Debian that this host's apt uses. Raises Unobtainable."""
     asked = [
         "apt-get",
         "indextargets",

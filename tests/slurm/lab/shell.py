@@ -69,7 +69,7 @@ class Ran:
 
 
 class Shell:
-    """Where people of the cluster type."""
+    """Commands of users on the cluster."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -88,7 +88,7 @@ class Shell:
         seconds: float = SECONDS,
         environment: Mapping[str, str] | None = None,
     ) -> Ran:
-        """Run as this user, with this primary group (that of the user unless told), in the user's
+        """Run as this user, with this primary group (that of the user by default), in the user's
         home of this cluster.
 
         Raises TimeoutError, with what was said until then, when the time is over; nothing of the
@@ -197,7 +197,7 @@ class Shell:
     def sacct(
         self, *options: str, columns: Sequence[str] = (*WITHOUT_NAMES, *RUN_TIMES)
     ) -> list[dict[str, str]]:
-        """Rows of accounting: all users and no steps, unless told. It lags behind the controller,
+        """Rows of accounting: all users and no steps, by default. It lags behind the controller,
         so wait for what you need.
         """
         asked = (

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from fairbank.slurm.parsers import shares
+from fairbank.slurm.parsers import sshare
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recorder import anonymous
 from tests.support.conditions import wait_until
@@ -35,7 +35,7 @@ QUESTION = (
     "--partition",
     "--noheader",
     "--parsable2",
-    f"--format={','.join(shares.COLUMNS)}",
+    f"--format={','.join(sshare.SHARE_COLUMNS)}",
 )
 DEEPEST = 4
 
@@ -97,7 +97,9 @@ def _has_counted(cluster: Cluster, before: str) -> bool:
 
 
 def _grown(chance: random.Random, name: str) -> Iterator[tuple[str, ...]]:
-    """What sacctmgr is told: a new account below the root, with accounts and users below it."""
+    """Generate the calls of sacctmgr for a new account below the root, with accounts and users
+    below it.
+    """
     above = [(name, 1)]
     yield (
         "add",

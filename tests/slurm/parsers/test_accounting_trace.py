@@ -1,5 +1,5 @@
-"""What sacct printed, as a trace: whatever columns there are, in any order, with everything that
-Slurm and its users put there.
+"""Traces from the output of sacct: any columns in any order, with every value that Slurm and its
+users put there.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ import pytest
 from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.swf import NumberedLines
-from fairbank.slurm.parsers import trace
-from fairbank.slurm.parsers.trace import is_accounting, skim_accounting
+from fairbank.slurm.parsers.traces import sacct_trace
+from fairbank.slurm.parsers.traces.sacct_trace import is_accounting, read_accounting_trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
-HEADS = "JobIDRaw|Submit|Start|End|ElapsedRaw|State|User|Account|Partition|TimelimitRaw|AllocTRES|ReqTRES"
+HEADS = (
+    "JobIDRaw|Submit|Start|End|ElapsedRaw|State|User|Account|Partition|TimelimitRaw|"
+    "AllocTRES|ReqTRES"
+)
 TIMES = "2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:01:10"
 GOOD = f"7|{TIMES}|60|COMPLETED|alice|astro|cpu|30|billing=4,cpu=4,mem=4G,node=1|cpu=2,mem=4G"
 EIGHT = 1_795_248_000  # 2026-11-21T08:00:00Z
 
 
 def skimmed(*told: str, heads: str = HEADS) -> FastTrace:
-    return skim_accounting(NumberedLines(BytesIO("\n".join([heads, *told, ""]).encode())))
+    return read_accounting_trace(NumberedLines(BytesIO("\n".join([heads, *told, ""]).encode())))
 
 
 def changed(**cells: str) -> str:
@@ -53,8 +56,10 @@ def test_a_job_has_what_it_was_given() -> None:
             "2026-11-21T08:00:00|COMPLETED|7|00:01:00|4|00:30:00|alice|astro|cpu",
         ),
         (
-            "User|JobName|JobID|JobIDRaw|Submit|Start|End|State|Timelimit|AllocCPUS|Group|QOS|Partition",
-            "alice|wrap|5_2|7|1795248000|2026-11-21T08:00:10|2026-11-21T08:01:10|TIMEOUT|0-00:30:00|4|astro|high|cpu",
+            "User|JobName|JobID|JobIDRaw|Submit|Start|End|State|Timelimit|AllocCPUS|Group|QOS|"
+            "Partition",
+            "alice|wrap|5_2|7|1795248000|2026-11-21T08:00:10|2026-11-21T08:01:10|TIMEOUT|"
+            "0-00:30:00|4|astro|high|cpu",
         ),
         (f"{HEADS}|", f"{GOOD}|"),
         (HEADS.replace("|", "\x1f"), GOOD.replace("|", "\x1f")),
@@ -128,7 +133,7 @@ def test_what_slurm_does_not_know_is_unknown(
         ({"End": "2026-11-21T08:00:05"}, "ended before it started"),
         ({"Start": "2026-11-21T07:59:59"}, "started before it was submitted"),
         ({"ElapsedRaw": "61"}, "ran longer than from its start to its end"),
-        ({"User": "al|ice"}, "another number of cells than heads"),
+        ({"User": "al|ice"}, "number of cells differs from the header"),
     ],
 )
 def test_what_cannot_be_is_left_out_with_its_line(cells: dict[str, str], why: str) -> None:
@@ -140,7 +145,7 @@ def test_what_cannot_be_is_left_out_with_its_line(cells: dict[str, str], why: st
 def test_a_name_with_a_line_end_is_two_broken_lines() -> None:
     found = skimmed(changed(User="al\nice"), changed(JobIDRaw="8"))
     assert [job[0] for job in found.jobs] == [8]
-    assert found.notes.omitted == {"another number of cells than heads": [2, 3]}
+    assert found.notes.omitted == {"number of cells differs from the header": [2, 3]}
 
 
 def test_the_pause_of_a_suspended_job_is_no_part_of_its_run() -> None:
@@ -154,7 +159,7 @@ def test_steps_are_parts_of_jobs() -> None:
     batch = changed(JobIDRaw="7.batch", User="", Partition="", TimelimitRaw="", ReqTRES="")
     found = skimmed(GOOD, batch, changed(JobIDRaw="7.0"))
     assert [job[0] for job in found.jobs] == [7]
-    assert found.notes.corrections == {"steps of jobs: passed over": 2}
+    assert found.notes.corrections == {"steps of jobs: left out": 2}
 
 
 def test_each_restart_is_an_execution_of_its_own() -> None:
@@ -169,8 +174,8 @@ def test_each_restart_is_an_execution_of_its_own() -> None:
 
 
 def test_files_of_two_months_may_overlap() -> None:
-    """What ran over midnight is in both, once as running; what ended that day is in both alike. The
-    second file has its heads.
+    """A job that ran over midnight is in both files, once as running; one that ended that day is in
+    both with the same values. The second file has its own header.
     """
     late = changed(
         JobIDRaw="9",
@@ -195,8 +200,8 @@ def test_jobs_come_in_the_order_of_submission() -> None:
     assert [job[0] for job in skimmed(*told).jobs] == [2, 4, 1, 3]
 
 
-def test_whoever_comes_too_late_is_told_with_his_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace, "WINDOW", 2)
+def test_late_line_is_reported_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sacct_trace, "WINDOW", 2)
     told = [
         changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{9 - number}")
         for number in range(1, 6)
@@ -209,7 +214,7 @@ def test_whoever_comes_too_late_is_told_with_his_line(monkeypatch: pytest.Monkey
 
 
 def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace, "WINDOW", 64)
+    monkeypatch.setattr(sacct_trace, "WINDOW", 64)
 
     def endless() -> Iterator[tuple[int, bytes]]:
         yield 1, HEADS.encode()
@@ -222,7 +227,7 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
             )
 
     tracemalloc.start()
-    count = sum(1 for _ in skim_accounting(endless()).jobs)
+    count = sum(1 for _ in read_accounting_trace(endless()).jobs)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert count == 11_998
@@ -232,20 +237,17 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("heads", "told"),
     [
-        (HEADS.replace("Submit|", ""), "no column tells when it was submitted"),
-        (
-            HEADS.replace("JobIDRaw|", ""),
-            r"no column tells the id of the job \(JobIDRaw, or JobID\)",
-        ),
-        (HEADS.replace("|State", ""), "no column tells how it ended"),
+        (HEADS.replace("Submit|", ""), "no column has when it was submitted"),
+        (HEADS.replace("JobIDRaw|", ""), r"no column has the id of the job \(JobIDRaw, or JobID\)"),
+        (HEADS.replace("|State", ""), "no column has how it ended"),
         (
             "JobID|Submit|State|Start|AllocTRES",
-            r"no column tells how long it ran \(ElapsedRaw, or Elapsed, or Start and End\)",
+            r"no column has how long it ran \(ElapsedRaw, or Elapsed, or Start and End\)",
         ),
-        ("JobID|Submit|State|Elapsed", "no column tells how many CPUs it had"),
-        (f"{HEADS}|State", "a column is there twice"),
-        (GOOD, "expected the heads of columns"),
-        ("JobID           JobName  Partition", "expected the heads of columns"),
+        ("JobID|Submit|State|Elapsed", "no column has how many CPUs it had"),
+        (f"{HEADS}|State", "a column is listed twice"),
+        (GOOD, "expected the names of columns"),
+        ("JobID           JobName  Partition", "expected the names of columns"),
     ],
 )
 def test_heads_that_do_not_tell_enough_are_refused(heads: str, told: str) -> None:
@@ -276,7 +278,7 @@ def test_what_a_real_slurm_printed() -> None:
     node failure, suspended, waiting.
     """
     with (GOLDEN / "sacct-duplicates.txt").open("rb") as file:
-        found = skim_accounting(NumberedLines(file))
+        found = read_accounting_trace(NumberedLines(file))
         jobs = list(found.jobs)
     assert [job[0] for job in jobs if job[2] == -1] == [19, 31, 32, 34, 35, 36, 38]
     assert [(job[0], job[2]) for job in jobs if job[0] in (19, 20, 21)] == [
@@ -286,14 +288,16 @@ def test_what_a_real_slurm_printed() -> None:
         (19, -1),
         (21, 0),
     ]
-    assert found.notes.omitted == {"another number of cells than heads": [3, 25, 26, 27, 28, 29]}
+    assert found.notes.omitted == {
+        "number of cells differs from the header": [3, 25, 26, 27, 28, 29]
+    }
     assert found.notes.corrections == {"suspended for a while: simulated without the pause": 1}
 
 
 def test_steps_of_a_real_slurm_change_nothing() -> None:
     def jobs(name: str) -> list[tuple[int, ...]]:
         with (GOLDEN / name).open("rb") as file:
-            return list(skim_accounting(NumberedLines(file)).jobs)
+            return list(read_accounting_trace(NumberedLines(file)).jobs)
 
     alone = {job[0]: job for job in jobs("sacct.txt")}
     with_steps = {job[0]: job for job in jobs("sacct-steps.txt")}

@@ -1,4 +1,4 @@
-"""What slurm.conf is asked for while slurmctld is away, and how its settings are read."""
+"""Settings that are read from slurm.conf while slurmctld is down."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from fairbank.slurm import doctor
-from fairbank.slurm.compare import health, plugin_files
-from fairbank.slurm.conf_file import TOLD
+from fairbank.slurm.conf_file import SHOWN_SETTINGS
+from fairbank.slurm.health import doctor, plugin_files, slurm_checks
 from fairbank.slurm.parsers import scontrol
-from fairbank.slurm.parsers.scontrol import listed, parameters
+from fairbank.slurm.parsers.scontrol import split_list, split_parameters
 from tests.slurm.compare.recorded_health import CONFIG
 
 
@@ -30,8 +29,10 @@ def _settings_named_in(module: ModuleType) -> set[str]:
 
 def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
     """Neither less, which would be judged as if it were not set, nor more, which nobody reads."""
-    readers = (doctor, health, plugin_files, scontrol)
-    assert set(TOLD) == {name for module in readers for name in _settings_named_in(module)}
+    readers = (doctor, slurm_checks, plugin_files, scontrol)
+    assert set(SHOWN_SETTINGS) == {
+        name for module in readers for name in _settings_named_in(module)
+    }
 
 
 @pytest.mark.parametrize(
@@ -49,8 +50,8 @@ def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
 def test_settings_that_are_lists(
     value: str, words: list[str], named: dict[str, str] | None
 ) -> None:
-    assert listed(value) == words
-    assert parameters(value) == (
+    assert split_list(value) == words
+    assert split_parameters(value) == (
         named if named is not None else {"fairbank_poll_interval": "1", "fairbank_socket": "/x=y"}
     )
 
@@ -67,7 +68,7 @@ def test_where_munged_listens(said: dict[str, str], socket: str | None) -> None:
     assert doctor.munge_socket(said) == socket
 
 
-def test_what_the_plugins_take_unless_told_is_what_the_doctor_takes(checkout: Path) -> None:
+def test_doctor_uses_the_defaults_of_the_plugins(checkout: Path) -> None:
     """The doctor judges a slurm.conf that says nothing of them by what stands in C."""
 
     def default(file: str, form: str) -> str:
@@ -75,14 +76,14 @@ def test_what_the_plugins_take_unless_told_is_what_the_doctor_takes(checkout: Pa
         return str(found)
 
     prep = r"client_settings_t settings = \{\s+\.socket = \"([^\"]+)\""
-    assert default("prep/prep_fairbank.c", prep) == health.SOCKET
+    assert default("prep/prep_fairbank.c", prep) == slurm_checks.SOCKET
     assert (
         float(
             default(
                 "prep/prep_fairbank.c", r"client_settings_t settings = \{[^}]*\s\.patience = (\d+)"
             )
         )
-        == health.PATIENCE_SECONDS
+        == slurm_checks.PATIENCE_SECONDS
     )
     table = r"\(reload_settings_t\) \{\s+\.path = \"([^\"]+)\""
     assert default("site_factor/site_factor_fairbank.c", table) == plugin_files.TABLE

@@ -1,4 +1,6 @@
-"""What slurmctld tells of a job's dependencies, and what those do that it waits for."""
+"""Dependencies of a job in the output of slurmctld, and the effect of the jobs that it waits
+for.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,13 @@ import pytest
 from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
 from fairbank.scheduling.explain.dependencies import JobStates
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.slurm.parsers.dependencies import read_dependencies
-from fairbank.slurm.parsers.ended_jobs import EndedJob, read_ended
-from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.queue_snapshot.dependencies import awaiting
+from fairbank.slurm.parsers.scheduler.dependencies import (
+    EndedJob,
+    read_dependencies,
+    read_ended_jobs,
+)
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
+from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from tests.slurm.queue_snapshot.test_snapshot import NOW, job, running
 
 LINE = (
@@ -114,12 +119,12 @@ def test_jobs_that_are_over_are_found_as_long_as_slurmctld_knows_them() -> None:
         LINE.format(number=5, array="", state="TIMEOUT"),
         "JobId=1 nonsense",
     ]
-    assert read_ended("\n".join(lines), {1, 2, 3}) == (
+    assert read_ended_jobs("\n".join(lines), {1, 2, 3}) == (
         EndedJob(1, None, None, "COMPLETED"),
         EndedJob(3, 3, None, "CANCELLED"),
         EndedJob(4, 3, 1, "FAILED"),
     )
-    assert read_ended("\n".join(lines), set()) == ()
+    assert read_ended_jobs("\n".join(lines), set()) == ()
 
 
 # --- whom they are about ---
@@ -133,8 +138,8 @@ def seen(
     **own: Any,
 ) -> tuple[Dependency, JobStates]:
     """Of job 50, which waits for this."""
-    me = job(50, depends=Dependencies("some", (depends,)), **own)
-    found = awaiting(
+    me = job(50, dependencies=Dependencies("some", (depends,)), **own)
+    found = open_dependencies(
         PendingJob(number=50, task=task), {each.job_id: each for each in (me, *others)}, ended
     )
     return found.on.items[0], found.seen[0]

@@ -1,5 +1,5 @@
-"""What sshare and sprio of a real Slurm 22.05 say is read as that; what is damaged is told by line
-and field, and nothing is guessed.
+"""Recorded output of sshare and sprio of Slurm 22.05. Damaged lines are reported by line and field,
+and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -9,32 +9,36 @@ import math
 import pytest
 
 from fairbank.core.slurm_numbers import NICE_MAX, ON_PARENT
-from fairbank.slurm.parsers import pending_jobs, shares, sprio
+from fairbank.slurm.parsers import pending_jobs, sprio, sshare
 from fairbank.slurm.parsers.sacctmgr import read_priorities
-from fairbank.slurm.parsers.scontrol import read_places
+from fairbank.slurm.parsers.scontrol import read_partitions
 from tests.support.fairshare_recordings import printed
 
 ROOT = "root|lab||||0.000000|1000||1.000000||||cpu=0|1|cpu=0"
 
 
 def account(name: str, depth: int, number: int = 2) -> str:
-    return f"{' ' * depth}{name}|lab|||40|0.400000|600|0.600000|0.600000||0.666667||cpu=10|{number}|cpu=0"
+    figures = "40|0.400000|600|0.600000|0.600000||0.666667||cpu=10"
+    return f"{' ' * depth}{name}|lab|||{figures}|{number}|cpu=0"
 
 
 def user(name: str, of: str, depth: int, number: int = 3) -> str:
-    return f"{' ' * (depth + 1)}{of}|lab|{name}||parent|0.400000|0|0.000000|0.000000|0.600000|||cpu=0|{number}|cpu=0"
+    figures = "parent|0.400000|0|0.000000|0.000000|0.600000|||cpu=0"
+    return f"{' ' * (depth + 1)}{of}|lab|{name}||{figures}|{number}|cpu=0"
 
 
 def read(*lines: str) -> tuple[list[tuple[str, str, str]], list[tuple[int, str]]]:
-    """Who was read, below what; and the lines and fields that were not."""
-    answer = shares.read_shares("".join(f"{line}\n" for line in lines))
+    """Return the rows that were read, each with its parent; and the lines and fields that were
+    not.
+    """
+    answer = sshare.read_shares("".join(f"{line}\n" for line in lines))
     return [(row.parent, row.account, row.user) for row in answer.rows], [
         (lost.line, lost.field) for lost in answer.unreadable
     ]
 
 
 def test_fair_share_of_2205() -> None:
-    answer = shares.read_shares(printed("fair-tree", "sshare-everything"))
+    answer = sshare.read_shares(printed("fair-tree", "sshare-everything"))
     assert answer.unreadable == ()
     assert len(answer.rows) == 21
     by_name = {(row.account, row.user, row.partition): row for row in answer.rows}
@@ -74,7 +78,7 @@ def test_fair_share_of_2205() -> None:
 def test_accounts_have_a_factor_of_their_own_under_the_classic_rule() -> None:
     rows = {
         row.account: row
-        for row in shares.read_shares(printed("classic", "sshare-everything")).rows
+        for row in sshare.read_shares(printed("classic", "sshare-everything")).rows
         if not row.user
     }
     assert (rows["root"].factor, rows["root"].norm_shares, rows["wg_bio"].factor) == (
@@ -89,7 +93,7 @@ def test_factors_of_2205() -> None:
     assert answer.unreadable == ()
     by_job = {(row.job, row.partition): row for row in answer.rows}
     fold = by_job[12, "gpu"]
-    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.given) == (
+    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.is_fixed) == (
         "carol",
         29726,
         0,
@@ -109,8 +113,8 @@ def test_factors_of_2205() -> None:
         1,
     )
     given = by_job[16, "cpu"]
-    assert (given.given, given.priority, given.total, given.tres) == (True, 123456, 123456.0, {})
-    assert [row.job for row in answer.rows if row.given] == [16]
+    assert (given.is_fixed, given.priority, given.total, given.tres) == (True, 123456, 123456.0, {})
+    assert [row.job for row in answer.rows if row.is_fixed] == [16]
 
 
 @pytest.mark.parametrize(
@@ -164,9 +168,7 @@ def test_below_each_other() -> None:
         (("|2|cpu=0", ""), "GrpTRESRaw"),
     ],
 )
-def test_what_stands_below_a_damaged_account_belongs_to_nobody_else(
-    damage: tuple[str, str], field: str
-) -> None:
+def test_children_of_a_damaged_account_are_left_out(damage: tuple[str, str], field: str) -> None:
     bad = account("chem", 1).replace(*damage)
     rows, lost = read(
         ROOT,
@@ -182,7 +184,7 @@ def test_what_stands_below_a_damaged_account_belongs_to_nobody_else(
     assert [line for line, _ in lost] == [4, 5, 6, 7]
 
 
-def test_a_user_below_somebody_elses_account_is_told() -> None:
+def test_user_below_a_foreign_account_is_reported() -> None:
     rows, lost = read(ROOT, account("chem", 1), user("dave", "bio", 1))
     assert (len(rows), lost) == (2, [(3, "Account")])
 
@@ -205,7 +207,9 @@ def test_a_user_below_somebody_elses_account_is_told() -> None:
         ((20, "nonsense=1"), "TRES"),
     ],
 )
-def test_a_damaged_line_of_sprio_is_left_out_and_told(damage: tuple[int, str], field: str) -> None:
+def test_a_damaged_line_of_sprio_is_left_out_and_reported(
+    damage: tuple[int, str], field: str
+) -> None:
     good, other, *_ = printed("fair-tree", "sprio-everything").splitlines()
     cells = good.split("|")
     cells[damage[0]] = damage[1]
@@ -221,7 +225,7 @@ def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each
         "which is right of two that differ nobody could say: the first stays"
     )
     assert list(map(str, answer.unreadable)) == [
-        "sprio, line 3, JOBID: job 11 is there twice in partition cpu"
+        "sprio, line 3, JOBID: job 11 is listed twice in partition cpu"
     ]
     named = [f"{lines[0]}|chem|normal", f"{lines[0]}|chem|high", f"{lines[0]}|chem|normal"]
     answer = sprio.read_factors("\n".join(named), sprio.LETTERS + sprio.NAMES)
@@ -266,7 +270,7 @@ def test_jobs_that_wait_of_2205() -> None:
 
 
 @pytest.mark.parametrize("where", ["JobName=sbatch", "WorkDir=/lab/home/alice"])
-def test_who_names_a_job_like_a_line_of_slurm_is_not_believed(where: str) -> None:
+def test_job_name_like_a_line_of_scontrol_is_not_trusted(where: str) -> None:
     honest = next(
         line for line in printed("fair-tree", "jobs").splitlines() if line.startswith("JobId=10 ")
     )
@@ -301,7 +305,7 @@ def test_who_names_a_job_like_a_line_of_slurm_is_not_believed(where: str) -> Non
         (("UserId=alice(60601)", "UserId=alice"), "UserId"),
     ],
 )
-def test_a_damaged_job_is_left_out_and_told(damage: tuple[str, str], field: str) -> None:
+def test_a_damaged_job_is_left_out_and_reported(damage: tuple[str, str], field: str) -> None:
     lines = [
         line
         for line in printed("fair-tree", "jobs").splitlines()
@@ -327,7 +331,9 @@ def test_associations_have_a_priority_where_they_were_given_one() -> None:
 
 
 def test_partitions_have_a_factor_and_tres() -> None:
-    by_name = {place.name: place for place in read_places(printed("fair-tree", "partitions")).rows}
+    by_name = {
+        place.name: place for place in read_partitions(printed("fair-tree", "partitions")).rows
+    }
     assert {name: place.factor for name, place in by_name.items()} == {
         "cpu": 1,
         "gpu": 1,

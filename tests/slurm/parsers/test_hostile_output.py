@@ -1,5 +1,5 @@
-"""Whatever stands in an answer, no wrong value comes of it, and no error but the one that is told
-by line and field.
+"""Hostile output: no wrong value comes of it, and no error but the one that names line and
+field.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
-from fairbank.slurm.parsers import json_2311, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.parsers import json_jobs, sacct, sacctmgr, scontrol, squeue, sshare
 from fairbank.slurm.parsers.sacct import COLUMNS
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.slurm.compare.jobs import a_job, row_of
@@ -36,7 +36,7 @@ def test_what_is_written_is_read_back(jobs: list[AccountingJob]) -> None:
 
 @given(st.lists(st.tuples(JOBS, TEXT), max_size=5))
 def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, str]]) -> None:
-    """Even where somebody asked for names: what is read is what was there, or it is told that it
+    """Even if a user asked for names: what is read is what was there, or it is told that it
     was not read.
     """
     lines = [row_of(job, name=name.replace("\x1f", "")) for job, name in jobs]
@@ -50,7 +50,7 @@ def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, 
 
 
 def test_no_column_that_we_ask_for_is_written_by_users() -> None:
-    """A name with a line end could hold a whole record of somebody else's job: so none is asked
+    """A name with a line end could hold a whole record of another user's job: so none is asked
     for.
     """
     assert {
@@ -70,7 +70,7 @@ def test_garbage_is_told_not_believed(text: str) -> None:
         sacct.read_jobs,
         squeue.read_queue,
         sacctmgr.read_associations,
-        sacctmgr.read_qualities,
+        sacctmgr.read_qos,
         sacctmgr.read_coordinators,
     ):
         found = read(text)
@@ -78,14 +78,14 @@ def test_garbage_is_told_not_believed(text: str) -> None:
             1 for line in text.split("\n") if line
         )
         assert all(each.line >= 1 and each.field and each.why for each in found.unreadable)
-    for look in (scontrol.read_places, scontrol.read_nodes):
+    for look in (scontrol.read_partitions, scontrol.read_nodes):
         assert all(each.field for each in look(text).unreadable)
     sshare.read_usage(text)
     scontrol.read_config(text)
 
 
 @given(st.integers(0, len(COLUMNS) - 1), TEXT)
-def test_a_damaged_cell_is_told_by_its_column(place: int, text: str) -> None:
+def test_a_damaged_cell_is_reported_by_its_column(place: int, text: str) -> None:
     job = a_job(7)
     cells = row_of(job).rstrip("\n").split("\x1f")
     cells[place] = text.replace("\x1f", "").replace("\n", "")
@@ -123,10 +123,10 @@ PATHS = (
 
 
 @given(st.sampled_from(PATHS), VALUES)
-def test_damaged_json_is_told_by_its_field(field: str, value: object) -> None:
+def test_damaged_json_is_reported_by_its_field(field: str, value: object) -> None:
     jobs = [json_job(1), {**json_job(2), field: value}, json_job(3)]
     try:
-        answer = json_2311.read_jobs(json.dumps({"jobs": jobs}).encode())
+        answer = json_jobs.read_jobs(json.dumps({"jobs": jobs}).encode())
     except (InvalidInput, UnicodeEncodeError):
         return  # a number that JSON cannot hold: no job can be read
     numbers = [job.job_id for job in answer.rows]

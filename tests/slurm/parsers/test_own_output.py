@@ -1,4 +1,4 @@
-"""What we print in sshare's and sprio's forms is read again as what it was: rows of any shape."""
+"""Output of Fairbank in the forms of sshare and sprio, parsed again: rows of any shape."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
 from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, sort_rows
 from fairbank.report.sprio import lines as lines_of_ranks
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields, lines, parse_fields
-from fairbank.slurm.fairshare_view.consistency import agreeing
-from fairbank.slurm.fairshare_view.jobs import priority_row
-from fairbank.slurm.fairshare_view.shares import share_rows
-from fairbank.slurm.parsers import shares, sprio
+from fairbank.slurm.fairshare_view.priority_rows import consistent_rows, priority_row
+from fairbank.slurm.fairshare_view.share_rows import share_rows
+from fairbank.slurm.parsers import sprio, sshare
 from fairbank.slurm.parsers.version import OLDEST, Version
 from tests.support.fairshare_recordings import printed
 from tests.support.share_order import in_order as in_slurms_order
@@ -67,16 +66,16 @@ def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
     text = "".join(
         f"{line}\n"
         for line in lines(
-            ordered, parse_fields(",".join(shares.COLUMNS)), LineFormat.BETWEEN, header=False
+            ordered, parse_fields(",".join(sshare.SHARE_COLUMNS)), LineFormat.BETWEEN, header=False
         )
     )
-    answer = shares.read_shares(text)
+    answer = sshare.read_shares(text)
     assert answer.unreadable == ()
     assert list(answer.rows) == ordered
 
 
 def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None:
-    told = shares.read_shares(printed("fair-tree", "sshare-everything")).rows
+    told = sshare.read_shares(printed("fair-tree", "sshare-everything")).rows
     seen = [row for row in told if row.user != "bob"]
     of_dave = [
         {row.account: row.factor for row in share_rows(some, fair_tree=True) if row.user == "dave"}
@@ -163,7 +162,7 @@ def test_priorities_printed_and_read_again(
         tres=tres,
     )
     answer = sprio.read_factors(text, sprio.letters_of(version))
-    assert agreeing(answer, MultifactorSettings(weights=weighed)) == answer
+    assert consistent_rows(answer, MultifactorSettings(weights=weighed)) == answer
     assert answer.unreadable == ()
     again = [priority_row(row, weights) for row in answer.rows]
     assert [int(row.priority) for row in again] == [int(row.priority) for row in rows]
@@ -174,7 +173,7 @@ def test_priorities_printed_and_read_again(
 
 
 @given(queues(), st.sampled_from("iruYSABFJPQNT"))
-def test_sorting_loses_nobody(queue: tuple[list[PriorityRow], WeightRow], letter: str) -> None:
+def test_sorting_loses_no_row(queue: tuple[list[PriorityRow], WeightRow], letter: str) -> None:
     rows, weights = queue
     assert sorted(row.job for row in sort_rows(rows, weights, f"-{letter},i")) == sorted(
         row.job for row in rows

@@ -1,4 +1,4 @@
-"""How slurmctld ranks users and jobs, read from what `scontrol show config` says of it."""
+"""Settings of users' and jobs' priorities, read from `scontrol show config`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fairbank.priority.fairshare.decay import Reset
 from fairbank.priority.fairshare.settings import Algorithm, FairShare, PrioritySettings
 from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.offline import Said
+from fairbank.slurm.offline import RecordedOutput
 from fairbank.slurm.parsers.priority import (
-    flags_in_doubt,
-    read_adding,
+    are_flags_uncertain,
     read_algorithm,
+    read_billing_rule,
     read_flags,
     read_settings,
 )
@@ -80,7 +80,7 @@ def test_names_are_known_in_any_case() -> None:
     assert told == read_settings(config())
 
 
-def test_of_another_plugin_nothing_more_is_told() -> None:
+def test_of_another_plugin_nothing_more_is_reported() -> None:
     assert read_settings({"PriorityType": "priority/basic"}) == PrioritySettings(by_factors=False)
 
 
@@ -158,7 +158,7 @@ def test_fair_tree_is_on_unless_told_otherwise(flags: str, algorithm: Algorithm)
     ],
 )
 def test_the_flags_say_how_tres_are_added_up(flags: str, adding: BillingRule) -> None:
-    assert read_adding(flags) is adding
+    assert read_billing_rule(flags) is adding
 
 
 # ---------------------------------------------------------------- NO_NORMAL_ALL, of which 22.05
@@ -166,8 +166,8 @@ def test_the_flags_say_how_tres_are_added_up(flags: str, adding: BillingRule) ->
 
 
 def test_only_one_flag_is_ever_in_doubt() -> None:
-    assert flags_in_doubt(config(PriorityFlags="NO_NORMAL_ALL,MAX_TRES"))
-    assert not flags_in_doubt(config(PriorityFlags="MAX_TRES,NO_FAIR_TREE"))
+    assert are_flags_uncertain(config(PriorityFlags="NO_NORMAL_ALL,MAX_TRES"))
+    assert not are_flags_uncertain(config(PriorityFlags="MAX_TRES,NO_FAIR_TREE"))
 
 
 def test_where_slurm_conf_is_known_its_flags_count() -> None:
@@ -186,9 +186,9 @@ def test_slurm_conf_is_asked_where_it_is(tmp_path: Path, conf: str, flags: froze
         "PriorityFlags           = MAX_TRES", "PriorityFlags           = NO_NORMAL_ALL"
     )
     (tmp_path / "config.txt").write_text(said)
-    assert Said(str(tmp_path)).priority().factors.flags == flags
+    assert RecordedOutput(str(tmp_path)).priority_settings().factors.flags == flags
     here = SlurmCommands({})
     here.config = {**read_config(said), "SLURM_CONF": str(tmp_path / "slurm.conf")}
-    assert here.priority().factors.flags == flags
+    assert here.priority_settings().factors.flags == flags
     here.config = {**here.config, "SLURM_CONF": str(tmp_path / "elsewhere.conf")}
-    assert here.priority().factors.flags == RAW
+    assert here.priority_settings().factors.flags == RAW

@@ -1,4 +1,4 @@
-"""What slurmctld tells of nodes, partitions, reservations, jobs, limits and licences is read as the
+"""Output of slurmctld about nodes, partitions, reservations, jobs, limits and licences, read as the
 scheduler needs it.
 """
 
@@ -9,8 +9,8 @@ import pytest
 from fairbank.cluster.node import Gpus, NodeState
 from fairbank.cluster.partition_rules import OverSubscribe, PreemptMode
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.slurm.parsers import jobs, limits, machine
-from fairbank.slurm.parsers.jobs import FOREVER, Given, SlurmJob
+from fairbank.slurm.parsers.scheduler import jobs, limits, machine
+from fairbank.slurm.parsers.scheduler.jobs import FOREVER, JobNodes, SlurmJob
 
 NODE = (
     "NodeName=g01 Arch=x86_64 CoresPerSocket=24  CPUAlloc=0 CPUEfctv=44 CPUTot=48"
@@ -112,7 +112,7 @@ def test_states_of_a_node(said: str, state: NodeState) -> None:
 @pytest.mark.parametrize(
     ("field", "text"), [("CPUTot", "many"), ("RealMemory", "-1"), ("Weight", "5000000000")]
 )
-def test_a_node_that_cannot_be_read_is_told(field: str, text: str) -> None:
+def test_a_node_that_cannot_be_read_is_reported(field: str, text: str) -> None:
     found = machine.read_hosts(f"{NODE}\n{node(**{field: text})}")
     assert len(found.rows) == 1
     assert [each.line for each in found.unreadable] == [2]
@@ -120,19 +120,19 @@ def test_a_node_that_cannot_be_read_is_told(field: str, text: str) -> None:
 
 
 def test_a_partition() -> None:
-    (gpu,) = machine.read_partitions(PARTITION).rows
+    (gpu,) = machine.read_partition_rules(PARTITION).rows
     assert (gpu.name, gpu.nodes, gpu.up, gpu.tier) == ("gpu", ("g01", "g02", "h1"), True, 3)
     assert (gpu.max_seconds, gpu.min_nodes, gpu.max_nodes) == (7 * 86_400, 2, 4)
     assert (gpu.sharing, gpu.rows, gpu.preempted) == (OverSubscribe.FORCE, 2, PreemptMode.REQUEUE)
     assert (gpu.memory_per_cpu, gpu.memory_per_node) == (None, 4_000)
-    assert machine.read_qos_of_partitions(PARTITION) == {"gpu": "long"}
+    assert machine.read_partition_qos(PARTITION) == {"gpu": "long"}
 
 
 @pytest.mark.parametrize(
     ("state", "up"), [("UP", True), ("DRAIN", True), ("DOWN", False), ("INACTIVE", False)]
 )
 def test_whether_a_partition_starts_jobs(state: str, up: bool) -> None:
-    assert machine.read_partitions(with_words(PARTITION, {"State": state})).rows[0].up is up
+    assert machine.read_partition_rules(with_words(PARTITION, {"State": state})).rows[0].up is up
 
 
 def test_a_reservation() -> None:
@@ -201,13 +201,13 @@ def test_limits_of_time(text: str, seconds: int | None) -> None:
 
 def test_a_job_that_runs() -> None:
     told = only(RUNS)
-    assert told.given == (
-        Given(("c02",), 10, 2_048, (Gpus("a100", 2),)),
-        Given(("c03", "c04"), 3, 1_024),
+    assert told.allocated == (
+        JobNodes(("c02",), 10, 2_048, (Gpus("a100", 2),)),
+        JobNodes(("c03", "c04"), 3, 1_024),
     )
     assert (told.started or 0) - told.submitted == 2
     assert (told.ends or 0) - (told.started or 0) == 600
-    assert not told.waits
+    assert not told.is_pending
 
 
 def test_jobs_that_are_over_are_left_out() -> None:
@@ -224,7 +224,7 @@ def test_jobs_that_are_over_are_left_out() -> None:
         (waits(TimeLimit="soon"), "TimeLimit"),
     ],
 )
-def test_what_is_asked_in_a_way_that_is_not_known_is_told(line: str, field: str) -> None:
+def test_what_is_asked_in_a_way_that_is_not_known_is_reported(line: str, field: str) -> None:
     found = jobs.read_jobs(line)
     assert found.rows == ()
     assert [each.field for each in found.unreadable] == [field]
@@ -249,7 +249,7 @@ ASSOCIATION = (
 
 
 def test_an_association() -> None:
-    (carol,) = limits.read_bounds(f"Association Records\n{ASSOCIATION}\n").rows
+    (carol,) = limits.read_association_limits(f"Association Records\n{ASSOCIATION}\n").rows
     assert (carol.name, carol.user, carol.partition, carol.parent) == (
         "wg_bio",
         "carol",
@@ -267,8 +267,8 @@ def test_an_association() -> None:
     assert (carol.seconds, carol.wall_seconds) == ({"cpu": 2_340.0, "gres/gpu": 420.0}, 750.0)
 
 
-def test_a_limit_that_is_none_is_told() -> None:
-    found = limits.read_bounds(ASSOCIATION.replace("GrpJobs=10(3)", "GrpJobs=ten"))
+def test_a_limit_that_is_none_is_reported() -> None:
+    found = limits.read_association_limits(ASSOCIATION.replace("GrpJobs=10(3)", "GrpJobs=ten"))
     assert [(each.field, found.rows) for each in found.unreadable] == [("GrpJobs", ())]
 
 
@@ -277,12 +277,12 @@ def test_what_stands_behind_the_limits_of_a_qos_is_not_its_own() -> None:
         "QOS=high(2) GrpWall=N(3.00) GrpTRES=cpu=N(1) GrpTRESMins=cpu=N(2) Account Limits="
         " wg_bio={GrpTRESMins=cpu=N(9)} User Limits="
     )
-    (high,) = limits.read_usage_of_qualities(line).rows
+    (high,) = limits.read_qos_usage(line).rows
     assert (high.name, high.seconds, high.wall_seconds) == ("high", {"cpu": 120.0}, 180.0)
 
 
 def test_a_qos_as_the_database_has_it() -> None:
-    cells = dict.fromkeys(limits.QUALITIES, "") | {
+    cells = dict.fromkeys(limits.QOS_COLUMNS, "") | {
         "Name": "high",
         "Flags": "OverPartQOS,DenyOnLimit",
         "UsageFactor": "2.000000",
@@ -294,7 +294,7 @@ def test_a_qos_as_the_database_has_it() -> None:
         "MaxJobsPU": "4",
         "MaxWall": "1-00:00:00",
     }
-    (high,) = limits.read_limits_of_qualities("|".join(cells.values())).rows
+    (high,) = limits.read_qos_limits("|".join(cells.values())).rows
     assert (high.name, high.flags, high.usage_factor) == (
         "high",
         frozenset({"OverPartQOS", "DenyOnLimit"}),
@@ -312,7 +312,7 @@ def test_a_qos_as_the_database_has_it() -> None:
 
 
 def test_a_qos_that_was_asked_for_without_its_priority_is_not_guessed_at() -> None:
-    found = limits.read_limits_of_qualities("high||1.000000|||cluster|||||||||||||||\n")
+    found = limits.read_qos_limits("high||1.000000|||cluster|||||||||||||||\n")
     assert found.rows == ()
     assert [(each.line, each.why.partition(":")[0]) for each in found.unreadable] == [
         (1, "21 cells instead of 22")

@@ -1,5 +1,5 @@
-"""Recorded answers of Slurm are read as what they say; what is damaged is told by line and field,
-and spoils nothing else.
+"""Recorded answers of Slurm are read as what they say; what is damaged is reported by line and
+field, and spoils nothing else.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.errors import InvalidInput
-from fairbank.slurm.compare.classification import restart_of
-from fairbank.slurm.parsers import job_ends, json_2311, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.parsers import json_jobs, sacct, sacctmgr, scontrol, squeue, sshare
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
-from fairbank.slurm.parsers.version import Version, acquaintance, read_version
+from fairbank.slurm.parsers.version import Version, read_version, support_note
+from fairbank.slurm.reconcile.compare import restart_count
 from tests.slurm.lab.recorder import SACCT
 from tests.support.recorded_slurm import line
 
@@ -63,8 +63,8 @@ def test_accounting_of_2205() -> None:
         "TIMEOUT",
         "COMPLETED",
     } == set(states)
-    assert all(job.ended == (job.state not in ("RUNNING", "PENDING")) for job in found.rows)
-    assert all(job.whole for job in found.rows)
+    assert all(job.has_ended == (job.state not in ("RUNNING", "PENDING")) for job in found.rows)
+    assert all(job.is_complete for job in found.rows)
     waiting = next(job for job in found.rows if job.state == "PENDING")
     assert (waiting.start, waiting.end, waiting.tres) == (None, None, "cpu=6,mem=6000M,node=6")
 
@@ -81,7 +81,7 @@ def test_accounting_of_2205() -> None:
     ],
 )
 def test_processor_time(total: str, seconds: int | None) -> None:
-    found = job_ends.read_spent(
+    found = sacct.read_job_ends(
         line(7, "2026-11-21T10:00:00", "1:9", total)
         + line("7.extern", "2026-11-21T10:00:00", "0:0", "00:01")
     )
@@ -93,19 +93,19 @@ def test_processor_time(total: str, seconds: int | None) -> None:
     ("code", "total", "field"),
     [("1", "00:01", "ExitCode"), ("256:0", "00:01", "ExitCode"), ("0:0", "1", "TotalCPU")],
 )
-def test_strange_ends_are_told(code: str, total: str, field: str) -> None:
-    found = job_ends.read_spent(line(7, "2026-11-21T10:00:00", code, total))
+def test_strange_ends_are_reported(code: str, total: str, field: str) -> None:
+    found = sacct.read_job_ends(line(7, "2026-11-21T10:00:00", code, total))
     assert ([each.field for each in found.unreadable], found.rows) == ([field], ())
 
 
-def test_half_a_record_was_never_told_the_number_of_its_user() -> None:
+def test_incomplete_record_has_no_uid() -> None:
     whole = ("0", "root", "chem", "cpu", "normal", 60, "cpu=1", "cpu=1")
     half = ("0", "alice", "chem", "", "", "", "", "")
     times = ("2026-11-21T10:00:00", "2026-11-21T10:00:01", "2026-11-21T10:00:04", 3, "CANCELLED")
     found = sacct.read_jobs(
         "".join(line(number, *times, *rest) for number, rest in enumerate((whole, half), start=1))
     )
-    assert [(job.user, job.owner, job.whole) for job in found.rows] == [
+    assert [(job.user, job.owner, job.is_complete) for job in found.rows] == [
         ("root", 0, True),
         ("alice", None, False),
     ]
@@ -118,7 +118,7 @@ def test_both_executions_of_a_requeued_job() -> None:
     assert [job.state for job in again] == ["REQUEUED", "RUNNING"]
     assert again[0].end is not None
     assert 0 <= again[1].submitted - again[0].end <= 1
-    assert [restart_of(job, again) for job in again] == [0, 1]
+    assert [restart_count(job, again) for job in again] == [0, 1]
 
 
 def test_strange_names_cost_their_own_lines_only() -> None:
@@ -160,7 +160,7 @@ def test_accounts_people_shares_and_qualities() -> None:
     assert ("wg_astro", "", "root", "50") in told
     assert ("wg_bio", "carol", "", "20") in told
     assert ("wg_chem", "dave", "", "parent") in told
-    qualities = sacctmgr.read_qualities(said("22.05", "qos-plain.txt"))
+    qualities = sacctmgr.read_qos(said("22.05", "qos-plain.txt"))
     assert [(each.name, each.priority, each.factor) for each in qualities.rows] == [
         ("normal", 0, "1.000000"), ("high", 100, "1.000000"), ("low", 1, "1.000000"),
     ]  # fmt: skip
@@ -169,7 +169,7 @@ def test_accounts_people_shares_and_qualities() -> None:
 
 
 def test_partitions_and_nodes() -> None:
-    places = scontrol.read_places(said("22.05", "partitions-oneliner.txt"))
+    places = scontrol.read_partitions(said("22.05", "partitions-oneliner.txt"))
     assert places.unreadable == ()
     assert [
         (each.name, each.weights, each.default_minutes, each.memory_per_cpu) for each in places.rows
@@ -202,7 +202,7 @@ def test_usage_counts_billing_minutes() -> None:
 # --- since 23.11: tests/slurm/parsers/test_recorded_releases.py has what was recorded ---
 
 
-def test_whatever_becomes_an_object_in_later_releases_is_still_read() -> None:
+def test_plain_numbers_may_become_objects_in_later_releases() -> None:
     told = json.loads(said("24.11", "sacct-all.json"))
     for row in told["jobs"]:
         times = {name: row["time"][name] for name in ("submission", "start", "end", "elapsed")}
@@ -211,8 +211,8 @@ def test_whatever_becomes_an_object_in_later_releases_is_still_read() -> None:
             for name, number in times.items()
         }
         row["state"]["current"] = row["state"]["current"][-1]
-    before = json_2311.read_jobs(said("24.11", "sacct-all.json").encode())
-    assert json_2311.read_jobs(json.dumps(told).encode()).rows == before.rows
+    before = json_jobs.read_jobs(said("24.11", "sacct-all.json").encode())
+    assert json_jobs.read_jobs(json.dumps(told).encode()).rows == before.rows
 
 
 def test_a_job_that_lacks_something_costs_itself_only() -> None:
@@ -222,7 +222,7 @@ def test_a_job_that_lacks_something_costs_itself_only() -> None:
     )
     jobs["jobs"][2]["time"]["submission"], queue["jobs"][3]["submit_time"]["set"] = 0, False
     jobs["jobs"][4]["state"]["current"], jobs["jobs"][5]["tres"]["allocated"][0]["count"] = [], -3
-    found = json_2311.read_jobs(json.dumps(jobs).encode())
+    found = json_jobs.read_jobs(json.dumps(jobs).encode())
     assert [(each.line, each.field) for each in found.unreadable] == [
         (3, "time.submission"),
         (5, "state"),
@@ -231,7 +231,7 @@ def test_a_job_that_lacks_something_costs_itself_only() -> None:
     assert len(found.rows) == len(jobs["jobs"]) - 3
     assert [
         (each.line, each.field)
-        for each in json_2311.read_queue(json.dumps(queue).encode()).unreadable
+        for each in json_jobs.read_queue(json.dumps(queue).encode()).unreadable
     ] == [(4, "submit_time")]
 
 
@@ -240,13 +240,13 @@ def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
     told["jobs"][0]["time"]["limit"] |= {"set": False, "number": 0}
     told["jobs"][1]["time"]["limit"] |= {"infinite": True}
     assert [
-        job.limit_seconds for job in json_2311.read_jobs(json.dumps(told).encode()).rows[:3]
+        job.limit_seconds for job in json_jobs.read_jobs(json.dumps(told).encode()).rows[:3]
     ] == [None, None, 1800]
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
-def test_what_is_no_json_of_slurms_is_told(text: bytes) -> None:
-    for read in (json_2311.read_jobs, json_2311.read_queue):
+def test_other_json_is_reported(text: bytes) -> None:
+    for read in (json_jobs.read_jobs, json_jobs.read_queue):
         with pytest.raises(InvalidInput, match="--json"):
             read(text)
 
@@ -273,10 +273,10 @@ def test_unknown_versions_are_refused(text: str) -> None:
         read_version(text)
 
 
-def test_a_version_that_nobody_recorded_is_not_called_known() -> None:
-    assert acquaintance(read_version("slurm-wlm 22.05.8")) == "its answers are known"
-    assert acquaintance(read_version("slurm-wlm 24.11.5")) == "its answers are known"
+def test_unrecorded_version_is_not_called_known() -> None:
+    assert support_note(read_version("slurm-wlm 22.05.8")) == "its answers are known"
+    assert support_note(read_version("slurm-wlm 24.11.5")) == "its answers are known"
     for other in ("23.02.1", "99.11.0"):
-        assert acquaintance(read_version(f"slurm {other}")).startswith(
+        assert support_note(read_version(f"slurm {other}")).startswith(
             "its answers were never recorded, only those of 22.05 and 24.11"
         )

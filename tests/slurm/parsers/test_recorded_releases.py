@@ -12,19 +12,18 @@ import pytest
 
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import (
-    jobs,
-    json_2311,
-    machine,
+    json_jobs,
     pending_jobs,
     priority,
     sacct,
     sacctmgr,
     scontrol,
-    shares,
     squeue,
+    sshare,
 )
+from fairbank.slurm.parsers.scheduler import jobs, machine
 from fairbank.slurm.parsers.values import AccountingJob
-from fairbank.slurm.parsers.version import COMPLETE_JSON, RECORDED, acquaintance, read_version
+from fairbank.slurm.parsers.version import COMPLETE_JSON, RECORDED, read_version, support_note
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NEWER = sorted(
@@ -56,34 +55,34 @@ def comparable(job: AccountingJob) -> AccountingJob:
 def test_the_version_is_known(folder: Path) -> None:
     version = read_version((folder / "version.txt").read_text())
     assert folder.name == f"slurm-{version.year}.{version.month:02}"
-    assert acquaintance(version) == "its answers are known"
+    assert support_note(version) == "its answers are known"
 
 
 def test_accounting_says_the_same_as_json_and_in_columns(folder: Path) -> None:
     columns = sacct.read_jobs((folder / "sacct-runs.txt").read_text())
-    told = json_2311.read_jobs((folder / "sacct-all.json").read_bytes())
+    told = json_jobs.read_jobs((folder / "sacct-all.json").read_bytes())
     assert columns.unreadable == told.unreadable == ()
     assert [comparable(job) for job in told.rows] == [comparable(job) for job in columns.rows]
     assert {job.state for job in told.rows} == {
         "REQUEUED", "NODE_FAIL", "CANCELLED", "RUNNING", "PENDING", "FAILED", "TIMEOUT",
         "COMPLETED",
     }  # fmt: skip
-    assert all(job.whole for job in columns.rows)
+    assert all(job.is_complete for job in columns.rows)
 
 
 def test_json_counts_restarts(folder: Path) -> None:
     again = [
         job
-        for job in json_2311.read_jobs((folder / "sacct-all.json").read_bytes()).rows
+        for job in json_jobs.read_jobs((folder / "sacct-all.json").read_bytes()).rows
         if job.job_id == 19
     ]
     assert [(job.state, job.restart) for job in again] == [("REQUEUED", 0), ("RUNNING", 1)]
 
 
-def test_gpus_and_whole_nodes_are_told(folder: Path) -> None:
+def test_gpus_and_whole_nodes_are_reported(folder: Path) -> None:
     held = {
         job.job_id: job.tres
-        for job in json_2311.read_jobs((folder / "sacct-all.json").read_bytes()).rows
+        for job in json_jobs.read_jobs((folder / "sacct-all.json").read_bytes()).rows
     }
     assert held[3] == "cpu=16,mem=65536,node=1,gres/gpu=2"
     assert held[4] == "cpu=192,mem=192000,node=3"
@@ -91,7 +90,7 @@ def test_gpus_and_whole_nodes_are_told(folder: Path) -> None:
 
 def test_the_queue_says_the_same_as_json_and_in_columns(folder: Path) -> None:
     columns = squeue.read_queue((folder / "squeue-runs.txt").read_text())
-    told = json_2311.read_queue((folder / "squeue-all.json").read_bytes())
+    told = json_jobs.read_queue((folder / "squeue-all.json").read_bytes())
     assert columns.unreadable == told.unreadable == ()
     assert len(told.rows) == 38
     assert {(each.job_id, each.submitted, each.state) for each in told.rows} == {
@@ -108,7 +107,7 @@ def test_accounts_people_and_qualities(folder: Path) -> None:
         ("wg_bio", "carol", "", "20"),
         ("wg_chem", "dave", "", "parent"),
     } <= set(told)
-    qualities = sacctmgr.read_qualities((folder / "qos-plain.txt").read_text()).rows
+    qualities = sacctmgr.read_qos((folder / "qos-plain.txt").read_text()).rows
     assert [(each.name, each.priority) for each in qualities] == [
         ("normal", 0),
         ("high", 100),
@@ -117,7 +116,7 @@ def test_accounts_people_and_qualities(folder: Path) -> None:
 
 
 def test_the_machine_and_its_settings(folder: Path) -> None:
-    places = scontrol.read_places((folder / "partitions-oneliner.txt").read_text())
+    places = scontrol.read_partitions((folder / "partitions-oneliner.txt").read_text())
     assert [(each.name, each.weights, each.memory_per_cpu) for each in places.rows] == [
         ("cpu", "CPU=1.0,Mem=0.5G", 1000),
         ("gpu", "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0", 1000),
@@ -128,7 +127,7 @@ def test_the_machine_and_its_settings(folder: Path) -> None:
         ("g01", ("a100",)), ("g02", ("a100",)), ("g03", ("t4",)), ("g04", ("t4",)),
     ]  # fmt: skip
     hosts = machine.read_hosts((folder / "nodes-oneliner.txt").read_text())
-    rules = machine.read_partitions((folder / "partitions-oneliner.txt").read_text())
+    rules = machine.read_partition_rules((folder / "partitions-oneliner.txt").read_text())
     reserved = machine.read_reservations((folder / "reservations-oneliner.txt").read_text())
     assert (
         places.unreadable
@@ -160,7 +159,7 @@ def test_jobs_that_wait_and_run(folder: Path) -> None:
 
 def test_fair_share_in_the_columns_that_sshare_prints(folder: Path) -> None:
     header, *rows = [line.split("|") for line in (folder / "sshare.txt").read_text().splitlines()]
-    assert set(header) <= {*shares.COLUMNS, "Partition", "GrpTRESMins", "TRESRunMins"}
+    assert set(header) <= {*sshare.SHARE_COLUMNS, "Partition", "GrpTRESMins", "TRESRunMins"}
     assert [row[header.index("Account")].strip() for row in rows].count("wg_bio") == 3
 
 
@@ -173,7 +172,7 @@ def test_whole_nodes_in_the_words_of_2605() -> None:
     forced = (
         text.replace("=NODE", "=NO").replace("=NO State", "=FORCE:2 State").replace("=a ", "=c ")
     )
-    found = machine.read_partitions(text + by_user + forced)
+    found = machine.read_partition_rules(text + by_user + forced)
     assert found.unreadable == ()
     assert [(each.sharing.name, each.rows) for each in found.rows] == [
         ("EXCLUSIVE", 4),

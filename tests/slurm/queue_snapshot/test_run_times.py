@@ -1,6 +1,4 @@
-"""What accounting says of the jobs of the last weeks becomes the history that likely starts are
-drawn from.
-"""
+"""History of run times, from accounting records of the last weeks, for the likely start."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.time import parse_instant
-from fairbank.slurm.queue_snapshot.run_times import history_of, read_past
+from fairbank.slurm.queue_snapshot.run_times import read_history, run_time_history
 
 RECORDED = (
     Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue" / "history.txt"
@@ -30,16 +28,16 @@ TWO = line(2, "2026-11-21T01:00:00", "2026-11-21T01:15:00", 900, "FAILED", "60")
 
 
 def test_a_recorded_answer_is_read_whole() -> None:
-    found = read_past(RECORDED, NOW)
+    found = read_history(RECORDED, NOW)
     assert found.unreadable == ()
     assert {job.user for job in found.rows} == {"alice", "bob", "carol", "dave"}
-    assert history_of(found.rows).ratios("dave")[-1] == 1.0, "the job that ran into its limit"
+    assert run_time_history(found.rows).ratios("dave")[-1] == 1.0, "the job that ran into its limit"
 
 
 def test_they_come_in_the_order_in_which_they_ended() -> None:
-    found = read_past(f"{ONE}\n{TWO}\n", NOW)
+    found = read_history(f"{ONE}\n{TWO}\n", NOW)
     assert [job.job for job in found.rows] == [2, 1]
-    assert history_of(found.rows).ratios("ann") == [0.25, 0.5]
+    assert run_time_history(found.rows).ratios("ann") == [0.25, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -54,11 +52,11 @@ def test_they_come_in_the_order_in_which_they_ended() -> None:
     ids=["runs", "waits", "ended later", "no limit", "nobody's"],
 )
 def test_those_that_tell_nothing_are_left_out(other: str) -> None:
-    found = read_past(f"{ONE}\n{other}\n", NOW)
+    found = read_history(f"{ONE}\n{other}\n", NOW)
     assert [job.job for job in found.rows] == [1]
     assert found.unreadable == ()
 
 
-def test_what_cannot_be_read_is_told() -> None:
-    found = read_past(f"{ONE}\n1|2\n", NOW)
+def test_unreadable_input_is_reported() -> None:
+    found = read_history(f"{ONE}\n1|2\n", NOW)
     assert len(found.rows) == len(found.unreadable) == 1

@@ -1,5 +1,5 @@
-"""What a live Slurm says becomes a snapshot: who waits with which word, who runs where, what limits
-say while jobs start.
+"""Snapshot from the output of a live Slurm: pending reasons, running jobs with their nodes, limits
+while jobs start.
 """
 
 from __future__ import annotations
@@ -23,11 +23,17 @@ from fairbank.scheduling.machines.node_rules import PreemptBy
 from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.jobs import Given, SlurmJob, read_jobs
-from fairbank.slurm.parsers.limits import Bound, Quality
-from fairbank.slurm.parsers.machine import Licence
-from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
-from fairbank.slurm.queue_snapshot.snapshot import Answers, Live, live, preemption_of, requests
+from fairbank.slurm.parsers.scheduler.jobs import JobNodes, SlurmJob, read_jobs
+from fairbank.slurm.parsers.scheduler.limits import LimitRecord, QosRecord
+from fairbank.slurm.parsers.scheduler.machine import Licence
+from fairbank.slurm.queue_snapshot.queries import COMMANDS, read_answers
+from fairbank.slurm.queue_snapshot.snapshot import (
+    LiveQueue,
+    QueueAnswers,
+    build_queue,
+    preemption,
+    quote_requests,
+)
 
 QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
 NOW = 1_000_000
@@ -35,9 +41,9 @@ ENFORCED = {
     "AccountingStorageEnforce": "associations,limits,qos",
     "SelectTypeParameters": "CR_CORE_MEMORY",
 }
-ROOT, BIO = Bound(name="root"), Bound(name="bio", parent="root")
+ROOT, BIO = LimitRecord(name="root"), LimitRecord(name="bio", parent="root")
 AFTER = Dependencies("afterok:6(unfulfilled)", (Dependency(kind="afterok", job=6),))
-ALICE = Bound(name="bio", user="alice", parent="bio")
+ALICE = LimitRecord(name="bio", user="alice", parent="bio")
 
 
 def job(number: int, **other: Any) -> SlurmJob:
@@ -47,7 +53,7 @@ def job(number: int, **other: Any) -> SlurmJob:
         "partitions": ("cpu",), "priority": 1_000 - number, "submitted": NOW - 60,
         "eligible": NOW - 60, "started": None, "ends": None,
         "expected": None, "limit": 3_600, "time_min": None, "reason": "None",
-        "depends": Dependencies(), "reservation": None,
+        "dependencies": Dependencies(), "reservation": None,
         "wanted": ResourceRequest(memory_per_node=1), "licences": {}, "tres": {"cpu": 1, "node": 1},
     }  # fmt: skip
     return SlurmJob(**(usual | other))
@@ -58,22 +64,22 @@ def running(number: int, *nodes: str, **other: Any) -> SlurmJob:
         "state": "RUNNING",
         "started": NOW - 60,
         "ends": NOW + 600,
-        "given": (Given(nodes, 4, 1_000),),
+        "allocated": (JobNodes(nodes, 4, 1_000),),
     }
     return job(number, **(usual | other))
 
 
-def there(*jobs: SlurmJob, **other: Any) -> Live:
+def there(*jobs: SlurmJob, **other: Any) -> LiveQueue:
     usual: dict[str, Any] = {
         "now": NOW, "config": ENFORCED, "nodes": [Node(name=f"n{number}", cpus=4,
         memory=4_000) for number in (1, 2, 3)],
         "partitions": [PartitionRules(name="cpu")], "reservations": (), "jobs": jobs,
         "associations": (ROOT, BIO, ALICE),
     }  # fmt: skip
-    return live(Answers(**(usual | other)))
+    return build_queue(QueueAnswers(**(usual | other)))
 
 
-def told(found: Live) -> dict[str, str]:
+def told(found: LiveQueue) -> dict[str, str]:
     """Of each job that waits, by the name that squeue gives it: where it starts, or why not."""
     plan = run_passes(found.snapshot, found.parameters, found.now)
     starts = {
@@ -87,10 +93,10 @@ def told(found: Live) -> dict[str, str]:
 # --- recorded ---
 
 
-def recorded() -> Live:
-    said, unread = read_answers({name: (QUEUE / f"{name}.txt").read_text() for name in QUESTIONS})
+def recorded() -> LiveQueue:
+    said, unread = read_answers({name: (QUEUE / f"{name}.txt").read_text() for name in COMMANDS})
     assert unread == ()
-    return live(said)
+    return build_queue(said)
 
 
 def test_a_queue_of_2205_waits_for_the_reasons_that_squeue_shows() -> None:
@@ -106,11 +112,11 @@ def test_a_queue_of_2205_is_planned_as_slurmctld_planned_it() -> None:
     """
     found = recorded()
     plan = run_passes(found.snapshot, found.parameters, found.now)
-    last = {found.told[each.job.number].job_id: each.at for each in plan.reservations}
+    last = {found.slurm_jobs[each.job.number].job_id: each.at for each in plan.reservations}
     theirs = {
         told.job_id: told.expected
-        for told in found.told.values()
-        if told.waits and told.expected and told.reason != "BeginTime"
+        for told in found.slurm_jobs.values()
+        if told.is_pending and told.expected and told.reason != "BeginTime"
     }
     assert last.keys() == theirs.keys()
     assert {
@@ -118,7 +124,7 @@ def test_a_queue_of_2205_is_planned_as_slurmctld_planned_it() -> None:
     } == {5: 44}
 
 
-def test_whoever_ran_in_2205_has_its_nodes() -> None:
+def test_nodes_of_finished_jobs_in_2205() -> None:
     found = recorded()
     rows = [line.split("|") for line in (QUEUE / "squeue.txt").read_text().splitlines()]
     theirs = {name: nodes for name, state, _, nodes, _ in rows if state == "RUNNING"}
@@ -134,10 +140,10 @@ def test_whoever_ran_in_2205_has_its_nodes() -> None:
     [
         ({"priority": 0, "reason": "JobHeldUser"}, "JobHeldUser"),
         ({"priority": 0, "reason": "Allocation_exhausted"}, "JobHeldAdmin"),
-        ({"depends": AFTER, "reason": "Dependency"}, "Dependency"),
-        ({"depends": AFTER, "reason": "DependencyNeverSatisfied"}, "DependencyNeverSatisfied"),
-        ({"depends": AFTER, "reason": "None"}, "Dependency"),
-        ({"depends": Dependencies("some day"), "reason": "None"}, "Dependency"),
+        ({"dependencies": AFTER, "reason": "Dependency"}, "Dependency"),
+        ({"dependencies": AFTER, "reason": "DependencyNeverSatisfied"}, "DependencyNeverSatisfied"),
+        ({"dependencies": AFTER, "reason": "None"}, "Dependency"),
+        ({"dependencies": Dependencies("some day"), "reason": "None"}, "Dependency"),
         ({"reason": "InvalidQOS"}, "InvalidQOS"),
         ({"reason": "Resources"}, "n1"),
         ({"reason": "AssocGrpCpuLimit"}, "n1"),
@@ -162,8 +168,8 @@ def test_an_array_runs_no_more_tasks_than_its_throttle_lets_it() -> None:
     assert found == {"6_1": "n2", "6_2": "JobArrayTaskLimit", "6_3": "JobArrayTaskLimit"}
 
 
-def test_whoever_it_is_not_told_of_what_it_has_is_left_out_and_noted() -> None:
-    found = there(running(6, "n1", given=()), running(8, "n9"))
+def test_job_with_unknown_resources_is_left_out_and_noted() -> None:
+    found = there(running(6, "n1", allocated=()), running(8, "n9"))
     assert found.snapshot.running == []
     assert found.notes == [
         "job 6 is left out: it is not told what job 6 has",
@@ -171,9 +177,9 @@ def test_whoever_it_is_not_told_of_what_it_has_is_left_out_and_noted() -> None:
     ]
 
 
-def test_where_memory_is_not_counted_nobody_waits_for_it() -> None:
+def test_memory_holds_no_job_if_it_is_not_counted() -> None:
     jobs = (
-        running(6, "n1", "n2", "n3", given=(Given(("n1", "n2", "n3"), 1, 4_000),)),
+        running(6, "n1", "n2", "n3", allocated=(JobNodes(("n1", "n2", "n3"), 1, 4_000),)),
         job(7, wanted=ResourceRequest(memory_per_node=3_000)),
     )
     assert told(there(*jobs)) == {"7": "Resources"}
@@ -213,7 +219,7 @@ def test_a_node_that_its_account_uses_already_counts_once() -> None:
     }
 
 
-def ended(found: Live, number: int, seconds: int = 60) -> Live:
+def ended(found: LiveQueue, number: int, seconds: int = 60) -> LiveQueue:
     """The same when this one has ended that ran."""
     (gone,) = [each for each in found.snapshot.running if each.number == number]
     found.snapshot.end(gone)
@@ -237,10 +243,10 @@ def test_nodes_on_which_others_of_the_group_still_run_go_on_counting() -> None:
     bio = msgspec.structs.replace(
         BIO, limits=AssociationLimits(tres={LimitKind.GRP_TRES: {"node": 1}})
     )
-    given = (Given(("n1",), 1, 1_000),)
+    given = (JobNodes(("n1",), 1, 1_000),)
     jobs = (
-        running(5, "n1", given=given),
-        running(6, "n1", given=given),
+        running(5, "n1", allocated=given),
+        running(6, "n1", allocated=given),
         job(7, wanted=ResourceRequest(exclusive=True)),
     )
     found = ended(there(*jobs, associations=(ROOT, bio, ALICE)), 5)
@@ -260,7 +266,7 @@ def test_what_it_used_up_until_its_end_stays_used(ran: int, word: str) -> None:
     )
     safe = {**ENFORCED, "AccountingStorageEnforce": "safe"}
 
-    def found() -> Live:
+    def found() -> LiveQueue:
         return there(
             running(6, "n1", ends=NOW + 600), job(7), associations=(ROOT, bio, ALICE), config=safe
         )
@@ -279,7 +285,7 @@ def test_licences_and_places_in_an_array_come_back() -> None:
     assert sorted(told(ended(there(*jobs), 6)).values()) == ["JobArrayTaskLimit", "n1"]
 
 
-def test_limits_that_are_not_enforced_hold_nobody() -> None:
+def test_limits_that_are_not_enforced_hold_no_job() -> None:
     bio = msgspec.structs.replace(BIO, limits=AssociationLimits(jobs={LimitKind.GRP_JOBS: 0}))
     assert told(there(job(7), associations=(ROOT, bio, ALICE), config={})) == {"7": "n1"}
 
@@ -294,15 +300,15 @@ def test_what_is_used_up_for_good_counts() -> None:
 
 
 def test_a_qos_counts_by_user_and_the_qos_of_the_partition_goes_before() -> None:
-    low = Quality(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 1}))
+    low = QosRecord(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 1}))
     jobs = job(7, qos="low"), job(8, qos="low"), job(9, qos="low", user="bob"), job(10)
-    assert told(there(*jobs, qualities=[low])) == {
+    assert told(there(*jobs, qos=[low])) == {
         "7": "n1",
         "8": "QOSMaxJobsPerUserLimit",
         "9": "n1",
         "10": "n1",
     }
-    of_all = told(there(*jobs, qualities=[low], of_partition={"cpu": "low"}))
+    of_all = told(there(*jobs, qos=[low], partition_qos={"cpu": "low"}))
     assert of_all == {
         "7": "n1",
         "8": "QOSMaxJobsPerUserLimit",
@@ -333,12 +339,10 @@ def test_what_has_started_is_not_forgotten_in_the_next_pass() -> None:
 
 def test_preemption() -> None:
     low, high = (
-        Quality(name="low", priority=3, mode="CANCEL", exempt_seconds=60),
-        Quality(name="high", preempts=frozenset({"low"})),
+        QosRecord(name="low", priority=3, mode="CANCEL", exempt_seconds=60),
+        QosRecord(name="high", preempts=frozenset({"low"})),
     )
-    found = preemption_of(
-        {"PreemptType": "preempt/qos", "PreemptMode": "GANG,REQUEUE"}, [low, high]
-    )
+    found = preemption({"PreemptType": "preempt/qos", "PreemptMode": "GANG,REQUEUE"}, [low, high])
     assert (found.by, found.mode) == (PreemptBy.QOS, PreemptMode.REQUEUE)
     assert (found.qos["high"].priority, found.qos["high"].preempts) == (0, frozenset({"low"}))
     assert (
@@ -347,8 +351,7 @@ def test_preemption() -> None:
         found.qos["low"].exempt_seconds,
     ) == (3, PreemptMode.CANCEL, 60)
     assert (
-        preemption_of({"PreemptType": "preempt/none", "PreemptMode": "OFF"}, []).by
-        is PreemptBy.NONE
+        preemption({"PreemptType": "preempt/none", "PreemptMode": "OFF"}, []).by is PreemptBy.NONE
     )
 
 
@@ -408,13 +411,13 @@ def test_a_setting_that_is_not_modelled_is_noted_once(
 
 
 def test_partitions_whose_least_loaded_nodes_go_first_are_noted() -> None:
-    texts = {name: (QUEUE / f"{name}.txt").read_text() for name in QUESTIONS}
+    texts = {name: (QUEUE / f"{name}.txt").read_text() for name in COMMANDS}
     assert recorded().notes == []
     assert " LLN=NO " in texts["partitions"]
     texts["partitions"] = texts["partitions"].replace(" LLN=NO ", " LLN=YES ", 1)
     said, _ = read_answers(texts)
     first = said.partitions[0].name
-    assert live(said).notes == [
+    assert build_queue(said).notes == [
         f"LLN of partitions: {first}: not modelled here, so that slurmctld may decide otherwise"
     ]
 
@@ -455,9 +458,9 @@ def test_of_several_reservations_the_one_that_lets_it_in_soonest_counts(
 
 
 def test_of_several_qos_the_first_counts_and_that_is_noted_for_the_first_few() -> None:
-    low = Quality(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 0}))
+    low = QosRecord(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 0}))
     jobs = [job(number, qos="normal", other_qos=("low",)) for number in range(1, 8)]
-    found = there(*jobs, job(8, qos="low"), running(9, "n3", other_qos=("low",)), qualities=[low])
+    found = there(*jobs, job(8, qos="low"), running(9, "n3", other_qos=("low",)), qos=[low])
     assert found.notes == ["of several QOS only the first counts here: job 1, 2, 3, 4, 5, ..."]
     assert (told(found)["1"], told(found)["8"]) == ("n1", "QOSMaxJobsPerUserLimit")
 
@@ -482,8 +485,8 @@ def test_the_bank_is_asked_about_each_partition_of_a_job() -> None:
         "time_limit": 3_600,
         "qos": "normal",
     }
-    assert list(requests(waits, asking, "lab")) == [
+    assert list(quote_requests(waits, asking, "lab")) == [
         usual | {"partition": "cpu"},
         usual | {"partition": "gpu"},
     ]
-    assert list(requests(msgspec.structs.replace(waits, limit=None), asking, "lab")) == []
+    assert list(quote_requests(msgspec.structs.replace(waits, limit=None), asking, "lab")) == []

@@ -1,5 +1,5 @@
 """Scripted queues. Each runs what is to be there, puts the partitions down and lets jobs come. It
-returns the partitions to put up again, where these are not the usual ones.
+returns the partitions to put up again, where these are not the default ones.
 
 The machine: c01 to c06 with 64 CPUs and 128 GiB, g01 and g02 with 48 and four A100, g03 and g04
 with 64 and four T4.

@@ -1,4 +1,4 @@
-"""What holds jobs back: dependencies, times, licences, limits."""
+"""Reasons that hold jobs back: dependencies, times, licences, limits."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def hole_for_a_shorter_one(queue: Queue) -> None:
 
 
 def nodes_beside_the_plan(queue: Queue) -> None:
-    """What is planned for three nodes leaves one for as long as anybody wants."""
+    """A plan for three nodes leaves one node for any length of time."""
     queue.runs("first", "-N4", WHOLE, "-t10").down()
     queue.waits("three", "-N3", WHOLE, "-t60", priority=900)
     queue.waits("long", "-N1", WHOLE, "-t600", priority=500)

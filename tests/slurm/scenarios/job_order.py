@@ -1,4 +1,4 @@
-"""Who goes first."""
+"""Order of jobs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def those_behind_wait(queue: Queue) -> None:
 
 
 def several_partitions(queue: Queue) -> None:
-    """A job that may run in two starts where there is room."""
+    """A job that may run in two starts where nodes are free."""
     queue.runs("first", "-N6", WHOLE, "-t30").down()
     queue.waits("either", "-pcpu,gpu", "-N1", WHOLE, "-t30", priority=900)
     queue.waits("here", "-N1", WHOLE, "-t30", priority=800)

@@ -1,4 +1,4 @@
-"""What is asked of nodes."""
+"""Requests for nodes."""
 
 from __future__ import annotations
 

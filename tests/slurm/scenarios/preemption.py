@@ -1,4 +1,4 @@
-"""Whose place others take, on a cluster that preempts."""
+"""Preemption: jobs that take the place of others."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import msgspec
 
 from fairbank.bank.policy import Policy
 from fairbank.service import settings
-from fairbank.slurm.site import SITE_FILE, Forced, Site
+from fairbank.slurm.policy import SITE_FILE, ProjectRules, SiteRules
 from tools.reference.pages.keys import key_tables
 
 
@@ -49,7 +49,10 @@ def site_page() -> str:
     ]
     return (
         "\n".join(
-            [*lines, *key_tables((("(at the top)", Site), ("[projects.ACCOUNT]", Forced)))]
+            [
+                *lines,
+                *key_tables((("(at the top)", SiteRules), ("[projects.ACCOUNT]", ProjectRules))),
+            ]
         ).rstrip()
         + "\n"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from enum import Enum
 
@@ -10,6 +9,7 @@ import msgspec
 
 from fairbank.cluster.job_details import NO_DETAILS, JobDetails
 from fairbank.core.time import LAST_INSTANT, iso
+from fairbank.core.validation import ValidationFault
 
 _AMOUNTS = frozenset(
     {"deposited", "charged", "held", "credit_limit", "overrun", "written_off", "refunded", "cap"}
@@ -22,14 +22,6 @@ _NAMES = {
     "set_by": "the entry that set it",
     "until": "the end of the hold",
     "digest": "the digest",
-}
-_KINDS = {
-    "int": "a whole number",
-    "str": "text",
-    "bool": "true or false",
-    "object": "an object",
-    "array": "a list",
-    "null": "nothing",
 }
 
 
@@ -67,19 +59,16 @@ def told(name: str, value: object) -> str:
     return " ".join(map(str, value)) if type(value) is tuple else str(value)
 
 
-_EXPECTED = re.compile(r"Expected `(\w+)`, got `(\w+)`(?: - at `\$\.?(.*)`)?")
-_MISSING = re.compile(r"Object missing required field `(.*?)`.*")
-
-
 def unreadable(bad: Exception) -> str:
-    """Why the details of an entry cannot be read."""
-    said = str(bad)
+    """Return why the details of an entry cannot be read."""
     if isinstance(bad, KeyError):
         return f"they lack {bad.args[0]}"
-    if match := _MISSING.fullmatch(said):
-        return f"they lack {match[1]}"
-    if match := _EXPECTED.fullmatch(said):
-        return f"{match[3] or 'the whole'} is {_KINDS.get(match[2], match[2])}, not {_KINDS.get(match[1], match[1])}"
-    if isinstance(bad, msgspec.DecodeError) and not isinstance(bad, msgspec.ValidationError):
-        return "they are not JSON" + (", or were cut short" if "truncated" in said else "")
-    return said[:1].lower() + said[1:] if said else "they are of another kind"
+    if isinstance(bad, msgspec.ValidationError):
+        fault = ValidationFault.of(bad)
+        if fault.kind == "missing field":
+            return f"they lack {fault.path}"
+        return f"{fault.path or 'the whole'}: {fault.message}"
+    text = str(bad)
+    if isinstance(bad, msgspec.DecodeError):
+        return "they are not JSON" + (", or were cut short" if "truncated" in text else "")
+    return text[:1].lower() + text[1:] if text else "they are of another kind"

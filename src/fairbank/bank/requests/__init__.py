@@ -22,7 +22,6 @@ from fairbank.bank.requests.registry import (
 from fairbank.bank.requests.runs import (
     Adjust,
     Charge,
-    EndFacts,
     Ending,
     Hold,
     Lapse,
@@ -42,7 +41,6 @@ __all__ = [
     "Charge",
     "CreateProject",
     "Deposit",
-    "EndFacts",
     "Ending",
     "Expire",
     "Hold",

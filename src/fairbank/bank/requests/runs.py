@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
-
 from fairbank.bank.requests.base import BaseRequest
 from fairbank.cluster.job import Run
 from fairbank.cluster.job_details import JobDetails
@@ -68,24 +66,6 @@ class Ending(BaseRequest, frozen=True, kw_only=True):
     start: Instant | None = None
     partition: str = ""
     job_details: JobDetails | None = None
-
-
-class EndFacts(TypedDict):
-    """The fields of an Ending, gathered before it is known which of the three below it is."""
-
-    run: Run
-    ended: Instant
-    outcome: str
-    elapsed_seconds: int
-    chain: NotRequired[tuple[int, ...]]
-    account: NotRequired[str | None]
-    resource: NotRequired[str | None]
-    owner: NotRequired[int | None]
-    start: NotRequired[Instant | None]
-    partition: NotRequired[str]
-    job_details: NotRequired[JobDetails | None]
-    key: NotRequired[str | None]
-    comment: NotRequired[str | None]
 
 
 class Charge(Ending, frozen=True, kw_only=True, tag="charge"):

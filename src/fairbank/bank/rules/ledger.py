@@ -75,7 +75,7 @@ def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: P
             )
     if (
         request.key is not None
-        and (known := data.known.get((submitted.actor, request.key))) is not None
+        and (known := data.keyed_entries.get((submitted.actor, request.key))) is not None
     ):
         return (
             again(known) if is_same_request(known, submitted) else Refusal(reason=Reason.KEY_REUSED)

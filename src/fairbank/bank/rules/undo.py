@@ -37,7 +37,7 @@ def undo(
 
     Whoever undoes an entry locks the book it stands in, so two never find it untouched.
     """
-    entry = data.told.get(request.entry)
+    entry = data.run_entries.get(request.entry)
     if entry is None or entry.book != request.book:
         return Refusal(
             reason=Reason.UNKNOWN_ENTRY, detail=Detail.ENTRY, facts={"of_entry": request.entry}
@@ -115,7 +115,7 @@ def _say_as_before(
     data: TransactionData, submitted: SubmittedRequest, request: Undo, entry: Entry
 ) -> Outcome:
     """Terms, a cap or a role are those before the entry, whole."""
-    before = _words_before(data.words_like(entry), entry)
+    before = _words_before(data.entries_like(entry), entry)
     if isinstance(before, Refusal):
         return before
     return _PUT_BACK[entry.kind](data, submitted, request, entry, before)
@@ -224,7 +224,7 @@ def _only_expired(entry: Entry, before: Entry) -> bool:
 
 
 def _taken_back(data: TransactionData, entry: Entry) -> Refusal | None:
-    other = data.undoing.get(entry.id)
+    other = data.undoing_entries.get(entry.id)
     if other is None:
         return None
     user = str(other.actor)

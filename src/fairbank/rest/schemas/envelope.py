@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from fairbank.core.time import Clock, iso
 
 if TYPE_CHECKING:
-    from fairbank.bank.refusals import Help, Refusal
+    from fairbank.bank.refusals import Refusal, RemedyFacts
     from fairbank.bank.rules import Done
 
 T = TypeVar("T")
@@ -30,9 +30,10 @@ class RefusalDetails(Struct, frozen=True, kw_only=True):
     """A refusal of the bank with its amounts.
 
     `entry` is the journal entry that keeps it, if any; `resolution` is set if the run has ended.
-    `available` and `shortfall` are null if the reason is neither the available credit (INSUFFICIENT_CREDIT,
-    CAPPED, NO_ALLOCATION, FROZEN, NOT_ENOUGH) nor the charge (REFUND_TOO_LARGE): the bank did not look
-    them up. Then `asked` is null too, unless the request had an amount.
+    `available` and `shortfall` are null if the reason is neither the available credit
+    (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN, NOT_ENOUGH) nor the charge
+    (REFUND_TOO_LARGE): the bank did not look them up. Then `asked` is null too, unless the request
+    had an amount.
     """
 
     reason: str
@@ -141,7 +142,7 @@ def granted(done: Done) -> Granted:
     )
 
 
-def refusal_details(refusal: Refusal, known: Help) -> RefusalDetails:
+def refusal_details(refusal: Refusal, known: RemedyFacts) -> RefusalDetails:
     """Return a refusal with its amounts and remedies; `known` is what the bank can suggest."""
     from fairbank.bank.refusals import remedies  # noqa: PLC0415  clients do not need the bank
     from fairbank.bank.run import RunState  # noqa: PLC0415

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.refusals import NOTHING_KNOWN, Help, Refusal, remedies, sentence
+from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, remedies, sentence
 from fairbank.cluster.job import Run
 from fairbank.core.time import iso
 
@@ -15,9 +15,9 @@ class FailureRow(Struct, frozen=True, kw_only=True):
 
     HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `asked`. `comments` are
     the job's, otherwise the reason in words. `available` and `shortfall` are null unless the reason
-    is missing credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN): the bank did not look them up.
-    Then `asked` is null too, unless the job had an amount: the cost of a run without a hold is
-    kept.
+    is missing credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN): the bank did not look
+    them up. Then `asked` is null too, unless the job had an amount: the cost of a run without a
+    hold is kept.
     """
 
     id: int
@@ -40,7 +40,7 @@ class FailureRow(Struct, frozen=True, kw_only=True):
 
 
 def failure_row(
-    entry: Entry, refusal: Refusal, account: str | None, known: Help = NOTHING_KNOWN
+    entry: Entry, refusal: Refusal, account: str | None, known: RemedyFacts = NOTHING_KNOWN
 ) -> FailureRow:
     """Return a refusal with its message, amounts and remedies.
 

@@ -84,7 +84,7 @@ class Middleware:
         """Wrap an application.
 
         Args:
-            authenticate_head: called before a body is read; raises FairbankError to refuse the request.
+            authenticate_head: called before a body is read; raises FairbankError to refuse it.
             requests_max: requests in work at the same time; beyond it the answer is 503.
             timeout_seconds: for each request, after its body has arrived.
         """

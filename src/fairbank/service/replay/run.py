@@ -6,9 +6,11 @@ import time
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from msgspec.structs import asdict
+
 from fairbank.bank.pricing import cost
 from fairbank.bank.refusals import remedies, sentence
-from fairbank.bank.requests import Charge, EndFacts, Hold, Release, SubmittedRequest
+from fairbank.bank.requests import Charge, Ending, Hold, Release, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError, InvalidInput
@@ -134,14 +136,16 @@ class _Player:
             outcome_of(moment.job, header),
         )
         free = job.run_time == 0 or outcome in self._bank.policy.free_states
-        facts: EndFacts = {
-            "run": run,
-            "ended": moment.at,
-            "outcome": outcome,
-            "elapsed_seconds": job.run_time,
-            "job_details": end_details(job),
-        }
-        return Release(**facts) if free else Charge(amount=_cost(job, job.run_time), **facts)
+        end = Ending(
+            run=run,
+            ended=moment.at,
+            outcome=outcome,
+            elapsed_seconds=job.run_time,
+            job_details=end_details(job),
+        )
+        if free:
+            return Release(**asdict(end))
+        return Charge(amount=_cost(job, job.run_time), **asdict(end))
 
     def _was_refused(self, run: Run) -> bool:
         """Return True if the run was refused, and forget it. Called once, at the end of a run."""

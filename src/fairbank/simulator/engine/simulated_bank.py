@@ -20,7 +20,13 @@ from fairbank.bank.pricing import cost
 from fairbank.bank.refusals import sentence
 from fairbank.bank.requests import Charge, CreateProject, Hold, Request, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome, apply
-from fairbank.bank.transaction_data import Changes, RegistryHead, TransactionData
+from fairbank.bank.transaction_data import (
+    Changes,
+    NewIds,
+    RegistryHead,
+    RegistryRows,
+    TransactionData,
+)
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import LAST_INSTANT, Instant
@@ -76,10 +82,7 @@ class SimulatedBank:
         self._grants, self._header, self._zero = grants, header, header.unix_start_time or 0
         numbers = [count(1) for _ in range(3)]
         self._data = TransactionData(
-            registry=RegistryHead(),
-            entry_ids=numbers[0],
-            allocation_ids=numbers[1],
-            project_ids=numbers[2],
+            registry=RegistryRows(head=RegistryHead()), ids=NewIds(*numbers)
         )
         self._policy = Policy()
         self._folds: dict[int, Fold] = {}
@@ -242,7 +245,7 @@ class SimulatedBank:
                 fold = self._folds[entry.book] = Fold(entry.book)
             fold.add(entry)
         data.entries.clear()
-        data.told.clear()
+        data.run_entries.clear()
         data.changes = Changes()
         return outcome
 

@@ -1,1 +1,3 @@
-"""How users and jobs rank, as rows to be shown: what Slurm's answers say of it, and the same computed anew by the room `priority`."""
+"""Ranks of users and jobs as rows to show: as Slurm prints them, and computed again by
+`priority`.
+"""

@@ -1,4 +1,4 @@
-"""How everybody stands on a day, as the bank is told of it."""
+"""Fair share of all associations on one day, as the bank stores it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,31 @@ from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
 
 
-def day_told(
+def daily_records(
     cluster: str | None, rows: Sequence[ShareRow], rule: RankingRule
 ) -> list[Mapping[str, Any]]:
-    """As the bank is told of it. Raises InvalidInput for what would be no history: no name, no rows, figures that are not finite."""
+    """Return the records for the bank. Raises InvalidInput if they would be no history.
+
+    That is without a name, without rows, or with figures that are not finite.
+
+    Args:
+        cluster: its name.
+        rows: of all associations.
+        rule: that ranks them.
+    """
     if not cluster:
         raise InvalidInput(
             "this Slurm has no name", field="ClusterName", remedy="set it in slurm.conf"
         )
     if not rows:
         raise InvalidInput(
-            "there is nobody whose fair share could be kept",
+            "there is no association whose fair share could be recorded",
             field="sshare",
-            remedy="look at what it prints: sshare -a",
+            remedy="check what it prints: sshare -a",
         )
     if len({(row.account, row.user, row.partition) for row in rows}) < len(rows):
         raise InvalidInput(
-            "an association is there twice", field="sshare", remedy="ask one cluster, without -M"
+            "an association is listed twice", field="sshare", remedy="ask one cluster, without -M"
         )
     return list(_rows(rows, rule))
 
@@ -52,21 +60,21 @@ def _rows(rows: Sequence[ShareRow], rule: RankingRule) -> Iterator[Mapping[str, 
 
 
 def _check(row: ShareRow) -> None:
-    read = {
+    figures = {
         "NormShares": row.norm_shares,
         "RawUsage": row.usage,
         "EffectvUsage": row.effective,
         "FairShare": row.factor,
     }
-    for name, figure in read.items():
+    for name, figure in figures.items():
         if figure is not None and not isfinite(figure):
-            who = (
+            owner = (
                 f"user {row.user} of account {row.account}"
                 if row.user
                 else f"account {row.account}"
             )
             raise InvalidInput(
-                f"{who} has {figure}",
+                f"{owner} has {figure}",
                 field=name,
-                remedy="a finite number is wanted; look at what sshare prints",
+                remedy="a finite number is required; check what sshare prints",
             )

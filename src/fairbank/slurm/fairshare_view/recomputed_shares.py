@@ -1,4 +1,4 @@
-"""Fair share computed anew, from shares and the usage of users, with the functions of the room `priority`."""
+"""Fair share computed by `priority` from shares and the usage of users."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
 
 
-def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
-    """The rows with other shares of some accounts. Raises NotFound for an account that is not there."""
+def with_changes(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
+    """Return the rows with other shares of some accounts.
+
+    Raises NotFound for an unknown account.
+    """
     there = {row.account for row in rows if not row.user and row.parent}
     for name in shares:
         if name not in there:
@@ -32,8 +35,11 @@ def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRo
     ]
 
 
-def computed(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
-    """The same rows with every figure computed from what each used itself. Raises InvalidInput, naming the row, for what is no tree."""
+def compute_shares(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
+    """Compute every figure of the rows from their own usage.
+
+    Raises InvalidInput if they are no tree.
+    """
     tree = planted(
         [
             ShareAssociation(
@@ -46,7 +52,7 @@ def computed(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
             for row in rows
         ]
     )
-    usage = summed(tree, _own(rows, tree))
+    usage = summed(tree, _own_usage(rows, tree))
     if rule.fair_tree:
         stands: Standings = fair_tree(tree, usage)
     else:
@@ -56,10 +62,12 @@ def computed(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
     return [_row(row, at, tree, stands) for at, row in enumerate(rows)]
 
 
-def _own(rows: Sequence[ShareRow], tree: Tree) -> list[float]:
-    """What each used itself: a user all of it, an account what users deleted from it had, which Slurm leaves with it.
+def _own_usage(rows: Sequence[ShareRow], tree: Tree) -> list[float]:
+    """Return the usage of each row itself.
 
-    sshare cuts off each figure, so that an account of n rows may seem to have used up to n - 1 itself; so little is none.
+    A user has all of it; an account what deleted users had, which Slurm leaves with it. sshare
+    rounds each figure down, so an account of n rows may seem to have used up to n - 1 itself; that
+    is ignored.
     """
     left, below = [row.usage for row in rows], [0] * len(rows)
     for row, above in zip(rows, tree.parent.tolist(), strict=True):
@@ -79,9 +87,9 @@ def _row(row: ShareRow, at: int, tree: Tree, stands: Standings) -> ShareRow:
         usage=float(np.floor(stands.usage[at])),
         norm_usage=None if root else float(stands.norm_usage[at]),
         effective=float(stands.effective_usage[at]),
-        factor=None
-        if row.factor is None
-        else float(stands.factor[at]),  # of accounts Slurm 22.05 prints it, newer ones do not
+        factor=(
+            None if row.factor is None else float(stands.factor[at])
+        ),  # of accounts Slurm 22.05 prints it, newer ones do not
         level=_level(row, at, stands) if not root else row.level,
     )
 

@@ -1,7 +1,8 @@
-"""The jobs that wait, with what their priorities are made of: `scontrol --oneliner show job`, of any version.
+"""Pending jobs with what their priorities depend on: `scontrol --oneliner show job`, of any
+version.
 
-The line begins with the job's name, and its end has comments and folders: people put anything into those. What is read stands between,
-and a line in which somebody wrote the like of it is refused.
+The line begins with the job's name, and ends with comments and directories, into which users write
+anything. What is read stands between; a line in which a user imitated it is refused.
 """
 
 from __future__ import annotations
@@ -15,24 +16,30 @@ from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import Record, read
-from fairbank.slurm.parsers.values import ParsedRows, Unreadable
+from fairbank.slurm.parsers.columns import Record, read_rows
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 
 COMMAND = "scontrol show job"
-_BEGINS = re.compile(
-    r"JobId=(\d{1,10}) (?:(?:ArrayJobId|HetJobId|HetJobOffset|HetJobIdSet)=\S+ )*(?:ArrayTaskId=(\S+) (?:ArrayTaskThrottle=\d+ )?)?"
+_LINE_START = re.compile(
+    r"JobId=(\d{1,10}) (?:(?:ArrayJobId|HetJobId|HetJobOffset|HetJobIdSet)=\S+"
+    r" )*(?:ArrayTaskId=(\S+) (?:ArrayTaskThrottle=\d+ )?)?"
 )
-_WHOSE = re.compile(
-    r" UserId=([^ ()]+)\(\d+\) GroupId=\S+ MCS_label=\S* Priority=(\d+) Nice=(-?\d+) Account=(\S+) QOS=(\S+) (?:WCKey=\S* )?JobState=(\S+) "
+_OWNER = re.compile(
+    r" UserId=([^ ()]+)\(\d+\) GroupId=\S+ MCS_label=\S* Priority=(\d+) Nice=(-?\d+) Account=(\S+)"
+    r" QOS=(\S+) (?:WCKey=\S* )?JobState=(\S+) "
 )
 _GIVEN = re.compile(r" CoreSpec=\S+ (.*?)MinCPUsNode=")
 _NODES = re.compile(r"(\d{1,9})(?:-\d{1,9})?", re.ASCII)
 
 
 class PendingFactors(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that waits. `partitions` and `qos` in the order in which they were asked for. Instants are seconds since 1970, None for none
-    yet; `limit_minutes` is 0 without a finite limit. `nodes` are the fewest, `cpus` and `tres` what it asks for. `priority` 0 means held.
-    `tasks` are those of an array that still have to start, as in `1-5`."""
+    """Pending job.
+
+    Instants are seconds since 1970, None for none yet. `partitions` and `qos` are in the order of
+    the request. `limit_minutes` is 0 without a finite limit, `nodes` the fewest, `cpus` and `tres`
+    what is requested, `priority` 0 if held, `tasks` those of an array that have not started, as in
+    `1-5`.
+    """
 
     job_id: int
     user: str
@@ -52,20 +59,23 @@ class PendingFactors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_pending(text: str) -> ParsedRows[PendingFactors]:
-    """Those of the jobs that wait."""
-    return read(COMMAND, job_lines(text), _pending)
+    """Read the pending jobs."""
+    return read_rows(COMMAND, job_lines(text), _pending)
 
 
-def job_lines(text: str) -> Iterator[Record | Unreadable]:
-    """Each job as the words of its line. `Given`: what it was given node by node, which only `--details` tells, in Slurm's own words."""
+def job_lines(text: str) -> Iterator[Record | UnreadableLine]:
+    """Yield each job as the words of its line.
+
+    `Given` is what it was given of each node, which only `--details` prints, in Slurm's own words.
+    """
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.startswith("No jobs in the system"):
             continue
-        begins, whose = _BEGINS.match(line), list(_WHOSE.finditer(line))
+        begins, whose = _LINE_START.match(line), list(_OWNER.finditer(line))
         if begins is None or len(whose) != 1:
-            why = "is not there once, and only once" if begins else "is not there"
-            yield Unreadable(
-                COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.shown(line)}"
+            why = "does not occur exactly once" if begins else "is not there"
+            yield UnreadableLine(
+                COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.quoted(line)}"
             )
             continue
         names = ("JobId", "User", "Priority", "Nice", "Account", "QOS", "JobState")
@@ -96,37 +106,37 @@ def _pending(cells: dict[str, str]) -> PendingFactors | None:
         partitions=_names(cells, "Partition"),
         priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
         nice=_nice(cells["Nice"]),
-        submitted=words.submitted(
-            words.instant(_there(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
+        submitted=words.required_instant(
+            words.instant(_required(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
         ),
-        eligible=words.instant(_there(cells, "EligibleTime"), "EligibleTime"),
-        accrued=words.instant(_there(cells, "AccrueTime"), "AccrueTime"),
-        limit_minutes=words.length_minutes(_there(cells, "TimeLimit"), "TimeLimit"),
-        nodes=_nodes(_there(cells, "NumNodes")),
-        cpus=words.number(_there(cells, "NumCPUs").partition("-")[0], "NumCPUs"),
+        eligible=words.instant(_required(cells, "EligibleTime"), "EligibleTime"),
+        accrued=words.instant(_required(cells, "AccrueTime"), "AccrueTime"),
+        limit_minutes=words.length_minutes(_required(cells, "TimeLimit"), "TimeLimit"),
+        nodes=_nodes(_required(cells, "NumNodes")),
+        cpus=words.number(_required(cells, "NumCPUs").partition("-")[0], "NumCPUs"),
         tres=words.tres(cells.get("TRES", cells.get("ReqTRES", "")), "TRES"),
         tasks=cells["ArrayTaskId"],
     )
 
 
-def _there(cells: dict[str, str], field: str) -> str:
+def _required(cells: dict[str, str], field: str) -> str:
     if field in cells:
         return cells[field]
     raise InvalidInput("is not there", field=field)
 
 
 def _names(cells: dict[str, str], field: str) -> tuple[str, ...]:
-    return tuple(ids.name(name, field=field) for name in _there(cells, field).split(","))
+    return tuple(ids.name(name, field=field) for name in _required(cells, field).split(","))
 
 
 def _nodes(text: str) -> int:
     match = _NODES.fullmatch(text)
     if match is None:
-        raise InvalidInput(f"{words.shown(text)} is no number of nodes", field="NumNodes")
+        raise InvalidInput(f"{words.quoted(text)} is no number of nodes", field="NumNodes")
     return int(match[1])
 
 
 def _nice(text: str) -> int:
     if len(text) <= 11 and abs(int(text)) <= NICE_MAX:
         return int(text)
-    raise InvalidInput(f"{words.shown(text)} is no nice value", field="Nice")
+    raise InvalidInput(f"{words.quoted(text)} is no nice value", field="Nice")

@@ -1,4 +1,4 @@
-"""How slurmctld ranks users and jobs: the words of its priority plug-in in `scontrol show config`, of any version."""
+"""Settings of the priority plug-in in `scontrol show config`, of any version."""
 
 from __future__ import annotations
 
@@ -36,36 +36,41 @@ Config = Mapping[str, str]
 
 
 def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
-    """Of what `scontrol.read_config` found, in which all must be there. `flags`: those of slurm.conf, which count instead where they are
-    known (`flags_in_doubt`). Raises InvalidInput, naming the setting."""
-    said = {name.lower(): text for name, text in config.items()}
-    if _needed(said, "PriorityType") != "priority/multifactor":
+    """Read the settings. Raises InvalidInput, naming the setting that is missing or wrong.
+
+    Args:
+        config: result of `scontrol.read_config`.
+        flags: PriorityFlags of slurm.conf, where they are known; they count instead
+            (`are_flags_uncertain`).
+    """
+    settings = {name.lower(): text for name, text in config.items()}
+    if _required(settings, "PriorityType") != "priority/multifactor":
         return PrioritySettings(by_factors=False)  # of another plug-in nothing more is told
-    flags = said.get(FLAGS.lower(), "") if flags is None else flags
+    flags = settings.get(FLAGS.lower(), "") if flags is None else flags
     return PrioritySettings(
         factors=MultifactorSettings(
             weights=PriorityWeights(
-                **{name: _weight(said, word) for name, word in WORDS.items()},
-                tres=_weights_of_tres(said),
+                **{name: _weight(settings, word) for name, word in WORDS.items()},
+                tres=_weights_of_tres(settings),
             ),
             flags=read_flags(flags),
-            max_age_seconds=_seconds(said, "PriorityMaxAge"),
-            favour_small=_yes(said, "PriorityFavorSmall"),
-            accounted=_needed(said, "AccountingStorageType").lower().endswith("slurmdbd"),
+            max_age_seconds=_seconds(settings, "PriorityMaxAge"),
+            favour_small=_yes(settings, "PriorityFavorSmall"),
+            accounted=_required(settings, "AccountingStorageType").lower().endswith("slurmdbd"),
         ),
         fair_share=FairShare(
             algorithm=read_algorithm(flags),
-            dampening=_whole(said, "FairShareDampeningFactor", 1, DAMPENING_MAX),
-            half_life_seconds=_seconds(said, "PriorityDecayHalfLife", never=0),
-            reset=parse_reset(_needed(said, "PriorityUsageResetPeriod")),
-            tick_seconds=_seconds(said, "PriorityCalcPeriod"),
+            dampening=_whole(settings, "FairShareDampeningFactor", 1, DAMPENING_MAX),
+            half_life_seconds=_seconds(settings, "PriorityDecayHalfLife", never=0),
+            reset=parse_reset(_required(settings, "PriorityUsageResetPeriod")),
+            tick_seconds=_seconds(settings, "PriorityCalcPeriod"),
         ),
     )
 
 
-def read_tracked(config: Config) -> str:
-    """The TRES that the cluster counts, in its own order. Raises InvalidInput."""
-    return _needed({name.lower(): text for name, text in config.items()}, TRACKED)
+def read_tracked_tres(config: Config) -> str:
+    """Return the TRES that the cluster counts, in its own order. Raises InvalidInput."""
+    return _required({name.lower(): text for name, text in config.items()}, TRACKED)
 
 
 # Slurm searches the text for words, in any case, and ignores unknown ones: docs/reference/
@@ -73,60 +78,62 @@ def read_tracked(config: Config) -> str:
 
 
 def read_flags(text: str) -> frozenset[Flag]:
-    """Those that are about factors."""
-    said = text.upper()
-    found = {flag for flag in Flag if flag.value in said}
-    return frozenset(found | RAW if ALL_RAW in said else found)
+    """Return the flags for factors."""
+    upper = text.upper()
+    flags = {flag for flag in Flag if flag.value in upper}
+    return frozenset(flags | RAW if ALL_RAW in upper else flags)
 
 
 def read_algorithm(text: str) -> Algorithm:
-    """By what users are ranked: Fair Tree unless flags say otherwise, and DEPTH_OBLIVIOUS says it too."""
-    said = text.upper()
-    if "DEPTH_OBLIVIOUS" in said:
+    """Return the rule that ranks users: Fair Tree unless the flags name another."""
+    upper = text.upper()
+    if "DEPTH_OBLIVIOUS" in upper:
         return Algorithm.DEPTH_OBLIVIOUS
-    return Algorithm.CLASSIC if "NO_FAIR_TREE" in said else Algorithm.FAIR_TREE
+    return Algorithm.CLASSIC if "NO_FAIR_TREE" in upper else Algorithm.FAIR_TREE
 
 
-def read_adding(text: str) -> BillingRule:
-    """How weighted TRES are added up."""
-    said = text.upper()
+def read_billing_rule(text: str) -> BillingRule:
+    """Return the rule that adds weighted TRES."""
+    upper = text.upper()
     return next(
-        (each for each in (BillingRule.MAX_TRES_GRES, BillingRule.MAX_TRES) if each.name in said),
+        (rule for rule in (BillingRule.MAX_TRES_GRES, BillingRule.MAX_TRES) if rule.name in upper),
         BillingRule.SUM,
     )
 
 
-def flags_in_doubt(config: Config) -> bool:
-    """Whether these flags may say more than slurm.conf does: where any one of the NO_NORMAL flags is set, `scontrol show config` of
-    Slurm 22.05 tells NO_NORMAL_ALL."""
+def are_flags_uncertain(config: Config) -> bool:
+    """Return True if slurm.conf may have fewer flags than these.
+
+    `scontrol show config` of Slurm 22.05 prints NO_NORMAL_ALL if any NO_NORMAL flag is set.
+    """
     return ALL_RAW in config.get(FLAGS, "").upper()
 
 
-def _needed(said: Config, name: str) -> str:
-    if (text := said.get(name.lower())) is not None:
+def _required(settings: Config, name: str) -> str:
+    if (text := settings.get(name.lower())) is not None:
         return text
     raise InvalidInput(
         f"{name} is not there", field=name, remedy="ask slurmctld itself: scontrol show config"
     )
 
 
-def _yes(said: Config, name: str) -> bool:
-    text = _needed(said, name)
+def _yes(settings: Config, name: str) -> bool:
+    text = _required(settings, name)
     if text.lower() in _YES:
         return _YES[text.lower()]
     raise InvalidInput(
-        f"{words.shown(text)} is neither yes nor no",
+        f"{words.quoted(text)} is neither yes nor no",
         field=name,
         remedy="ask slurmctld itself: scontrol show config",
     )
 
 
-def _weight(said: Config, word: str) -> int:
-    return _whole(said, f"PriorityWeight{word}", 0, U32_MAX)
+def _weight(settings: Config, word: str) -> int:
+    return _whole(settings, f"PriorityWeight{word}", 0, U32_MAX)
 
 
-def _whole(said: Config, name: str, least: int, most: int) -> int:
-    text = _needed(said, name)
+def _whole(settings: Config, name: str, least: int, most: int) -> int:
+    text = _required(settings, name)
     if (
         text.isascii()
         and text.isdecimal()
@@ -135,14 +142,14 @@ def _whole(said: Config, name: str, least: int, most: int) -> int:
     ):
         return int(text)
     raise InvalidInput(
-        f"{words.shown(text)} is out of range",
+        f"{words.quoted(text)} is out of range",
         field=name,
         remedy=f"a whole number from {least} to {most}",
     )
 
 
-def _weights_of_tres(said: Config) -> dict[str, float]:
-    text = said.get(TRES.lower(), "")
+def _weights_of_tres(settings: Config) -> dict[str, float]:
+    text = settings.get(TRES.lower(), "")
     return (
         {name: _weight_of(name, exact) for name, exact in parse_weights(text, field=TRES).items()}
         if text
@@ -157,6 +164,6 @@ def _weight_of(name: str, exact: Fraction) -> float:
     return float(exact)
 
 
-def _seconds(said: Config, name: str, *, never: int | None = None) -> int:
-    text = _needed(said, name)
+def _seconds(settings: Config, name: str, *, never: int | None = None) -> int:
+    text = _required(settings, name)
     return never if never is not None and text in _NEVER else words.length_seconds(text, name)

@@ -1,4 +1,4 @@
-"""The accounting database's accounts, users, shares and QOS: `sacctmgr --noheader --parsable2`, of any version."""
+"""Accounts, users, shares and QOS: `sacctmgr --noheader --parsable2 show`, of any version."""
 
 from __future__ import annotations
 
@@ -6,58 +6,60 @@ import re
 
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
-from fairbank.slurm.parsers.delimited import PIPE, read, records
+from fairbank.slurm.parsers.columns import PIPE, read_rows, split_records
 from fairbank.slurm.parsers.values import (
     AssociationPriority,
     ParsedRows,
     SlurmAssociation,
     SlurmQos,
 )
-from fairbank.slurm.parsers.words import number, shown, user
+from fairbank.slurm.parsers.words import number, quoted, user
 
-ASSOCIATIONS = ("Account", "User", "ParentName", "Share", "GrpTRESMins", "Partition")
-PRIORITIES = ("Account", "User", "Partition", "Priority")
-COORDINATED = ("Account", "Coordinators")
-QUALITIES = ("Name", "Priority", "UsageFactor")
+ASSOCIATION_COLUMNS = ("Account", "User", "ParentName", "Share", "GrpTRESMins", "Partition")
+PRIORITY_COLUMNS = ("Account", "User", "Partition", "Priority")
+COORDINATOR_COLUMNS = ("Account", "Coordinators")
+QOS_COLUMNS = ("Name", "Priority", "UsageFactor")
 _SHARES = re.compile(r"\d{1,10}|parent", re.ASCII)
 
 
 def read_associations(text: str) -> ParsedRows[SlurmAssociation]:
-    """`show associations format=account,user,parentname,share,grptresmins,partition`."""
-    return read(
+    """Read `show associations format=account,user,parentname,share,grptresmins,partition`."""
+    return read_rows(
         "sacctmgr show associations",
-        records("sacctmgr show associations", text, ASSOCIATIONS, PIPE),
+        split_records("sacctmgr show associations", text, ASSOCIATION_COLUMNS, PIPE),
         _association,
     )
 
 
 def read_priorities(text: str) -> ParsedRows[AssociationPriority]:
-    """`show associations format=account,user,partition,priority`."""
-    return read(
+    """Read `show associations format=account,user,partition,priority`."""
+    return read_rows(
         "sacctmgr show associations",
-        records("sacctmgr show associations", text, PRIORITIES, PIPE),
+        split_records("sacctmgr show associations", text, PRIORITY_COLUMNS, PIPE),
         _priority,
     )
 
 
 def read_coordinators(text: str) -> ParsedRows[SlurmAssociation]:
-    """`show account withcoord format=account,coordinators`: accounts with the names of those who look after them."""
-    return read(
+    """Read `show account withcoord format=account,coordinators`."""
+    return read_rows(
         "sacctmgr show account",
-        records("sacctmgr show account", text, COORDINATED, PIPE),
+        split_records("sacctmgr show account", text, COORDINATOR_COLUMNS, PIPE),
         _coordinated,
     )
 
 
-def read_qualities(text: str) -> ParsedRows[SlurmQos]:
-    """`show qos format=name,priority,usagefactor`."""
-    return read("sacctmgr show qos", records("sacctmgr show qos", text, QUALITIES, PIPE), _qos)
+def read_qos(text: str) -> ParsedRows[SlurmQos]:
+    """Read `show qos format=name,priority,usagefactor`."""
+    return read_rows(
+        "sacctmgr show qos", split_records("sacctmgr show qos", text, QOS_COLUMNS, PIPE), _qos
+    )
 
 
 def _association(cells: dict[str, str]) -> SlurmAssociation:
     shares = cells["Share"]
     if shares and not _SHARES.fullmatch(shares):
-        raise InvalidInput(f"{shown(shares)} are no shares", field="Share")
+        raise InvalidInput(f"{quoted(shares)} are no shares", field="Share")
     return SlurmAssociation(
         ids.name(cells["Account"].strip(), field="Account"),
         user(cells["User"], "User") if cells["User"] else "",
@@ -85,7 +87,7 @@ def _coordinated(cells: dict[str, str]) -> SlurmAssociation:
 def _qos(cells: dict[str, str]) -> SlurmQos:
     factor = cells["UsageFactor"]
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", factor, re.ASCII):
-        raise InvalidInput(f"{shown(factor)} is not a factor", field="UsageFactor")
+        raise InvalidInput(f"{quoted(factor)} is not a factor", field="UsageFactor")
     return SlurmQos(
         ids.name(cells["Name"], field="Name"), number(cells["Priority"], "Priority"), factor
     )

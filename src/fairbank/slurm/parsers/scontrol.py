@@ -1,4 +1,4 @@
-"""slurm.conf itself, for what `scontrol show config` does not tell."""
+"""slurm.conf, and partitions, nodes and settings as `scontrol show` prints them, of any version."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import parse_instant
 from fairbank.core.tres import parse_weights
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import Record, read
-from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition, Unreadable
+from fairbank.slurm.parsers.columns import Record, read_rows
+from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition, UnreadableLine
 
 _LINE = re.compile(r"\s*(\w+)\s*=\s*(.*)")
 _INCLUDE = re.compile(r"\s*include\s+(\S+)", re.IGNORECASE)
@@ -21,14 +21,19 @@ _CONTINUED = re.compile(r"\\\r?\n")
 
 
 class Conf(NamedTuple):
-    """Settings by their names in lower case, as Slurm takes them; the files that are included, as they stand there."""
+    """Settings of slurm.conf by lower-case name, since Slurm ignores case; and its include
+    lines.
+    """
 
     settings: Mapping[str, str]
     includes: Sequence[str]
 
 
 def read_conf(text: str) -> Conf:
-    """Lines of one setting each. Nodes, partitions and the like, which stand there many times, are not for us: the last one is kept."""
+    """Read lines of one setting each.
+
+    Of nodes, partitions and the like only the last line is kept.
+    """
     lines = [_COMMENT.sub("", line).strip() for line in _CONTINUED.sub(" ", text).splitlines()]
     settings = {
         match[1].lower(): match[2].strip().strip('"')
@@ -38,16 +43,18 @@ def read_conf(text: str) -> Conf:
     return Conf(settings, [match[1] for line in lines if (match := _INCLUDE.fullmatch(line))])
 
 
-def listed(value: str) -> list[str]:
-    """The words of a setting such as `PrEpPlugins=prep/fairbank,prep/script`."""
-    return [word for each in value.split(",") if (word := each.strip())]
+def split_list(value: str) -> list[str]:
+    """Return the words of a setting such as `PrEpPlugins=prep/fairbank,prep/script`."""
+    return [word for part in value.split(",") if (word := part.strip())]
 
 
-def parameters(value: str) -> dict[str, str]:
-    """What a setting such as `PrEpParameters=fairbank_poll_interval=1,fairbank_outage_policy=open` says by name; "" for a name alone."""
+def split_parameters(value: str) -> dict[str, str]:
+    """Return a setting such as `PrEpParameters=fairbank_poll_interval=1` by name; "" for a bare
+    name.
+    """
     return {
-        name.rstrip(): said.lstrip()
-        for name, _, said in (word.partition("=") for word in listed(value))
+        name.rstrip(): setting.lstrip()
+        for name, _, setting in (word.partition("=") for word in split_list(value))
     }
 
 
@@ -57,22 +64,24 @@ _AS_OF = re.compile(r"Configuration data as of (\S+)\n")
 _GPU = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?:\d+(?:\([^)]*\))?", re.ASCII)
 
 
-def read_places(text: str) -> ParsedRows[SlurmPartition]:
-    """The partitions."""
-    return read(
+def read_partitions(text: str) -> ParsedRows[SlurmPartition]:
+    """Read `scontrol --oneliner show partition`."""
+    return read_rows(
         "scontrol show partition",
-        words_of("scontrol show partition", text, "PartitionName"),
-        _place,
+        key_value_records("scontrol show partition", text, "PartitionName"),
+        _partition,
     )
 
 
 def read_nodes(text: str) -> ParsedRows[SlurmNode]:
-    """The nodes."""
-    return read("scontrol show node", words_of("scontrol show node", text, "NodeName"), _node)
+    """Read `scontrol --oneliner show node`."""
+    return read_rows(
+        "scontrol show node", key_value_records("scontrol show node", text, "NodeName"), _node
+    )
 
 
 def read_config(text: str) -> Mapping[str, str]:
-    """The settings; `(null)` is an empty text."""
+    """Read `scontrol show config`; `(null)` becomes an empty text."""
     found = (_SETTING.fullmatch(line) for line in text.splitlines())
     return {
         match[1]: "" if match[2].strip() == "(null)" else match[2].strip()
@@ -82,26 +91,37 @@ def read_config(text: str) -> Mapping[str, str]:
 
 
 def slurm_uid(config: Mapping[str, str]) -> int | None:
-    """The number in `SlurmUser = slurm(64030)`; None when it is not told."""
+    """Return the uid in `SlurmUser = slurm(64030)`, or None."""
     number = config.get("SlurmUser", "").rpartition("(")[2].rstrip(")")
     return int(number) if number.isascii() and number.isdigit() and len(number) <= 10 else None
 
 
 def read_clock(text: str) -> int:
-    """When slurmctld told its settings, by its own clock; the command must have run in UTC. Raises InvalidInput."""
+    """Return the time of `scontrol show config` by slurmctld's clock, run in UTC.
+
+    Raises InvalidInput.
+    """
     match = _AS_OF.match(text)
     if match is None:
-        remedy = "keep the whole answer, its first line too: TZ=UTC scontrol show config"
+        remedy = "keep the whole output, with its first line: TZ=UTC scontrol show config"
         raise InvalidInput(
-            f"{words.shown(text)} does not begin with when it was told",
+            f"{words.quoted(text)} does not begin with its time",
             field="scontrol show config",
             remedy=remedy,
         )
     return parse_instant(match[1], field="scontrol show config")
 
 
-def words_of(command: str, text: str, key: str) -> Iterator[Record | Unreadable]:
-    """`Key=value Key=value`: words without a sign belong to values that we do not read, such as a node's OS or the reason of an admin."""
+def key_value_records(command: str, text: str, key: str) -> Iterator[Record | UnreadableLine]:
+    """Yield records of `Key=value Key=value`.
+
+    Words without a sign belong to values that are not read, such as an administrator's reason.
+
+    Args:
+        command: that printed them, for errors.
+        text: its output.
+        key: that each line must have.
+    """
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -115,10 +135,10 @@ def words_of(command: str, text: str, key: str) -> Iterator[Record | Unreadable]
         if key in cells:
             yield Record(number, cells)
         else:
-            yield Unreadable(command, number, key, f"is not there: {words.shown(line)}")
+            yield UnreadableLine(command, number, key, f"is not there: {words.quoted(line)}")
 
 
-def _place(cells: dict[str, str]) -> SlurmPartition:
+def _partition(cells: dict[str, str]) -> SlurmPartition:
     weights = cells.get("TRESBillingWeights", "")
     if weights in ("", "(null)"):
         weights = ""
@@ -140,14 +160,14 @@ def _place(cells: dict[str, str]) -> SlurmPartition:
 def _node(cells: dict[str, str]) -> SlurmNode:
     return SlurmNode(
         cells["NodeName"],
-        words.number(_needed(cells, "CPUTot"), "CPUTot"),
-        words.number(_needed(cells, "RealMemory"), "RealMemory"),
+        words.number(_required(cells, "CPUTot"), "CPUTot"),
+        words.number(_required(cells, "RealMemory"), "RealMemory"),
         tuple(name for name in cells.get("Partitions", "").split(",") if name),
         tuple(sorted({match[1] or ANY_GPU for match in _GPU.finditer(cells.get("Gres", ""))})),
     )
 
 
-def _needed(cells: Mapping[str, str], field: str) -> str:
+def _required(cells: Mapping[str, str], field: str) -> str:
     if field in cells:
         return cells[field]
     raise InvalidInput("is not there", field=field)

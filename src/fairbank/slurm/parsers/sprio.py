@@ -1,4 +1,4 @@
-"""The factors of the jobs that wait: `sprio --noheader --format=` what `format_of` its version says."""
+"""Factors of pending jobs: `sprio --noheader` with the `--format` of `format_of`."""
 
 from __future__ import annotations
 
@@ -13,29 +13,35 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_OFFSET, PRIORITY_MAX
 from fairbank.core.tres import tres_name
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import PIPE, Record, read, records
-from fairbank.slurm.parsers.values import ParsedRows, Unreadable
+from fairbank.slurm.parsers.columns import PIPE, Record, read_rows, split_records
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 from fairbank.slurm.parsers.version import Version
 
 COMMAND = "sprio"
 LETTERS = "ircuYySAaBbFfJjPpQqNTt"
-"""Job, partition, cluster, user; priority whole and normalised; site; each factor weighted and normalised; nice; TRES in both forms."""
+"""Job, partition, cluster, user; priority, normalised priority; site; each factor weighted and
+normalised; nice; TRES weighted and normalised.
+"""
 NAMES = "on"
-"""Account and QOS, which sprio tells from NAMED_SINCE on."""
+"""Account and QOS, which sprio prints since NAMED_SINCE."""
 FACTORS = "abfjpq"
 """Age, association, fair share, job size, partition, QOS."""
 FACTOR_DIGITS, TRES_DIGITS = 7, 2
-"""So many follow the point of what is normalised."""
+"""Decimals of normalised values."""
 NAMED_SINCE = Version(23, 2, 0)
 _NONE = "Unable to find jobs matching"
 _SIGNED = re.compile(r"-?\d{1,10}", re.ASCII)
 _PAIR = re.compile(r"([a-z][\w/:.-]*)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
 
 
-class Factors(msgspec.Struct, frozen=True):
-    """A job in one of its partitions. `weighted` and `normal` are the factors by the letters of FACTORS, rounded as sprio rounds them;
-    so are `tres` (weighted) and `tres_normal`. `total` is what PRIORITY was cut off from. Where `given`, an administrator gave the
-    priority, and there are no factors. `account` and `qos_name` are empty where sprio does not tell them. `line` is where it stands."""
+class SprioLine(msgspec.Struct, frozen=True):
+    """Job in one of its partitions.
+
+    weighted, normal   factors by their columns in FACTORS, rounded as sprio rounds them tres,
+    tres_normal  the same for TRES total              priority before it was rounded down is_fixed
+    an administrator set the priority, and there are no factors account, qos_name  empty where sprio
+    does not print them line               number of the line
+    """
 
     job: int
     partition: str
@@ -43,7 +49,7 @@ class Factors(msgspec.Struct, frozen=True):
     cluster: str | None
     priority: int
     total: float
-    given: bool
+    is_fixed: bool
     site: int
     nice: int
     weighted: Mapping[str, int]
@@ -56,58 +62,73 @@ class Factors(msgspec.Struct, frozen=True):
 
 
 def letters_of(version: Version) -> str:
-    """What sprio of this version tells, by the letters of its columns."""
+    """Return the columns that sprio of this version prints."""
     return LETTERS + NAMES if version >= NAMED_SINCE else LETTERS
 
 
 def format_of(version: Version) -> str:
+    """Return the `--format` for this version."""
     return PIPE.join(f"%{letter}" for letter in letters_of(version))
 
 
 def letters_in(text: str) -> str:
-    """By which letters a file was asked for: with the names where any line has as many cells."""
+    """Return the columns of a recorded file: with the names if any line has as many cells."""
     named = LETTERS + NAMES
     return (
         named if any(line.count(PIPE) == len(named) - 1 for line in text.splitlines()) else LETTERS
     )
 
 
-def read_factors(text: str, letters: str = LETTERS) -> ParsedRows[Factors]:
-    """The lines, in the order of sprio; none where it says that no job waits."""
+def read_factors(text: str, letters: str = LETTERS) -> ParsedRows[SprioLine]:
+    """Read the lines in sprio's order; none if it prints that no job is pending."""
     if text.startswith(_NONE):
         return ParsedRows(())
-    seen = _Position()
-    return read(COMMAND, seen.watched(records(COMMAND, text, letters, PIPE)), seen.factors)
+    seen = _LineTracker()
+    return read_rows(
+        COMMAND, seen.number_lines(split_records(COMMAND, text, letters, PIPE)), seen.factors
+    )
 
 
-class _Position:
-    """Where in the answer we are, and who was there. A job stands once for each of its partitions; where Slurm is so new that it tells
-    names, also once for each QOS that the job asked for, and only a line that says nothing else is there twice."""
+class _LineTracker:
+    """Number of the current line, and the jobs so far.
+
+    A job occurs once for each of its partitions; in versions that print names, also for each QOS
+    that it requested. Then only a line with equal cells is a duplicate.
+    """
 
     def __init__(self) -> None:
         self._line = 0
         self._there: set[tuple[object, ...]] = set()
 
-    def watched(self, found: Iterator[Record | Unreadable]) -> Iterator[Record | Unreadable]:
-        for each in found:
-            self._line = each.line
-            yield each
+    def number_lines(
+        self, records: Iterator[Record | UnreadableLine]
+    ) -> Iterator[Record | UnreadableLine]:
+        for record in records:
+            self._line = record.line
+            yield record
 
-    def factors(self, cells: dict[str, str]) -> Factors:
+    def factors(self, cells: dict[str, str]) -> SprioLine:
         row = _factors(cells, self._line)
         name = tuple(cells.values()) if NAMES[0] in cells else (row.job, row.partition)
         if name in self._there:
             raise InvalidInput(
-                f"job {row.job} is there twice in partition {row.partition}", field="JOBID"
+                f"job {row.job} is listed twice in partition {row.partition}", field="JOBID"
             )
         self._there.add(name)
         return row
 
 
 def unrounded(weighted: float, normal: float, weight: float, digits: int) -> float:
-    """A weighted factor of which both columns come again: whole, as `weighted`, and by its weight with so many `digits`, as `normal`.
+    """Return a weighted factor that rounds to both printed columns.
 
-    Where no factor has both (the weights are others by now), it is nearest to the normalised one among those that are `weighted`.
+    If none does, since the weights have changed, return the one nearest to the normalised column
+    among those that round to the weighted column.
+
+    Args:
+        weighted: the column of whole numbers.
+        normal: the normalised column.
+        weight: of the factor.
+        digits: decimals of the normalised column.
     """
     if not weight or f"{weighted / weight:.{digits}f}" == f"{normal:.{digits}f}":
         return float(weighted)
@@ -120,7 +141,7 @@ def unrounded(weighted: float, normal: float, weight: float, digits: int) -> flo
     )  # halves are rounded to the even number
 
 
-def _factors(padded: dict[str, str], line: int) -> Factors:
+def _factors(padded: dict[str, str], line: int) -> SprioLine:
     cells = {letter: cell.strip(" ") for letter, cell in padded.items()}
     normal = {letter: words.decimal(cells[letter], letter.upper()) for letter in FACTORS}
     weighted = {
@@ -129,7 +150,7 @@ def _factors(padded: dict[str, str], line: int) -> Factors:
     priority = words.number(cells["Y"], "PRIORITY", most=PRIORITY_MAX)
     part = words.decimal(cells["y"], "PRIORITY")
     given = part > 1 or (not any(normal.values()) and not cells["T"] and part == priority)
-    return Factors(
+    return SprioLine(
         words.number(cells["i"], "JOBID", most=ids.JOB_ID_MAX),
         ids.name(cells["r"], field="PARTITION"),
         words.user(cells["u"], "USER"),
@@ -150,14 +171,14 @@ def _factors(padded: dict[str, str], line: int) -> Factors:
 
 
 def _uncut(priority: int, part: float) -> float:
-    """What the priority was cut off from; the 14 digits of the normalised one may miss it by a little."""
+    """Return the priority before it was rounded down, from the 14 digits of the normalised one."""
     return min(max(float(priority), part * PRIORITY_MAX), nextafter(priority + 1, 0))
 
 
 def _signed(text: str, field: str, most: int = NICE_OFFSET) -> int:
     if _SIGNED.fullmatch(text) and abs(int(text)) <= most:
         return int(text)
-    raise InvalidInput(f"{words.shown(text)} is not a whole number", field=field)
+    raise InvalidInput(f"{words.quoted(text)} is not a whole number", field=field)
 
 
 def _pairs(text: str) -> Mapping[str, float]:
@@ -165,6 +186,6 @@ def _pairs(text: str) -> Mapping[str, float]:
     for part in filter(None, text.split(",")):
         match = _PAIR.fullmatch(part)
         if match is None:
-            raise InvalidInput(f"{words.shown(part)} is not NAME=NUMBER", field="TRES")
+            raise InvalidInput(f"{words.quoted(part)} is not NAME=NUMBER", field="TRES")
         found[tres_name(match[1], field="TRES")] = float(match[2])
     return found

@@ -1,22 +1,34 @@
-"""What counts against limits: `sshare --all --noheader --parsable2`, of any version."""
+"""Output of `sshare --all --noheader --parsable2`, of any version: usage of accounts, and fair
+share.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from math import inf
 
 import msgspec
 
 from fairbank.core import ids
-from fairbank.slurm.parsers.delimited import PIPE, read, records
-from fairbank.slurm.parsers.values import ParsedRows
+from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.columns import PIPE, Record, read_rows, split_records
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 from fairbank.slurm.parsers.words import number
 
-COLUMNS = ("Account", "User", "RawUsage", "TRESRunMins")
+USAGE_COLUMNS = ("Account", "User", "RawUsage", "TRESRunMins")
 _BILLING = re.compile(r"(?:^|,)billing=(\d{1,18})(?:,|$)", re.ASCII)
 
 
 class ShareUsage(msgspec.Struct, frozen=True):
-    """What an account used in billing seconds, and what its running jobs may still use in billing minutes: as sshare counts them."""
+    """Usage of an account.
+
+    `seconds` are used billing-seconds, `running` the billing-minutes that running jobs may still
+    use.
+    """
 
     account: str
     seconds: int
@@ -24,11 +36,11 @@ class ShareUsage(msgspec.Struct, frozen=True):
 
 
 def read_usage(text: str) -> ParsedRows[ShareUsage]:
-    """The accounts; their users are counted in them."""
-    return read("sshare", records("sshare", text, COLUMNS, PIPE), _used)
+    """Read the accounts; they include their users."""
+    return read_rows("sshare", split_records("sshare", text, USAGE_COLUMNS, PIPE), _account_usage)
 
 
-def _used(cells: dict[str, str]) -> ShareUsage | None:
+def _account_usage(cells: dict[str, str]) -> ShareUsage | None:
     if cells["User"]:
         return None
     billing = _BILLING.search(cells["TRESRunMins"])
@@ -38,3 +50,127 @@ def _used(cells: dict[str, str]) -> ShareUsage | None:
         seconds,
         int(billing[1]) if billing else 0,
     )
+
+
+SHARE_COLUMNS = (
+    "Account",
+    "Cluster",
+    "User",
+    "Partition",
+    "RawShares",
+    "NormShares",
+    "RawUsage",
+    "NormUsage",
+    "EffectvUsage",
+    "FairShare",
+    "LevelFS",
+    "GrpTRESMins",
+    "GrpTRESRaw",
+    "ID",
+    "TRESRunMins",
+)
+_USAGE_MAX = 10**18 - 1
+
+
+def read_shares(text: str) -> ParsedRows[ShareRow]:
+    """Read the rows in Slurm's order, with `--partition`.
+
+    Rows below an account that cannot be read are left out, since their parent is unknown.
+    """
+    tree = _AccountTree()
+    return read_rows(
+        "sshare",
+        tree.forget_after_errors(split_records("sshare", text, SHARE_COLUMNS, PIPE)),
+        tree.share,
+    )
+
+
+class _AccountTree:
+    """Position in the tree: Slurm indents each level by one blank, and a user by one more.
+
+    Invariant: the last item of `_above` is the account of the current line, the items before it its
+    parents. All rows belong to one cluster, and each association occurs once; with two of one name,
+    neither could be identified.
+    """
+
+    def __init__(self) -> None:
+        self._above: list[str] = []  # from the root down to where we are
+        self._there: set[tuple[str, str, str]] = set()
+        self._cluster: str | None = None
+
+    def forget_after_errors(
+        self, records: Iterator[Record | UnreadableLine]
+    ) -> Iterator[Record | UnreadableLine]:
+        """Yield the records. After a line that is none, the position is unknown."""
+        for record in records:
+            if isinstance(record, UnreadableLine):
+                self._above.clear()
+            yield record
+
+    def share(self, cells: dict[str, str]) -> ShareRow:
+        row = self._placed(cells)
+        if (name := (row.account, row.user, row.partition)) in self._there:
+            raise InvalidInput(
+                f"{words.quoted(row.user or row.account)} is there twice",
+                field="User" if row.user else "Account",
+            )
+        self._there.add(name)
+        return row
+
+    def _placed(self, cells: dict[str, str]) -> ShareRow:
+        name = cells["Account"].lstrip(" ")
+        depth = len(cells["Account"]) - len(name)
+        if cells["Cluster"] != (self._cluster or cells["Cluster"]):
+            del self._above[depth:]
+            raise InvalidInput(
+                f"{words.quoted(cells['Cluster'])} is another cluster than"
+                f" {words.quoted(self._cluster or '')}",
+                field="Cluster",
+            )
+        self._cluster = cells["Cluster"]
+        if cells["User"]:
+            if self._above[depth - 1 : depth] != [name]:
+                raise InvalidInput(
+                    f"a user of {words.quoted(name)} is not below that account", field="Account"
+                )
+            return _share(cells, name, "")
+        if depth > len(self._above):
+            raise InvalidInput(
+                f"{words.quoted(name)} is not below another account", field="Account"
+            )
+        del self._above[depth:]  # also when the rest of this row turns out to be unreadable
+        row = _share(cells, name, self._above[-1] if self._above else "")
+        self._above.append(name)
+        return row
+
+
+def _share(cells: dict[str, str], account: str, parent: str) -> ShareRow:
+    user = cells["User"]
+    return ShareRow(
+        ids.name(account, field="Account"),
+        user and words.user(user, "User"),
+        cells["Partition"] and ids.name(cells["Partition"], field="Partition"),
+        parent,
+        _raw_shares(cells["RawShares"]),
+        words.amount(cells["NormShares"], "NormShares", most=1),
+        words.number(cells["RawUsage"], "RawUsage", most=_USAGE_MAX),
+        _optional_amount(cells, "NormUsage", most=1),
+        _optional_amount(cells, "EffectvUsage", most=_USAGE_MAX),
+        _optional_amount(cells, "FairShare", most=1),
+        _optional_amount(cells, "LevelFS"),
+        cells["GrpTRESMins"],
+        cells["GrpTRESRaw"],
+        cells["TRESRunMins"],
+        cells["Cluster"],
+        words.number(cells["ID"], "ID"),
+    )
+
+
+def _optional_amount(cells: dict[str, str], name: str, most: float = inf) -> float | None:
+    return words.amount(cells[name], name, most) if cells[name] else None
+
+
+def _raw_shares(cell: str) -> int | None:
+    if cell == "parent":
+        return ON_PARENT
+    return words.number(cell, "RawShares", most=SHARES_MAX) if cell else None

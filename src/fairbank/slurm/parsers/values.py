@@ -1,4 +1,4 @@
-"""The values that answers are read into, and what is said of those that cannot be read."""
+"""Values of Slurm's output, and reports of lines that could not be read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A line of accounting: one execution of a job, or one that waits.
+    """Line of accounting: one execution of a job, or one that is pending.
 
-    Instants are seconds since 1970, None for unknown; `limit_seconds` is None without a finite limit. `tres` is what was allocated
-    (of a job that waits: what is asked for), as `cpu=4,mem=4000M,node=1`. `owner` is None where the answer has only the name;
-    `restart` where it does not count restarts.
+    Instants are seconds since 1970, None for unknown; `limit_seconds` is None without a finite
+    limit. `tres` is what was allocated (for a pending job, requested), as `cpu=4,mem=4000M,node=1`.
+    `owner` is None where the output has only the name; `restart` where it does not count restarts.
     """
 
     job_id: int
@@ -33,18 +33,25 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     restart: int | None = None
 
     @property
-    def ended(self) -> bool:
-        """Whether it ran and is over."""
-        return self.start is not None and self.end is not None and self.state not in UNDER_WAY
+    def has_ended(self) -> bool:
+        """True if it ran and is over."""
+        return (
+            self.start is not None and self.end is not None and self.state not in UNFINISHED_STATES
+        )
 
     @property
-    def whole(self) -> bool:
-        """Whether slurmdbd has heard of its start. The end of a short job can be there before it, without partition and TRES."""
+    def is_complete(self) -> bool:
+        """True if slurmdbd has received the start.
+
+        The end of a short job may arrive before its start; then partition and TRES are missing.
+        """
         return bool(self.partition) and (bool(self.tres) or self.start is None)
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How a job ended, as (exit code, signal), and the seconds that its steps kept processors busy; None where Slurm does not tell."""
+class JobEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """End of a job: (exit code, signal), and the processor seconds of its steps; None if
+    unknown.
+    """
 
     job_id: int
     submitted: int
@@ -52,32 +59,25 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_seconds: int | None
 
 
-UNDER_WAY = frozenset(
-    {
-        "PENDING",
-        "CONFIGURING",
-        "RUNNING",
-        "SUSPENDED",
-        "STOPPED",
-        "COMPLETING",
-        "RESIZING",
-        "SIGNALING",
-        "STAGE_OUT",
-    }
+STATES_WITH_NODES = frozenset(
+    "RUNNING CONFIGURING COMPLETING SUSPENDED STOPPED SIGNALING STAGE_OUT RESIZING".split()
 )
-"""States of a job that slurmctld has not finished with."""
+"""States in which a job has nodes."""
+
+UNFINISHED_STATES = STATES_WITH_NODES | {"PENDING"}
+"""States of a job that slurmctld has not finished with. In any other state it has ended."""
 
 
-class Queued(msgspec.Struct, frozen=True, gc=False):
-    """A job that slurmctld knows."""
+class QueuedJob(msgspec.Struct, frozen=True, gc=False):
+    """Job that slurmctld knows."""
 
     job_id: int
     submitted: int
     state: str
 
 
-class QueuedOwner(msgspec.Struct, frozen=True, gc=False):
-    """Whose a job is that waits, and since when it stands in the queue: of one that was requeued since then."""
+class PendingOwner(msgspec.Struct, frozen=True, gc=False):
+    """Account and QOS of a pending job, and its submission; for a requeued job, the requeue."""
 
     job_id: int
     account: str
@@ -86,19 +86,22 @@ class QueuedOwner(msgspec.Struct, frozen=True, gc=False):
 
 
 class SlurmAssociation(msgspec.Struct, frozen=True):
-    """An account in Slurm's tree, or (`user` not empty) a user in it. `shares` is a number or `parent`; `fence` is its GrpTRESMins."""
+    """Account in Slurm's tree, or, with `user`, a user in it.
+
+    `shares` is a number or `parent`, `group_limits` is GrpTRESMins.
+    """
 
     account: str
     user: str = ""
     parent: str = ""
     shares: str = ""
-    fence: str = ""
+    group_limits: str = ""
     partition: str = ""
     coordinators: tuple[str, ...] = ()
 
 
 class AssociationPriority(msgspec.Struct, frozen=True):
-    """What an association's jobs get for it: its Priority, 0 where it has none."""
+    """Priority of an association, 0 if it has none."""
 
     account: str
     user: str
@@ -107,7 +110,7 @@ class AssociationPriority(msgspec.Struct, frozen=True):
 
 
 class SlurmQos(msgspec.Struct, frozen=True):
-    """A quality of service: `factor` is its UsageFactor as Slurm writes it."""
+    """Quality of service; `factor` is UsageFactor as Slurm writes it."""
 
     name: str
     priority: int
@@ -115,21 +118,24 @@ class SlurmQos(msgspec.Struct, frozen=True):
 
 
 class SlurmPartition(msgspec.Struct, frozen=True):
-    """A partition as slurmctld has it. Memory in MiB, 0 for unknown or unlimited; `nodes` and `weights` as in slurm.conf. `most_minutes` is
-    its MaxTime, 0 without a finite one. `factor` is its PriorityJobFactor, `tres` what it has."""
+    """Partition as slurmctld has it. Memory in MiB; 0 for unknown or unlimited.
+
+    `nodes` and `weights` are as in slurm.conf, `max_minutes` is MaxTime, `factor`
+    PriorityJobFactor, `tres` the TRES of its nodes.
+    """
 
     name: str
     nodes: str = ""
     weights: str | None = None
     default_minutes: int = 0
     memory_per_cpu: int = 0
-    most_minutes: int = 0
+    max_minutes: int = 0
     factor: int = 1
     tres: str = ""
 
 
 class SlurmNode(msgspec.Struct, frozen=True):
-    """A node: its size, its partitions, and the types of its GPUs (`any` for one without a type)."""
+    """Node: its size, its partitions, and the types of its GPUs (`any` without a type)."""
 
     name: str
     cpus: int
@@ -138,8 +144,8 @@ class SlurmNode(msgspec.Struct, frozen=True):
     gpus: tuple[str, ...] = ()
 
 
-class Unreadable(msgspec.Struct, frozen=True):
-    """A piece of an answer that was left out: in which line (or, of JSON, which job), which field, and why."""
+class UnreadableLine(msgspec.Struct, frozen=True):
+    """Line (in JSON, job) that was left out, with the field and the reason."""
 
     command: str
     line: int
@@ -151,7 +157,7 @@ class Unreadable(msgspec.Struct, frozen=True):
 
 
 class ParsedRows(msgspec.Struct, Generic[T], frozen=True):
-    """What could be read, and what could not."""
+    """Rows that could be read, and the lines that could not."""
 
     rows: tuple[T, ...]
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadableLine, ...] = ()

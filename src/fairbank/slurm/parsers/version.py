@@ -1,4 +1,4 @@
-"""Which Slurm answers, and in which form it is best asked."""
+"""Version of Slurm, and what its output contains."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.slurm.parsers.words import shown
+from fairbank.slurm.parsers.words import quoted
 
 _SAID = re.compile(r"slurm\S* (\d{2})\.(\d{2})\.(\d{1,3})\S*", re.ASCII)
 
@@ -24,25 +24,31 @@ class Version(NamedTuple):
 
 OLDEST = Version(22, 5, 0)
 RECORDED = frozenset({(22, 5), (24, 11), (26, 5)})
-"""Year and month of those whose answers were recorded from the real thing, and are read in our tests."""
+"""Year and month of the versions whose real output the tests read."""
 
 COMPLETE_JSON = Version(23, 11, 0)
-"""From here on the JSON of sacct and squeue has everything that the columns have, and tells "not set" from 0."""
+"""First version whose JSON has everything that the columns have, and tells "not set" from 0."""
 
 
-def acquaintance(version: Version) -> str:
-    """How well its answers are known, in words."""
+def support_note(version: Version) -> str:
+    """Describe how well the output of this version is known."""
     if version[:2] in RECORDED:
         return "its answers are known"
-    return f"its answers were never recorded, only those of {' and '.join(f'{year}.{month:02}' for year, month in sorted(RECORDED))}"
+    return (
+        "its answers were never recorded, only those of"
+        f" {' and '.join(f'{year}.{month:02}' for year, month in sorted(RECORDED))}"
+    )
 
 
 def read_version(text: str) -> Version:
-    """What `sinfo --version` said. Raises InvalidInput when it is no Slurm, or older than what we know."""
+    """Read `sinfo --version`.
+
+    Raises InvalidInput for another program, or a version that is too old.
+    """
     match = _SAID.fullmatch(text.strip())
     if match is None:
         raise InvalidInput(
-            f"{shown(text)} is not a version of Slurm",
+            f"{quoted(text)} is not a version of Slurm",
             field="version",
             remedy="is it Slurm's sinfo that PATH finds?",
         )

@@ -1,4 +1,7 @@
-"""The single words of answers: numbers, instants, lengths of time, states. Each raises InvalidInput, naming the field."""
+"""Single values of output: numbers, instants, durations, states.
+
+Each raises InvalidInput with the field.
+"""
 
 from __future__ import annotations
 
@@ -22,61 +25,67 @@ _DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,20})?(e[+-]\d{2,3})?|inf", re.ASCII)
 
 
 def reason(text: str) -> str:
-    """Why a job waits, in Slurm's word, where scontrol and squeue tell it in a sentence: `ReqNodeNotAvail,_Reserved_for_maintenance`."""
+    """Return why a job waits in Slurm's word, where scontrol and squeue print a sentence.
+
+    >>> reason("ReqNodeNotAvail,_Reserved_for_maintenance")
+    'ReqNodeNotAvail'
+    """
     word = text.partition(",")[0].replace("_", " ")
     return "Resources" if word.startswith("Nodes required for job are") else word.replace(" ", "_")
 
 
 def user(text: str, field: str) -> str:
-    """The name of a user, which may also be a number, or have a domain."""
+    """Return a user's name, which may be a number or have a domain."""
     if _USER.fullmatch(text):
         return text
-    raise InvalidInput(f"{shown(text)} is not a user", field=field)
+    raise InvalidInput(f"{quoted(text)} is not a user", field=field)
 
 
 def number(text: str, field: str, most: int = 2**53 - 1) -> int:
-    """A whole number from 0."""
+    """Return a whole number from 0."""
     if _WHOLE.fullmatch(text) and int(text) <= most:
         return int(text)
-    raise InvalidInput(f"{shown(text)} is not a whole number up to {most}", field=field)
+    raise InvalidInput(f"{quoted(text)} is not a whole number up to {most}", field=field)
 
 
 def instant(text: str, field: str) -> int | None:
-    """An instant in UTC, or None for one that has not come."""
+    """Return an instant in UTC, or None for one that has not come."""
     return None if text in _NEVER else parse_instant(text, field=field)
 
 
 def epoch(seconds: int, field: str) -> int | None:
-    """Seconds since 1970; 0 stands for never."""
+    """Return seconds since 1970, or None for 0, which means never."""
     if 0 <= seconds <= LAST_INSTANT:
         return seconds or None
     raise InvalidInput(f"{seconds} is not an instant", field=field)
 
 
-def submitted(at: int | None, field: str) -> int:
-    """An instant that must be there."""
+def required_instant(at: int | None, field: str) -> int:
+    """Return an instant that must be known."""
     if at is None:
         raise InvalidInput("is not known", field=field)
     return at
 
 
 def minutes(text: str, field: str) -> int | None:
-    """A time limit in minutes, as seconds; None without a finite one."""
+    """Return a limit in minutes as seconds, or None without a finite limit."""
     return None if text in _NO_LIMIT else number(text, field, most=10**9) * 60
 
 
 def length_minutes(text: str, field: str) -> int:
-    """`1-00:30:00` in whole minutes; 0 where there is no finite one."""
+    """Return `1-00:30:00` in whole minutes, or 0 without a finite limit."""
     return 0 if text in _NO_LIMIT else length_seconds(text, field) // 60
 
 
 def length_seconds(text: str, field: str) -> int:
-    """`1-00:30:00` in seconds."""
+    """Return `1-00:30:00` in seconds."""
     return _seconds_in(_LENGTH, text, field)
 
 
 def limit_seconds(text: str, field: str) -> int | None:
-    """A time limit as squeue shortens it, `5:00`, `10:00:00` or `1-00:00:00`, in seconds; None without a finite one."""
+    """Return a limit as squeue shortens it (`5:00`, `1-00:00:00`) in seconds, or None without
+    one.
+    """
     return None if text in ("UNLIMITED", "NOT_SET", "INVALID") else _seconds_in(_LIMIT, text, field)
 
 
@@ -84,22 +93,25 @@ def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:
     match = form.fullmatch(text)
     if match is None:
         raise InvalidInput(
-            f"{shown(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00"
+            f"{quoted(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00"
         )
     days, hours, mins, seconds = (int(part or 0) for part in match.groups())
     return days * DAY + hours * 3600 + mins * 60 + seconds
 
 
 def state(text: str, field: str) -> str:
-    """The bare state: sacct also says `CANCELLED by 1000`, and cuts `CANCELLED+`."""
+    """Return the bare state. sacct also prints `CANCELLED by 1000`, and cuts `CANCELLED+`."""
     match = _STATE.fullmatch(text)
     if match is None:
-        raise InvalidInput(f"{shown(text)} is not a job state", field=field)
+        raise InvalidInput(f"{quoted(text)} is not a job state", field=field)
     return match[1]
 
 
 def tres(text: str, field: str) -> str:
-    """The same, once it is known to be TRES; `billing` is left out: it is rounded, and the bank prices the rest."""
+    """Return the text once it is known to be TRES, without `billing`.
+
+    The billing is rounded; the bank prices the other TRES.
+    """
     kept = ",".join(part for part in text.split(",") if part and not part.startswith("billing="))
     if len(kept) > TRES_MAX:
         raise InvalidInput(f"{len(kept)} characters are too many", field=field)
@@ -110,26 +122,27 @@ def tres(text: str, field: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _check_tres(text: str, field: str) -> None:
-    """Few among many jobs differ in this."""
+    """Check the TRES. Cached, since few of many jobs differ in them."""
     parse_counts(text, field=field)
 
 
-def shown(text: str) -> str:
-    """A piece of somebody's text, safe to print."""
+def quoted(text: str) -> str:
+    """Return a piece of unknown text, safe to print."""
     return ascii(text[:40])
 
 
 def decimal(text: str, field: str) -> float:
-    """A figure as C writes it: `0.250000`, `-3`, `1.4688e+03`, `inf` without a bound. What is no number at all, `nan`, is refused."""
+    """Return a number as C prints it: `0.250000`, `-3`, `1.4688e+03`, `inf`. `nan` is refused."""
     if _DECIMAL.fullmatch(text):
         return float(text)
-    raise InvalidInput(f"{shown(text)} is not a figure", field=field)
+    raise InvalidInput(f"{quoted(text)} is not a figure", field=field)
 
 
 def amount(text: str, field: str, most: float = inf) -> float:
-    """A figure from 0."""
+    """Return a number from 0."""
     if 0 <= (found := decimal(text, field)) <= most:
         return found
     raise InvalidInput(
-        f"{shown(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}", field=field
+        f"{quoted(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}",
+        field=field,
     )

@@ -1,1 +1,1 @@
-"""What a live Slurm says, put together as the snapshot that a pass of the scheduler reads. Pure."""
+"""Snapshot of a live Slurm for a pass of the scheduler's model. Pure."""

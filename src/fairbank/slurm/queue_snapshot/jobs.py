@@ -1,4 +1,4 @@
-"""The jobs of a live Slurm as the scheduler has them: who waits, task by task, and who runs where."""
+"""Jobs of a live Slurm as the scheduler's model has them: pending, task by task, and running."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.free_resources import NodeShare, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.reason import NAMES
-from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
 
 TASK_STEP = 1 << 32
-"""A task that has no number of its own has that of its array and this many times its place in it."""
+"""A task without a number of its own gets that of its array plus this many times its position."""
 
-_FOUND_HERE = frozenset(
-    "None Resources Priority PartitionDown PartitionInactive PartitionTimeLimit PartitionNodeLimit PartitionConfig BeginTime Dependency "
-    "Reservation ReqNodeNotAvail JobArrayTaskLimit Licenses NodeDown MaxJobsPerAccount Constraints SchedDefer".split()
+_COMPUTED_REASONS = frozenset(
+    "None Resources Priority PartitionDown PartitionInactive PartitionTimeLimit PartitionNodeLimit"
+    " PartitionConfig BeginTime Dependency Reservation ReqNodeNotAvail JobArrayTaskLimit Licenses"
+    " NodeDown MaxJobsPerAccount Constraints SchedDefer".split()
 )
-"""Reasons that follow from the snapshot, so that the last pass of slurmctld is not believed. So do limits of accounting."""
-_OF_LIMITS = (
+"""Reasons that the model computes from the snapshot, so slurmctld's last pass does not count.
+Limits of accounting are computed as well.
+"""
+_LIMIT_PREFIXES = (
     "Assoc",
     "QOSGrp",
     "QOSMax",
@@ -36,106 +39,121 @@ _OF_LIMITS = (
     "MaxGRES",
     "MaxBilling",
 )
-_STATED = frozenset(NAMES.values())
+_KNOWN_REASONS = frozenset(NAMES.values())
 
 
-class Ways(msgspec.Struct, frozen=True):
-    """How the cluster gives nodes away. `memory`: it counts memory; `whole`: every job has its nodes for itself."""
+class SelectSettings(msgspec.Struct, frozen=True):
+    """Rules of the cluster for nodes: memory is counted, or every job gets whole nodes."""
 
-    memory: bool = True
-    whole: bool = False
+    counts_memory: bool = True
+    whole_nodes: bool = False
 
 
-def waiting(told: SlurmJob, ways: Ways) -> Iterator[PendingJob]:
-    """The job, or each task of its array that has to start yet."""
-    single = msgspec.structs.replace(
-        _of_whom(told),
-        wanted=_within(told.wanted, ways),
-        eligible=told.submitted if told.eligible is None else told.eligible,
-        time_min=told.time_min,
-        held=held(told),
+def pending_jobs(slurm_job: SlurmJob, settings: SelectSettings) -> Iterator[PendingJob]:
+    """Yield the job, or each task of its array that has not started."""
+    job = msgspec.structs.replace(
+        _common_fields(slurm_job),
+        wanted=_adjusted_request(slurm_job.wanted, settings),
+        eligible=slurm_job.submitted if slurm_job.eligible is None else slurm_job.eligible,
+        time_min=slurm_job.time_min,
+        held=hold_reason(slurm_job),
     )
-    if not told.tasks:
-        yield single
-    for place, task in enumerate(told.tasks):
-        number = told.job_id + place * TASK_STEP
-        yield msgspec.structs.replace(single, number=number, task=task)
+    if not slurm_job.tasks:
+        yield job
+    for position, task in enumerate(slurm_job.tasks):
+        number = slurm_job.job_id + position * TASK_STEP
+        yield msgspec.structs.replace(job, number=number, task=task)
 
 
-def held(told: SlurmJob) -> str | None:
-    """Why nobody may start it yet, whatever is free; None where the scheduler itself has to find out."""
-    stated = (
-        told.reason in _STATED
-        and told.reason not in _FOUND_HERE
-        and not told.reason.startswith(_OF_LIMITS)
+def hold_reason(slurm_job: SlurmJob) -> str | None:
+    """Return why it may not start, whatever is free; None where the scheduler has to find out."""
+    is_stated = (
+        slurm_job.reason in _KNOWN_REASONS
+        and slurm_job.reason not in _COMPUTED_REASONS
+        and not slurm_job.reason.startswith(_LIMIT_PREFIXES)
     )
-    if stated:
-        return told.reason
-    if told.priority == 0:
+    if is_stated:
+        return slurm_job.reason
+    if slurm_job.priority == 0:
         return "JobHeldAdmin"
-    return None if told.depends.is_met else "Dependency"
+    return None if slurm_job.dependencies.is_met else "Dependency"
 
 
-def running(told: SlurmJob, cluster: NodeTable, ways: Ways) -> Active:
-    """Raises InvalidInput where it is not told what it has, NotFound for nodes that are not
-    there.
+def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSettings) -> Active:
+    """Return a running job.
+
+    Args:
+        slurm_job: the job as slurmctld has it.
+        cluster: nodes and partitions.
+        settings: rules for nodes.
+
+    Raises:
+        InvalidInput: its allocation is not printed.
+        NotFound: it runs on a node that does not exist.
     """
-    if not told.given:
+    if not slurm_job.allocated:
         raise InvalidInput(
-            f"it is not told what job {told.job_id} has",
+            f"it is not told what job {slurm_job.job_id} has",
             field="CPU_IDs",
             remedy="ask with scontrol --details show job",
         )
     shares: list[NodeShare] = []
-    for given in told.given:
-        for name in given.nodes:
+    for job_nodes in slurm_job.allocated:
+        for name in job_nodes.nodes:
             if name not in cluster.place:
                 raise NotFound(
-                    f"job {told.job_id} runs on {name}, and there is no such node",
+                    f"job {slurm_job.job_id} runs on {name}, and there is no such node",
                     field="Nodes",
                     remedy="ask again",
                 )
             shares.append(
                 NodeShare(
-                    cluster.place[name], given.cpus, given.memory if ways.memory else 0, given.gpus
+                    cluster.place[name],
+                    job_nodes.cpus,
+                    job_nodes.memory if settings.counts_memory else 0,
+                    job_nodes.gpus,
                 )
             )
     shares.sort(key=lambda share: share.place)
-    partition = told.partitions[0]
+    partition = slurm_job.partitions[0]
     rules = cluster.rules.get(partition)
-    sharing = rules is not None and rules.rows_for(told.wanted) > 1
+    sharing = rules is not None and rules.rows_for(slurm_job.wanted) > 1
     where = Placement(
         node_set.of(share.place for share in shares), tuple(shares), partition, sharing=sharing
     )
-    started = told.submitted if told.started is None else told.started
+    started = slurm_job.submitted if slurm_job.started is None else slurm_job.started
     return RunningJob(
-        started + YEAR if told.ends is None else told.ends,
-        told.job_id,
+        started + YEAR if slurm_job.ends is None else slurm_job.ends,
+        slurm_job.job_id,
         where,
-        _of_whom(told),
+        _common_fields(slurm_job),
         started,
     )
 
 
-def _of_whom(told: SlurmJob) -> PendingJob:
-    """What is the same of those that wait and those that run."""
+def _common_fields(slurm_job: SlurmJob) -> PendingJob:
+    """Return the fields that pending and running jobs share."""
     return PendingJob(
-        number=told.job_id,
-        array=told.array,
-        task=-1 if told.task is None else told.task,
-        user=told.user,
-        account=told.account,
-        qos=told.qos,
-        partitions=told.partitions,
-        priority=told.priority,
-        submitted=told.submitted,
-        limit=told.limit,
-        reservation=told.reservation,
+        number=slurm_job.job_id,
+        array=slurm_job.array,
+        task=-1 if slurm_job.task is None else slurm_job.task,
+        user=slurm_job.user,
+        account=slurm_job.account,
+        qos=slurm_job.qos,
+        partitions=slurm_job.partitions,
+        priority=slurm_job.priority,
+        submitted=slurm_job.submitted,
+        limit=slurm_job.limit,
+        reservation=slurm_job.reservation,
     )
 
 
-def _within(wanted: ResourceRequest, ways: Ways) -> ResourceRequest:
-    """Where memory is not counted the least of it is asked for, which is always there."""
-    if not ways.memory:
-        wanted = msgspec.structs.replace(wanted, memory_per_node=1, memory_per_cpu=None)
-    return msgspec.structs.replace(wanted, exclusive=True, shared=False) if ways.whole else wanted
+def _adjusted_request(request: ResourceRequest, settings: SelectSettings) -> ResourceRequest:
+    """Return the request; if memory is not counted, for 1 MiB, which is always free."""
+    if not settings.counts_memory:
+        request = msgspec.structs.replace(request, memory_per_node=1, memory_per_cpu=None)
+    return (
+        msgspec.structs.replace(request, exclusive=True, shared=False)
+        if settings.whole_nodes
+        else request
+    )

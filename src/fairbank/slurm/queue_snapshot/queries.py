@@ -1,34 +1,34 @@
-"""What to ask a Slurm for a snapshot of its queue, and what it answered, read."""
+"""Commands whose output makes a snapshot of the queue, and the reading of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from fairbank.slurm.parsers.jobs import read_jobs
-from fairbank.slurm.parsers.limits import (
-    QUALITIES,
-    read_bounds,
-    read_limits_of_qualities,
-    read_usage_of_qualities,
+from fairbank.slurm.parsers.scheduler.jobs import read_jobs
+from fairbank.slurm.parsers.scheduler.limits import (
+    QOS_COLUMNS,
+    read_association_limits,
+    read_qos_limits,
+    read_qos_usage,
 )
-from fairbank.slurm.parsers.machine import (
+from fairbank.slurm.parsers.scheduler.machine import (
     read_hosts,
     read_least_loaded,
     read_licences,
-    read_partitions,
-    read_qos_of_partitions,
+    read_partition_qos,
+    read_partition_rules,
     read_reservations,
 )
 from fairbank.slurm.parsers.scontrol import read_clock, read_config
 from fairbank.slurm.parsers.values import ParsedRows
-from fairbank.slurm.queue_snapshot.snapshot import Answers
+from fairbank.slurm.queue_snapshot.snapshot import QueueAnswers
 
 T = TypeVar("T")
 
 _SHOW = ("scontrol", "--all", "--oneliner", "show")
 
-QUESTIONS: Mapping[str, tuple[str, ...]] = {
+COMMANDS: Mapping[str, tuple[str, ...]] = {
     "nodes": (*_SHOW, "node"),
     "partitions": (*_SHOW, "partition"),
     "reservations": (*_SHOW, "reservation"),
@@ -40,38 +40,44 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "--parsable2",
         "show",
         "qos",
-        f"format={','.join(QUALITIES).lower()}",
+        f"format={','.join(QOS_COLUMNS).lower()}",
     ),
     "jobs": ("scontrol", "--all", "--details", "--oneliner", "show", "job"),
     "config": ("scontrol", "show", "config"),
 }
-"""By the names of the files in which answers are kept. Times must be in UTC. Jobs come late, since they change quickest, and the settings
-last: they tell the time, before which all the others were told."""
+"""By the names of the files in which output is recorded. Times must be in UTC.
+
+Jobs come late, because they change fastest. The settings come last: they have the time, which must
+not lie before the other output.
+"""
 
 
-def read_answers(texts: Mapping[str, str]) -> tuple[Answers, tuple[str, ...]]:
-    """The answers to all of these, and what in them could not be read. Raises InvalidInput where it is not told when they were given."""
-    unread: list[str] = []
+def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...]]:
+    """Read all output, and return also the lines that could not be read.
+
+    Raises InvalidInput without a time.
+    """
+    unreadable: list[str] = []
 
     def rows(answer: ParsedRows[T]) -> tuple[T, ...]:
-        unread.extend(map(str, answer.unreadable))
+        unreadable.extend(map(str, answer.unreadable))
         return answer.rows
 
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "nodes": rows(read_hosts(texts["nodes"])),
-        "partitions": rows(read_partitions(texts["partitions"])),
+        "partitions": rows(read_partition_rules(texts["partitions"])),
         "reservations": rows(read_reservations(texts["reservations"])),
         "jobs": rows(read_jobs(texts["jobs"])),
         "licences": rows(read_licences(texts["licences"])),
-        "associations": rows(read_bounds(texts["limits"])),
-        "used_by_qualities": rows(read_usage_of_qualities(texts["limits"])),
-        "qualities": rows(read_limits_of_qualities(texts["qos-limits"])),
+        "associations": rows(read_association_limits(texts["limits"])),
+        "qos_usage": rows(read_qos_usage(texts["limits"])),
+        "qos": rows(read_qos_limits(texts["qos-limits"])),
     }
-    said = Answers(
+    answers = QueueAnswers(
         now=read_clock(texts["config"]),
         config=read_config(texts["config"]),
-        of_partition=read_qos_of_partitions(texts["partitions"]),
+        partition_qos=read_partition_qos(texts["partitions"]),
         least_loaded=read_least_loaded(texts["partitions"]),
-        **found,
+        **fields,
     )
-    return said, tuple(unread)
+    return answers, tuple(unreadable)

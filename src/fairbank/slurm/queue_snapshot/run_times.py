@@ -1,18 +1,18 @@
-"""How long jobs of the last weeks ran, as accounting has it: what likely starts are drawn from (docs/decisions/0030)."""
+"""Run times of the last weeks' jobs from accounting, for ranges of starts (docs/decisions/0030)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fairbank.scheduling.explain.run_times import RunTimeHistory
-from fairbank.slurm.parsers.delimited import PIPE, read, records
-from fairbank.slurm.parsers.execution import Cells, Execution, is_step, read_execution
+from fairbank.slurm.parsers.columns import PIPE, read_rows, split_records
+from fairbank.slurm.parsers.traces.execution import Cells, Execution, is_step, read_execution
 from fairbank.slurm.parsers.values import ParsedRows
 
 DAYS = 14
-"""So far back accounting is asked: habits change, and a user's last hundred jobs are all that count."""
-FILE = "history"
-"""The name under which the answer is kept beside those of `asking`."""
+"""Days back: habits change, and only a user's last hundred jobs count."""
+FILE_NAME = "history"
+"""Name of the recorded output, next to that of `queries`."""
 COLUMNS = (
     "JobIDRaw",
     "Submit",
@@ -24,8 +24,8 @@ COLUMNS = (
     "TimelimitRaw",
     "AllocTRES",
 )
-"""None that users may write freely."""
-QUESTION = (
+"""None that users write freely."""
+COMMAND = (
     "sacct",
     "--allusers",
     "--allocations",
@@ -38,10 +38,12 @@ QUESTION = (
 """Times must be in UTC."""
 
 
-def read_past(text: str, now: int) -> ParsedRows[Execution]:
-    """The answer's jobs that ran and were over by `now`, in the order in which they ended; those without a time limit are left out."""
+def read_history(text: str, now: int) -> ParsedRows[Execution]:
+    """Read jobs that ran and ended by `now`, in the order of their ends; those without a limit are
+    left out.
+    """
 
-    def over(cells: Cells) -> Execution | None:
+    def ended(cells: Cells) -> Execution | None:
         if is_step(cells):
             return None
         job = read_execution(cells)
@@ -49,16 +51,16 @@ def read_past(text: str, now: int) -> ParsedRows[Execution]:
             job if job.user and job.limit and job.elapsed is not None and _end(job) <= now else None
         )
 
-    found = read("sacct", records("sacct", text, COLUMNS, PIPE), over)
-    return ParsedRows(tuple(sorted(found.rows, key=_end)), found.unreadable)
+    parsed = read_rows("sacct", split_records("sacct", text, COLUMNS, PIPE), ended)
+    return ParsedRows(tuple(sorted(parsed.rows, key=_end)), parsed.unreadable)
 
 
 def _end(job: Execution) -> int:
     return (job.submitted if job.start is None else job.start) + (job.elapsed or 0) + job.suspended
 
 
-def history_of(ended: Sequence[Execution]) -> RunTimeHistory[str]:
-    """What these tell of how much of their time limits users' jobs take."""
+def run_time_history(ended: Sequence[Execution]) -> RunTimeHistory[str]:
+    """Return the parts of their time limits that users' jobs took."""
     history: RunTimeHistory[str] = RunTimeHistory()
     for job in ended:
         if job.elapsed is not None and job.limit:

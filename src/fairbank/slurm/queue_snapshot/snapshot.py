@@ -1,4 +1,4 @@
-"""The snapshot of a live Slurm: its machine, who runs and who waits there, and the rules by which its nodes are given away."""
+"""Snapshot of a live Slurm: nodes, running and pending jobs, and the rules of the scheduler."""
 
 from __future__ import annotations
 
@@ -19,18 +19,24 @@ from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.slurm import parameters as known
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.limits import Bound, Quality
-from fairbank.slurm.parsers.machine import Licence
-from fairbank.slurm.queue_snapshot.alternatives import in_one, simplified
-from fairbank.slurm.queue_snapshot.jobs import Ways, running, waiting
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
+from fairbank.slurm.parsers.scheduler.limits import LimitRecord, QosRecord
+from fairbank.slurm.parsers.scheduler.machine import Licence
+from fairbank.slurm.queue_snapshot.jobs import SelectSettings, pending_jobs, running_job
 from fairbank.slurm.queue_snapshot.limits import LimitInputs, SnapshotLimits
-from fairbank.slurm.queue_snapshot.unsupported import PARAMETERS, lacking
+from fairbank.slurm.queue_snapshot.unsupported import (
+    PARAMETERS,
+    simplification_notes,
+    unsupported_notes,
+    with_one_reservation,
+)
 
 
-class Answers(msgspec.Struct, frozen=True, kw_only=True):
-    """What a Slurm was asked at `now`, in seconds since 1970. `of_partition`: the QOS of partitions that have one; `least_loaded`: those
-    whose least loaded nodes go first."""
+class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
+    """Output of Slurm at `now`, in seconds since 1970.
+
+    `partition_qos`: QOS by partition; `least_loaded`: partitions that prefer such nodes.
+    """
 
     now: int
     config: Mapping[str, str]
@@ -38,91 +44,108 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     partitions: Sequence[PartitionRules]
     reservations: Sequence[Reservation]
     jobs: Sequence[SlurmJob]
-    associations: Sequence[Bound] = ()
-    qualities: Sequence[Quality] = ()
-    used_by_qualities: Sequence[Bound] = ()
+    associations: Sequence[LimitRecord] = ()
+    qos: Sequence[QosRecord] = ()
+    qos_usage: Sequence[LimitRecord] = ()
     licences: Sequence[Licence] = ()
-    of_partition: Mapping[str, str] = {}
+    partition_qos: Mapping[str, str] = {}
     least_loaded: Sequence[str] = ()
 
 
-class Live(NamedTuple):
-    """`told` is each job as slurmctld tells it, by its number here: each task of an array has one. `notes`: what is not as it is there, in
-    sentences."""
+class LiveQueue(NamedTuple):
+    """Queue of a live Slurm.
+
+    `slurm_jobs` are the jobs as slurmctld has them, by their number here, of which each array task
+    has one. `notes` are sentences on what differs from slurmctld.
+    """
 
     now: int
     snapshot: OnNodes
     parameters: SchedulerParameters
-    told: Mapping[int, SlurmJob]
+    slurm_jobs: Mapping[int, SlurmJob]
     notes: Sequence[str]
 
 
-def live(said: Answers) -> Live:
-    """Raises InvalidInput where the answers contradict each other, as when a node is in two partitions' lists and not among the nodes."""
-    notes = [*lacking(said.config, said.least_loaded), *simplified(said.jobs)]
-    ways = ways_of(said.config)
-    cluster = NodeTable(said.nodes, said.partitions)
-    reservations = {each.name: each for each in said.reservations}
-    jobs = [in_one(each, reservations, said.now) for each in said.jobs]
-    told = {each.job_id: each for each in jobs}
-    people: list[PendingJob] = []
-    for each in jobs:
-        if each.waits:
-            tasks = list(waiting(each, ways))
-            told.update((job.number, each) for job in tasks)
-            people += tasks
+def build_queue(answers: QueueAnswers) -> LiveQueue:
+    """Build the queue.
+
+    Raises InvalidInput if the output contradicts itself, as for unknown nodes.
+    """
+    notes = [
+        *unsupported_notes(answers.config, answers.least_loaded),
+        *simplification_notes(answers.jobs),
+    ]
+    settings = select_settings(answers.config)
+    cluster = NodeTable(answers.nodes, answers.partitions)
+    reservations = {reservation.name: reservation for reservation in answers.reservations}
+    jobs = [
+        with_one_reservation(slurm_job, reservations, answers.now) for slurm_job in answers.jobs
+    ]
+    slurm_jobs = {slurm_job.job_id: slurm_job for slurm_job in jobs}
+    pending: list[PendingJob] = []
+    for slurm_job in jobs:
+        if slurm_job.is_pending:
+            tasks = list(pending_jobs(slurm_job, settings))
+            slurm_jobs.update((job.number, slurm_job) for job in tasks)
+            pending += tasks
     active: list[Active] = []
-    for each in jobs:
-        if not each.waits:
+    for slurm_job in jobs:
+        if not slurm_job.is_pending:
             try:
-                active.append(running(each, cluster, ways))
-            except FairbankError as lost:
-                notes.append(f"job {each.squeue_name} is left out: {lost.message}")
-    parameters = parameters_of(said.config.get(PARAMETERS, ""), notes)
+                active.append(running_job(slurm_job, cluster, settings))
+            except FairbankError as error:
+                notes.append(f"job {slurm_job.squeue_name} is left out: {error.message}")
+    parameters = scheduler_parameters(answers.config.get(PARAMETERS, ""), notes)
     nodes = Nodes(
         cluster,
-        reservations=said.reservations,
-        preemption=preemption_of(said.config, said.qualities),
-        limits=SnapshotLimits(_grounds(said, told), said.now),
+        reservations=answers.reservations,
+        preemption=preemption(answers.config, answers.qos),
+        limits=SnapshotLimits(_limit_inputs(answers, slurm_jobs), answers.now),
     )
-    return Live(
-        said.now, node_snapshot(nodes, pending=people, running=active), parameters, told, notes
+    return LiveQueue(
+        answers.now,
+        node_snapshot(nodes, pending=pending, running=active),
+        parameters,
+        slurm_jobs,
+        notes,
     )
 
 
-def _grounds(said: Answers, told: Mapping[int, SlurmJob]) -> LimitInputs:
+def _limit_inputs(answers: QueueAnswers, slurm_jobs: Mapping[int, SlurmJob]) -> LimitInputs:
     return LimitInputs(
-        enforced=Enforced.parse(said.config.get("AccountingStorageEnforce", "")),
-        jobs=told,
-        associations={(each.name, each.user, each.partition): each for each in said.associations},
-        qualities={each.name: each for each in said.qualities},
-        used_by={each.name: each for each in said.used_by_qualities},
-        of_partition=said.of_partition,
-        licences={each.name: each.free for each in said.licences},
-        nodes=[node.name for node in said.nodes],
+        enforced=Enforced.parse(answers.config.get("AccountingStorageEnforce", "")),
+        jobs=slurm_jobs,
+        associations={
+            (record.name, record.user, record.partition): record for record in answers.associations
+        },
+        qos={record.name: record for record in answers.qos},
+        qos_usage={record.name: record for record in answers.qos_usage},
+        partition_qos=answers.partition_qos,
+        licences={record.name: record.free for record in answers.licences},
+        nodes=[node.name for node in answers.nodes],
     )
 
 
-def ways_of(config: Mapping[str, str]) -> Ways:
-    """By SelectType and its parameters."""
+def select_settings(config: Mapping[str, str]) -> SelectSettings:
+    """Return the rules of SelectType and its parameters."""
     given = config.get("SelectTypeParameters", "").upper()
     whole = config.get("SelectType", "").endswith("linear")
-    return Ways(memory="MEMORY" in given, whole=whole)
+    return SelectSettings(counts_memory="MEMORY" in given, whole_nodes=whole)
 
 
-def preemption_of(config: Mapping[str, str], qualities: Sequence[Quality]) -> Preemption:
-    """By PreemptType, PreemptMode and what each QOS says."""
+def preemption(config: Mapping[str, str], qualities: Sequence[QosRecord]) -> Preemption:
+    """Return the rules of PreemptType, PreemptMode and each QOS."""
     kind = config.get("PreemptType", "")
-    if kind not in {each.value for each in PreemptBy}:
+    if kind not in {value.value for value in PreemptBy}:
         return Preemption()
     rules = {
-        each.name: QosRules(
-            priority=each.priority,
-            preempts=each.preempts,
-            preempted=_mode(each.mode),
-            exempt_seconds=each.exempt_seconds,
+        value.name: QosRules(
+            priority=value.priority,
+            preempts=value.preempts,
+            preempted=_mode(value.mode),
+            exempt_seconds=value.exempt_seconds,
         )
-        for each in qualities
+        for value in qualities
         if kind == PreemptBy.QOS.value
     }
     return Preemption(
@@ -133,41 +156,48 @@ def preemption_of(config: Mapping[str, str], qualities: Sequence[Quality]) -> Pr
 
 
 def _mode(text: str) -> PreemptMode | None:
-    """The word of a list that says what becomes of a job; GANG says nothing of that."""
+    """Return the word of a list that says what happens to a job; GANG does not."""
     return next(
         (PreemptMode(word) for word in text.upper().split(",") if word in PreemptMode.__members__),
         None,
     )
 
 
-def parameters_of(text: str, notes: list[str]) -> SchedulerParameters:
-    """Those that are known here and within range. What another version of Slurm has beside them is noted, and slurmctld's default taken for
-    what is out of range, as it does itself."""
+def scheduler_parameters(text: str, notes: list[str]) -> SchedulerParameters:
+    """Return the parameters that are known and within range.
+
+    Unknown ones of other versions are noted. As in slurmctld, the default replaces a value out of
+    range.
+    """
     kept: list[str] = []
-    for each in filter(None, (part.strip() for part in text.split(","))):
+    for parameter in filter(None, (part.strip() for part in text.split(","))):
         try:
-            known.parse_parameters(",".join([*kept, each]))
-        except InvalidInput as strange:
-            notes.append(f"{PARAMETERS}: {strange.message}, and is passed over")
+            known.parse_parameters(",".join([*kept, parameter]))
+        except InvalidInput as error:
+            notes.append(f"{PARAMETERS}: {error.message}, and is passed over")
         else:
-            kept.append(each)
+            kept.append(parameter)
     return known.parse_parameters(",".join(kept))
 
 
-def requests(job: PendingJob, told: SlurmJob, cluster: str | None) -> Iterator[dict[str, object]]:
-    """The body of `POST /quote` for each partition that it may run in. None for a job without a time limit of its own, whose hold depends
-    on how long its partition lets it run."""
+def quote_requests(
+    job: PendingJob, slurm_job: SlurmJob, cluster: str | None
+) -> Iterator[dict[str, object]]:
+    """Yield the body of `POST /quote` for each partition in which the job may run.
+
+    None for a job without a limit of its own, whose hold depends on its partition's.
+    """
     if job.limit is None:
         return
     tres = ",".join(
-        f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in told.tres.items()
+        f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in slurm_job.tres.items()
     )
     for partition in job.partitions:
         yield {
-            "account": told.account,
+            "account": slurm_job.account,
             "cluster": cluster,
             "partition": partition,
             "tres": tres,
             "time_limit": job.limit,
-            "qos": told.qos or None,
+            "qos": slurm_job.qos or None,
         }

@@ -76,9 +76,6 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Begin a transaction that commits at the end of the block. Raises Contention,
-        Unavailable.
-        """
         with self._writer_slot(), translated_errors(), self._writer.connect() as connection:
             transaction = self._transaction_over(connection)  # it begins with what it loads first
             yield transaction
@@ -174,7 +171,7 @@ _GUARDED = ("allocation", "run", "journal")
 
 # Every batch begins by locking rows of these two tables, in this order. So a restore waits for the
 # batches in progress and keeps new ones out, without a deadlock; readers go on.
-_ALONE = "LOCK TABLE allocation, office IN EXCLUSIVE MODE"
+_ALONE = "LOCK TABLE allocation, registry IN EXCLUSIVE MODE"
 
 # The statement limits of a batch are not meant for a restore.
 _LIMITS = (

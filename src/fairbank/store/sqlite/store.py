@@ -84,7 +84,6 @@ class SqliteStore(SqlStore):
             return integrity_errors(connection) if thoroughly else index_faults(connection)
 
     def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Store a nonce until it expires. Return False if it was used before."""
         with self._single_write() as connection:
             connection.exec_driver_sql(_SQL["forget"], (now,))
             return (

@@ -139,9 +139,9 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
     from fairbank.agent.settings import read_agent_settings, settings_file
     from fairbank.rest.auth.munge import LIBRARY, Munge
     from fairbank.slurm.commands import SlurmCommands
-    from fairbank.slurm.compare.health import AgentHealth
-    from fairbank.slurm.doctor import Doctor
-    from fairbank.slurm.site import read_site
+    from fairbank.slurm.health.doctor import Doctor
+    from fairbank.slurm.health.slurm_checks import AgentHealth
+    from fairbank.slurm.policy import read_site_rules
 
     def agent_facts() -> AgentHealth:
         settings = read_agent_settings(settings_file(agent))
@@ -157,9 +157,9 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
         munged = Munge(socket=socket, library=os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY))
         munged.decode(munged.encode(b"fairbank doctor"))
 
-    rules = read_site(site)
+    rules = read_site_rules(site)
     doctor = Doctor(SlurmCommands(), context.client, agent=agent_facts, munge=munge, site=rules)
-    return list(doctor.examine(context.cluster))
+    return list(doctor.checks(context.cluster))
 
 
 COMMAND = Command(

@@ -205,7 +205,7 @@ def _simulate(
         simulate_each,
     )
     from fairbank.simulator.engine.simulation import SimulationPlan
-    from fairbank.slurm.parsers.any_trace import skim_any
+    from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
     path = Path(workload) if isinstance(workload, str) else None
     budget = budget_of(options)
@@ -220,7 +220,7 @@ def _simulate(
     )
     return simulate_each(
         (
-            partial(in_file, Path(workload), skim_any)
+            partial(in_file, Path(workload), read_any_trace)
             if isinstance(workload, str)
             else workload.opened
         ),

@@ -42,12 +42,12 @@ def run(context: Context, options: Namespace) -> int:
     from fairbank.service.simulation.comparison import in_file, read_shares
     from fairbank.service.simulation.what_if import what_if
     from fairbank.simulator.engine.simulation import SimulationPlan
-    from fairbank.slurm.parsers.any_trace import skim_any
+    from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
     question, budget = question_of(options), budget_of(options)
     with Stages(options) as progress:
         answer = what_if(
-            partial(in_file, Path(options.trace), skim_any),
+            partial(in_file, Path(options.trace), read_any_trace),
             question,
             SimulationPlan(options.procs, by_group=options.by == "group"),
             holdings=None if options.shares is None else read_shares(Path(options.shares)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, note, told
+from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, note, print_unreadable
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
 from fairbank.cli.framework.host import Local, own_name
@@ -57,11 +57,11 @@ def add(parser: Parser) -> None:
         "--sort",
         metavar="LETTERS",
         default="i",
-        help="by these columns, apart by commas; - turns one around",
+        help="sort by these columns, separated by commas; - reverses one",
     )
     parser.takes_next("-S", "--sort")
     add_folder(parser)
-    group = parser.add_argument_group("How to show it")
+    group = parser.add_argument_group("Output")
     form = group.add_mutually_exclusive_group()
     form.add_argument(
         "--explain",
@@ -69,8 +69,8 @@ def add(parser: Parser) -> None:
         action="store_const",
         const="explain",
         help=(
-            "bars for each factor, and who is just ahead; of your own jobs, unless -j, -u or -p"
-            " names others"
+            "bars for each factor, and the job just ahead; of your own jobs, "
+            "unless -j, -u or -p names others"
         ),
     )
     form.add_argument(
@@ -78,7 +78,7 @@ def add(parser: Parser) -> None:
         dest="form",
         action="store_const",
         const="check",
-        help="every factor computed anew beside what Slurm says",
+        help="compute every factor and compare it with Slurm's",
     )
     form.add_argument(
         "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
@@ -88,7 +88,7 @@ def add(parser: Parser) -> None:
         dest="form",
         action="store_const",
         const="csv",
-        help="for a spreadsheet: cells whole, apart by commas",
+        help="for a spreadsheet: whole cells, separated by commas",
     )
     form.add_argument(
         "-w",
@@ -112,16 +112,16 @@ def add(parser: Parser) -> None:
 
 
 def _jobs(text: str) -> list[int]:
-    found = listed(text)
-    if strange := [
-        each for each in found if not (each.isascii() and each.isdigit() and len(each) <= 10)
+    words = listed(text)
+    if wrong := [
+        word for word in words if not (word.isascii() and word.isdigit() and len(word) <= 10)
     ]:
-        raise ArgumentTypeError(f"{strange[0][:40]!r} is no job id")
-    return [int(each) for each in found]
+        raise ArgumentTypeError(f"{wrong[0][:40]!r} is no job id")
+    return [int(word) for word in words]
 
 
 COLUMNS_ONLY = {"format": "--format", "long": "--long", "norm": "--norm", "noheader": "--noheader"}
-"""What there is to choose in the form of sprio only."""
+"""Options of the output like sprio only."""
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -132,42 +132,42 @@ def run(context: Context, options: Namespace) -> int:
         return _check(context, options)
     from fairbank.slurm.rankings import read_priorities
 
-    found = read_priorities(options.folder, context.now())
-    code = told(context, found.unreadable, "sprio -l")
+    priorities = read_priorities(options.folder, context.now())
+    code = print_unreadable(context, priorities.unreadable, "sprio -l")
     if options.form == "weights":
         columns = form or default_format(
-            found.weights, long=options.long, norm=options.norm, named=found.named
+            priorities.weights, long=options.long, norm=options.norm, named=priorities.named
         )
-        for line in weight_lines(found.weights, columns, header=not options.noheader):
+        for line in weight_lines(priorities.weights, columns, header=not options.noheader):
             context.say(line)
         return code
-    rows = _chosen(context, options, found.rows)
-    rows = sort_rows(rows, found.weights, options.sort)
+    rows = _chosen(context, options, priorities.rows)
+    rows = sort_rows(rows, priorities.weights, options.sort)
     match options.form:
         case "json":
             document = envelope(
                 "fairbank.prio/1",
-                iso(found.as_of),
-                found.cluster,
+                iso(priorities.as_of),
+                priorities.cluster,
                 as_data(rows),
-                found.unreadable,
+                priorities.unreadable,
                 Look(),
             )
             context.say(as_json(document))
             note(context, unnamed_note(rows))
             return code
         case "explain":
-            _explain(context, found, rows)
+            _explain(context, priorities, rows)
         case _:
             columns = form or default_format(
-                found.weights,
+                priorities.weights,
                 long=options.long,
                 norm=options.norm,
-                named=found.named,
+                named=priorities.named,
                 users=bool(options.user),
             )
-            written = csv_lines if options.form == "csv" else lines
-            for line in written(rows, found.weights, columns, header=not options.noheader):
+            render = csv_lines if options.form == "csv" else lines
+            for line in render(rows, priorities.weights, columns, header=not options.noheader):
                 context.say(line)
             note(context, unnamed_note(rows) if columns.tells_names else [])
     return _known(context, rows, None if _others(options) else own_name()) or code
@@ -183,59 +183,59 @@ def _chosen(context: Context, options: Namespace, rows: Sequence[PriorityRow]) -
 
 
 def _check(context: Context, options: Namespace) -> int:
-    """8 where a factor is not what follows from the answers of Slurm."""
+    """Return 8 if a factor differs from the one computed from Slurm's output."""
     from fairbank.slurm.rankings import read_recomputed_priorities
 
-    found = read_recomputed_priorities(options.folder, context.now(), Local())
-    if told(context, found.unreadable, "sprio -l, scontrol show job, sshare -a -l -P"):
+    priorities = read_recomputed_priorities(options.folder, context.now(), Local())
+    if print_unreadable(
+        context, priorities.unreadable, "sprio -l, scontrol show job, sshare -a -l -P"
+    ):
         raise InvalidInput(
             "with lines left out all other factors may be wrong",
             field="--check",
-            remedy="mend what is told above first",
+            remedy="fix the lines above first",
         )
-    rows, anew = (
-        _chosen(context, options, found.reported.rows),
-        _chosen(context, options, found.rows),
-    )
-    different = list(priority_differences(rows, anew, found.reported.weights))
-    for each in different:
-        context.say(str(each))
-    context.say(
-        f"{counted(len(anew), 'row')} computed anew:"
-        f" {counted(len(different), 'difference') if different else 'no differences'}"
-    )
-    note(context, possible_reasons(different))
-    if given := len(rows) - len(anew):
+    rows = _chosen(context, options, priorities.reported.rows)
+    computed = _chosen(context, options, priorities.rows)
+    differences = list(priority_differences(rows, computed, priorities.reported.weights))
+    for difference in differences:
+        context.say(str(difference))
+    result = counted(len(differences), "difference") if differences else "no differences"
+    context.say(f"{counted(len(computed), 'row')} computed: {result}")
+    note(context, possible_reasons(differences))
+    if skipped := len(rows) - len(computed):
         context.note(
-            f"Not computed: {counted(given, 'row')} of jobs whose priority was given, or that wait"
-            " no more."
+            f"Not computed: {counted(skipped, 'row')} of jobs with a fixed priority, "
+            "or no longer pending."
         )
-    return _known(context, rows) or (FOUND if different else 0)
+    return _known(context, rows) or (FOUND if differences else 0)
 
 
 def _users(context: Context, options: Namespace) -> Sequence[str] | None:
-    """Return the users to explain; the default is the user of the command."""
+    """Return the users to select: for explanations oneself, unless others are named."""
     return options.user or (None if _others(options) else [own_name()])
 
 
 def _others(options: Namespace) -> bool:
-    """Return True if jobs beyond the user's own are asked for."""
+    """Return True if the command is not about the user's own jobs only."""
     return options.form != "explain" or bool(options.user or options.jobs or options.partition)
 
 
-def _explain(context: Context, found: Priorities, rows: Sequence[PriorityRow]) -> None:
-    there = partition_queues(found.rows)
+def _explain(context: Context, priorities: Priorities, rows: Sequence[PriorityRow]) -> None:
+    queues = partition_queues(priorities.rows)
     for number, row in enumerate(best_rows(rows)):
         if number:
             context.say()
-        for line in explain_priority(row, there.get(row.partition_name, ()), found.weights):
+        for line in explain_priority(row, queues.get(row.partition_name, ()), priorities.weights):
             context.say(line)
-    note(context, [*unnamed_note(rows), *(undated_note(found.rows) if rows else [])])
+    note(context, [*unnamed_note(rows), *(undated_note(priorities.rows) if rows else [])])
 
 
 def _known(context: Context, rows: Sequence[PriorityRow], own: str | None = None) -> int:
-    """Return 3 if a named job does not wait, else 0. `own` is the user whose jobs are the default."""
-    missing = [each for each in context.options.jobs or () if each not in {row.job for row in rows}]
+    """Return 3 if a named job is not pending. `own` is the user if no user was named."""
+    missing = [
+        number for number in context.options.jobs or () if number not in {row.job for row in rows}
+    ]
     if missing:
         context.note(f"Not waiting, or held, or not eligible yet: {', '.join(map(str, missing))}.")
     elif not rows and own is not None:

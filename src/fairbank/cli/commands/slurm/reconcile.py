@@ -21,40 +21,41 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Look, Row
     from fairbank.slurm.bank import ReportObjection
-    from fairbank.slurm.compare.classification import ReconcileFinding
-    from fairbank.slurm.reconciler import ReconcileResult
-    from fairbank.slurm.repair import RepairOutcome
+    from fairbank.slurm.reconcile.compare import ReconcileComparison, ReconcileFinding
+    from fairbank.slurm.reconcile.reconciler import ReconcileResult
+    from fairbank.slurm.reconcile.repair import RepairOutcome
 
 GRACE_MINUTES = 60
 
-MENDED_BY = {
+REPAIRS = {
     "MISSING": ("would charge", "charged"),
     "OPEN": ("would charge", "charged"),
-    "ORPHAN": ("would give back", "gave back"),
-    "RUNAWAY": ("would give back", "gave back"),
+    "ORPHAN": ("would release", "released"),
+    "RUNAWAY": ("would release", "released"),
 }
+"""Findings that --fix repairs, with the verb before and after."""
 ADVICE = {
-    "RUNAWAY": "what accounting takes for running is mended by: sacctmgr show runawayjobs",
-    "REFUSED": "once its project can pay, charge it with: fairbank reconcile --fix --again",
-    "PARTIAL": (
-        "see what accounting has: sacct -D -j JOBID; the bank has not heard of it, so nobody can"
-        " say what it cost"
+    "RUNAWAY": "accounting takes these jobs for running; fix it with: sacctmgr show runawayjobs",
+    "REFUSED": "when the project can pay, charge it with: fairbank reconcile --fix --again",
+    "INCOMPLETE": (
+        "check what accounting has: sacct -D -j JOBID; the bank received no report, "
+        "so the cost is unknown"
     ),
     "AMOUNT": (
-        "what the bank is above accounting is given back by: fairbank refund JOBID SU --reason TEXT"
+        "refund what the bank charged above accounting: fairbank refund JOBID SU --reason TEXT"
     ),
-    "TWICE": "one of the two is given back by: fairbank refund JOB --reason TEXT",
-    "UNHEARD": "see whether slurmdbd has lost records: sacct -D -j JOBID",
+    "DUPLICATE": "refund one of the two charges: fairbank refund JOB --reason TEXT",
+    "UNACCOUNTED": "check whether slurmdbd has lost records: sacct -D -j JOBID",
 }
 
 
 def _done(row: Row, look: Look) -> str:
-    """Return the field or the figures of a refusal, in short. Its reason stands before them, in full."""
+    """Return what was done. A refusal is shortened to what follows its colon: field and figures."""
     refusal = row["refusal"]
     if refusal is None or look.exact:
         return str(row["done"])
-    reason, _, about = str(refusal["detail"]).removesuffix(".").partition(": ")
-    return about if about and refusal["reason"] else reason
+    reason, _, details = str(refusal["detail"]).removesuffix(".").partition(": ")
+    return details if details and refusal["reason"] else reason
 
 
 COLUMNS = (
@@ -72,16 +73,14 @@ COLUMNS = (
 
 def add(parser: Parser) -> None:
     add_period(parser, "now-2days")
-    add_clusters(parser, "what this Slurm must be called (default: whatever it is)")
+    add_clusters(parser, "required name of this Slurm cluster (default: any)")
     parser.add_argument(
         "--fix",
         action="store_true",
-        help="charge what is missing, give back what is held for jobs that are gone",
+        help="charge what is missing, release the holds of jobs that are gone",
     )
     parser.add_argument(
-        "--again",
-        action="store_true",
-        help="with --fix: also try again what the bank has refused before",
+        "--again", action="store_true", help="with --fix: also retry what the bank refused before"
     )
     parser.add_argument(
         "--grace",
@@ -89,8 +88,8 @@ def add(parser: Parser) -> None:
         type=count,
         default=GRACE_MINUTES,
         help=(
-            "how long accounting may lag before what it lacks counts as lost (default:"
-            f" {GRACE_MINUTES})"
+            "time that accounting may lag before a missing record counts as lost "
+            f"(default: {GRACE_MINUTES})"
         ),
     )
     add_progress(parser)
@@ -109,7 +108,7 @@ def run(context: Context, options: Namespace) -> int:
 
     since, until = period_of(context, "now-2days")
     with Stages(options) as progress:
-        done = SlurmToolbox(context.client, context.cluster).reconcile(
+        result = SlurmToolbox(context.client, context.cluster).reconcile(
             since,
             until,
             grace_seconds=options.grace * 60,
@@ -117,12 +116,17 @@ def run(context: Context, options: Namespace) -> int:
             again=options.again,
             progress=progress,
         )
-    tell(context, done, fix=options.fix)
-    return 0 if done.clean else FOUND
+    tell(context, result, fix=options.fix)
+    return 0 if result.is_clean else FOUND
 
 
 def period_of(context: Context, default: str) -> tuple[int, int]:
-    """Return -S and -E in seconds since 1970 (default: until now). Raises InvalidInput if empty."""
+    """Return -S and -E as seconds since 1970. Raises InvalidInput if the period is empty.
+
+    Args:
+        context: of the command.
+        default: start without -S; the end without -E is now.
+    """
     period = context.period(default)
     since, until = int(period["since"] or 0), int(period["until"] or context.now())
     if until <= since:
@@ -134,111 +138,113 @@ def period_of(context: Context, default: str) -> tuple[int, int]:
     return since, until
 
 
-def tell(context: Context, done: ReconcileResult, *, fix: bool) -> None:
-    """The figures, then each run that differs, then what helps."""
-    comparison = done.comparison
-    figures = {
-        "compared": done.compared,
-        **{name: getattr(comparison, name) for name in ("matched", "free", "late", "half")},
+def tell(context: Context, result: ReconcileResult, *, fix: bool) -> None:
+    """Print the counts, then each run that differs, then advice."""
+    comparison = result.comparison
+    summary = {
+        "compared": result.compared,
+        **{name: getattr(comparison, name) for name in ("matched", "free", "late", "bank_only")},
     }
     if context.options.form is None:
         context.say(
-            f"Compared {counted(done.compared, 'finished run')} of cluster {plain(done.cluster)} in"
-            f" {done.seconds:.1f} s"
+            f"Compared {counted(result.compared, 'finished run')} "
+            f"of cluster {plain(result.cluster)} in {result.seconds:.1f} s"
         )
-        for line in [*_agreeing(done), *_differing(context, done, fix=fix)]:
+        for line in [*_counts(comparison), *_differences(context, result, fix=fix)]:
             context.say(f"  {line}")
-        if done.outcomes:
+        if result.outcomes:
             context.say()
-    for each in done.unreadable:
-        context.note(plain(f"! not read: {each}"))
+    for unread in result.unreadable:
+        context.note(plain(f"! not read: {unread}"))
     show(
         context,
         Listing(
             "fairbank.reconciled/1",
             COLUMNS,
-            [_row(each) for each in done.outcomes],
+            [_row(outcome) for outcome in result.outcomes],
             f"unit {UNITS[context.format.units]}",
-            notes=_notes(done, fix=fix),
-            empty="" if done.unreadable else "The books and accounting agree.",
-            more={"summary": figures, "unreadable": [str(each) for each in done.unreadable]},
+            notes=_notes(result, fix=fix),
+            empty="" if result.unreadable else "The ledger and accounting agree.",
+            more={"summary": summary, "unreadable": [str(line) for line in result.unreadable]},
         ),
     )
 
 
-def _agreeing(done: ReconcileResult) -> list[str]:
-    comparison = done.comparison
-    lines = [
-        (f"{comparison.matched:>9,}", "agree to the minute"),
-        (f"{comparison.free:>9,}", "ran for no time and cost nothing"),
-    ]
-    lines += (
-        [(f"{comparison.late:>9,}", "are not yet whole, and left for the next time")]
-        if comparison.late
-        else []
-    )
-    half = "have half a record in accounting, and the bank has heard their ends itself"
-    lines += [(f"{comparison.half:>9,}", half)] if comparison.half else []
-    return [f"{number}  {what}" for number, what in lines]
+def _counts(comparison: ReconcileComparison) -> list[str]:
+    from fairbank.slurm.reconcile.compare import Category
+
+    lines = [(comparison.matched, Category.MATCHED), (comparison.free, Category.FREE)]
+    # These two are rare, and a zero would only raise questions.
+    lines += [(comparison.late, Category.LATE)] if comparison.late else []
+    lines += [(comparison.bank_only, Category.BANK_ONLY)] if comparison.bank_only else []
+    return [f"{number:>9,}  {category.value}" for number, category in lines]
 
 
-def _differing(context: Context, done: ReconcileResult, *, fix: bool) -> list[str]:
-    by_kind: dict[str, list[RepairOutcome]] = {}
-    for each in done.outcomes:
-        by_kind.setdefault(each.finding.kind.name, []).append(each)
+def _differences(context: Context, result: ReconcileResult, *, fix: bool) -> list[str]:
+    by_category: dict[str, list[RepairOutcome]] = {}
+    for outcome in result.outcomes:
+        by_category.setdefault(outcome.finding.category.name, []).append(outcome)
     lines = []
-    for name, found in by_kind.items():
-        amount = sum(each.finding.amount or 0 for each in found if not fix or each.said is None)
-        verb = MENDED_BY[name][fix] if name in MENDED_BY else ""
-        sum_ = (
-            f"   {verb} {context.format.su(amount)} {UNITS[context.format.units]}" if verb else ""
-        )
-        lines.append(f"{len(found):>9,}  {found[0].finding.kind.value}{sum_}")
+    for name, outcomes in by_category.items():
+        line = f"{len(outcomes):>9,}  {outcomes[0].finding.category.value}"
+        if name in REPAIRS:
+            amount = sum(
+                outcome.finding.amount or 0
+                for outcome in outcomes
+                if not fix or outcome.problem is None
+            )
+            unit = UNITS[context.format.units]
+            line += f"   {REPAIRS[name][fix]} {context.format.su(amount)} {unit}"
+        lines.append(line)
     return lines
 
 
-def _notes(done: ReconcileResult, *, fix: bool) -> list[str]:
-    kinds = {each.finding.kind.name for each in done.outcomes if each.said is not None}
-    notes = [advice for name, advice in ADVICE.items() if name in kinds]
-    return notes + (
-        ["post what can be mended with: fairbank reconcile --fix"]
-        if kinds & set(MENDED_BY) and not fix
-        else []
-    )
+def _notes(result: ReconcileResult, *, fix: bool) -> list[str]:
+    open_findings = {
+        outcome.finding.category.name for outcome in result.outcomes if outcome.problem is not None
+    }
+    notes = [advice for name, advice in ADVICE.items() if name in open_findings]
+    if open_findings & set(REPAIRS) and not fix:
+        notes.append("repair them with: fairbank reconcile --fix")
+    return notes
 
 
 def _row(outcome: RepairOutcome) -> Row:
     finding = outcome.finding
     return {
-        **_whose(finding),
-        "kind": finding.kind.name,
-        "what": finding.kind.value,
+        **_run_facts(finding),
+        "kind": finding.category.name,
+        "what": finding.category.value,
         "amount": finding.amount,
         "job": finding.run.id if finding.run else None,
-        "done": "yes" if outcome.said is None else outcome.said or "no",
-        "refusal": _refusal(outcome.against),
+        "done": "yes" if outcome.problem is None else outcome.problem or "no",
+        "refusal": _refusal(outcome.objection),
     }
 
 
-def _refusal(no: ReportObjection | None) -> Row | None:
-    """Return the bank's refusal, with the field that has to change."""
-    return (
-        None
-        if no is None
-        else {"reason": no.reason, "field": no.field, "detail": no.detail, "remedy": no.remedy}
-    )
+def _refusal(objection: ReportObjection | None) -> Row | None:
+    """Return the bank's refusal of the report, with the field that would have to differ."""
+    if objection is None:
+        return None
+    return {
+        "reason": objection.reason,
+        "field": objection.field,
+        "detail": objection.detail,
+        "remedy": objection.remedy,
+    }
 
 
-def _whose(finding: ReconcileFinding) -> Row:
+def _run_facts(finding: ReconcileFinding) -> Row:
     if (job := finding.job) is not None:
-        about = {
+        return {
             "job_id": job.job_id,
             "submitted": job.submitted,
             "start": job.start,
             "account": job.account,
             "user": job.user,
+            "state": job.state,
+            "elapsed": job.elapsed,
         }
-        return {**about, "state": job.state, "elapsed": job.elapsed}
     if (run := finding.run) is not None:
         return {
             "job_id": run.job_id,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
-    from fairbank.slurm.compare.shadow import ShadowAccount, ShadowRefusal, ShadowResult
+    from fairbank.slurm.reconcile.shadow import ShadowAccount, ShadowRefusal, ShadowResult
 
 DEFAULT_START = "now-7days"
 
@@ -47,7 +47,7 @@ REFUSED_COLUMNS = (
 
 def add(parser: Parser) -> None:
     add_period(parser, DEFAULT_START)
-    add_clusters(parser, "what this Slurm must be called (default: whatever it is)")
+    add_clusters(parser, "required name of this Slurm cluster (default: any)")
     parser.add_argument(
         "--refused", action="store_true", help="each job that would have been refused, and why"
     )
@@ -92,11 +92,11 @@ def _once(context: Context, options: Namespace) -> int:
 
 
 def _reasons(seen: ShadowResult) -> Sequence[str]:
-    """Return a line for each reason with its number of refusals."""
-    said: dict[str, int] = {}
-    for each in seen.refused:
-        said[each.why.value] = said.get(each.why.value, 0) + 1
-    return [f"{number:,} would have been refused: {why}" for why, number in said.items()]
+    """Return a sentence with the number of refusals for each reason."""
+    counts: dict[str, int] = {}
+    for refusal in seen.refused:
+        counts[refusal.reason.value] = counts.get(refusal.reason.value, 0) + 1
+    return [f"{count:,} would have been refused: {reason}" for reason, count in counts.items()]
 
 
 def _row(row: ShadowAccount) -> Row:
@@ -104,8 +104,8 @@ def _row(row: ShadowAccount) -> Row:
     return {name: getattr(row, name) for name in names}
 
 
-def _refused(each: ShadowRefusal) -> Row:
-    job = each.job
+def _refused(refusal: ShadowRefusal) -> Row:
+    job = refusal.job
     return {
         "job_id": job.job_id,
         "account": job.account,
@@ -113,10 +113,10 @@ def _refused(each: ShadowRefusal) -> Row:
         "partition": job.partition,
         "submitted": job.submitted,
         "start": job.start,
-        "asked": each.asked,
-        "available": each.available,
-        "reason": each.why.name,
-        "why": each.why.value,
+        "asked": refusal.asked,
+        "available": refusal.available,
+        "reason": refusal.reason.name,
+        "why": refusal.reason.value,
     }
 
 

@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.slurm.share_compose import COMPOSE
-from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, note, told
+from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, note, print_unreadable
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import Local, own_name
 from fairbank.cli.framework.options import listed
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fairbank.slurm.rankings import Shares
 
 SSHARE = "sshare -a -l -P"
-"""Where to look for what could not be read."""
+"""Command that shows the lines that could not be read."""
 
 
 BATCH = 5_000
@@ -47,7 +47,7 @@ BATCH = 5_000
 
 def add(parser: Parser) -> None:
     _add_filters(parser)
-    group = parser.add_argument_group("How to show it")
+    group = parser.add_argument_group("Output")
     group.add_argument(
         "--forecast",
         action="store_true",
@@ -62,7 +62,7 @@ def add(parser: Parser) -> None:
         help="with normalised usage, level, limits and running TRES",
     )
     group.add_argument(
-        "-o", "--format", metavar="COL%WIDTH,...", help="which columns; names may be cut short"
+        "-o", "--format", metavar="COL%WIDTH,...", help="which columns; names may be abbreviated"
     )
     group.add_argument("--helpformat", action="store_true", help="list the columns")
 
@@ -89,13 +89,16 @@ def _add_filters(parser: Parser) -> None:
         "-U", "--users-only", "--Users", action="store_true", help="only users, no accounts"
     )
     parser.add_argument(
-        "-m", "--partition", action="store_true", help="the partition that an association is for"
+        "-m",
+        "--partition",
+        action="store_true",
+        help="show the partition that an association is for",
     )
     parser.add_argument(
         "--set",
         metavar="ACCOUNT=SHARES,...",
         type=_changes,
-        help="what if: as it would be with these shares",
+        help="what if: fair share with these shares",
     )
     add_folder(parser)
 
@@ -106,7 +109,7 @@ def _add_forms(form: _MutuallyExclusiveGroup) -> None:
         dest="form",
         action="store_const",
         const="tree",
-        help="explained: who is over or under, and what moves it",
+        help="a tree: who is over or under, and what changes it",
     )
     form.add_argument(
         "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
@@ -116,7 +119,7 @@ def _add_forms(form: _MutuallyExclusiveGroup) -> None:
         dest="form",
         action="store_const",
         const="csv",
-        help="for a spreadsheet: cells whole, apart by commas",
+        help="for a spreadsheet: whole cells, separated by commas",
     )
     form.add_argument(
         "-p",
@@ -124,7 +127,7 @@ def _add_forms(form: _MutuallyExclusiveGroup) -> None:
         dest="form",
         action="store_const",
         const="bar",
-        help="cells whole, a | behind each: sshare's -p",
+        help="whole cells, each followed by |: sshare's -p",
     )
     form.add_argument(
         "-P",
@@ -138,9 +141,9 @@ def _add_forms(form: _MutuallyExclusiveGroup) -> None:
 
 
 def _changes(text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for each in listed(text):
-        name, _, shares = each.partition("=")
+    changes: dict[str, int] = {}
+    for word in listed(text):
+        name, _, shares = word.partition("=")
         number = (
             shares.isascii()
             and shares.isdigit()
@@ -149,16 +152,16 @@ def _changes(text: str) -> dict[str, int]:
         )
         if not (name and (shares == "parent" or number)):
             raise ArgumentTypeError(
-                f"{each[:40]!r} is not ACCOUNT=SHARES; write for example chem=60 or chem=parent"
+                f"{word[:40]!r} is not ACCOUNT=SHARES; write for example chem=60 or chem=parent"
             )
-        if name in found:
+        if name in changes:
             raise ArgumentTypeError(f"{name[:40]!r} is there twice; write each account once")
-        found[name] = ON_PARENT if shares == "parent" else int(shares)
-    return found
+        changes[name] = ON_PARENT if shares == "parent" else int(shares)
+    return changes
 
 
 COLUMNS_ONLY = {"format": "--format", "long": "--long", "partition": "--partition"}
-"""What there is to choose in the form of sshare only."""
+"""Options of the output like sshare only."""
 WORDS = {
     "tree": "--tree",
     "json": "--json",
@@ -170,7 +173,7 @@ ENDINGS = {"csv": LineFormat.COMMAS, "bar": LineFormat.BAR, "between": LineForma
 
 
 def _fit(options: Namespace) -> None:
-    """Raises InvalidInput for options that would change nothing."""
+    """Raise InvalidInput for options that would change nothing."""
     if options.forecast and options.form in ("tree", *ENDINGS):
         remedy = "it is a table, or with --json for programs"
         raise InvalidInput(
@@ -190,28 +193,28 @@ def run(context: Context, options: Namespace) -> int:
     fields = parse_fields(options.format) if options.format else None
     from fairbank.slurm.rankings import read_shares
 
-    found = read_shares(options.folder, context.now(), Local())
-    code = told(context, found.unreadable, SSHARE)
-    found = _there(context, found)
+    shares = read_shares(options.folder, context.now(), Local())
+    code = print_unreadable(context, shares.unreadable, SSHARE)
+    shares = _there(context, shares)
     rows = select_rows(
-        found.rows,
+        shares.rows,
         users=_users(context, options),
         accounts=options.accounts or None,
         users_only=options.users_only,
     )
     if options.forecast:
-        _show_forecast(context, found, rows)
+        _show_forecast(context, shares, rows)
     elif options.form == "json":
-        data = as_data(rows, found.rule)
+        data = as_data(rows, shares.rule)
         document = envelope(
-            "fairbank.share/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
+            "fairbank.share/1", iso(shares.as_of), shares.cluster, data, shares.unreadable, Look()
         )
         context.say(as_json(document))
     elif options.form == "tree":
-        _show_tree(context, found, rows)
+        _show_tree(context, shares, rows)
     else:
         fields = fields or default_fields(
-            long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree
+            long=options.long, partitions=options.partition, fair_tree=shares.rule.fair_tree
         )
         for line in lines(
             rows, fields, ENDINGS.get(options.form, LineFormat.PADDED), header=not options.noheader
@@ -220,18 +223,18 @@ def run(context: Context, options: Namespace) -> int:
     return code
 
 
-def _there(context: Context, found: Shares) -> Shares:
-    """Return the rows, recomputed with --set. Raises InvalidInput without rows, or with incomplete ones."""
-    if not found.rows:
+def _there(context: Context, shares: Shares) -> Shares:
+    """Return the shares, with --set as they would be. Raises InvalidInput if rows are missing."""
+    if not shares.rows:
         raise InvalidInput(
-            "there is nobody in what Slurm said of fair share",
+            "Slurm's output has no fair share",
             field="sshare",
-            remedy="look at what it prints: sshare -a",
+            remedy="check what it prints: sshare -a",
         )
     if not context.options.set:
-        return found
-    if found.unreadable:
-        remedy = "mend what is told above first: sacctmgr show associations"
+        return shares
+    if shares.unreadable:
+        remedy = "fix the lines above first: sacctmgr show associations"
         raise InvalidInput(
             "with associations left out all other figures would be wrong",
             field="--set",
@@ -239,7 +242,7 @@ def _there(context: Context, found: Shares) -> Shares:
         )
     from fairbank.slurm.rankings import with_shares
 
-    changed = with_shares(found, context.options.set)
+    changed = with_shares(shares, context.options.set)
     context.note("Computed from these shares and what users used; Slurm has others.")
     return changed
 
@@ -252,17 +255,17 @@ def _add_record(parser: Parser) -> None:
 
 
 def _record(context: Context, options: Namespace) -> int:
-    from fairbank.slurm.fairshare_view.daily_records import day_told
+    from fairbank.slurm.fairshare_view.daily_records import daily_records
     from fairbank.slurm.rankings import read_shares
 
     shares = read_shares(options.folder, context.now(), Local())
-    rows = day_told(shares.cluster, shares.rows, shares.rule)
+    rows = daily_records(shares.cluster, shares.rows, shares.rule)
     path = "/share?dry-run=true" if options.dry_run else "/share"
     kept = 0
     for begin in range(0, len(rows), BATCH):
         batch = {"cluster": shares.cluster, "at": shares.as_of, "rows": rows[begin : begin + BATCH]}
         kept += context.client.post(path, batch)["data"]["kept"]
-    code = told(context, shares.unreadable, SSHARE)
+    code = print_unreadable(context, shares.unreadable, SSHARE)
     of = f"{plain(str(shares.cluster))}, {iso(shares.as_of)[:10]}"
     if options.dry_run:
         context.note(f"Nothing is recorded. {of}: {counted(kept, 'association')} would be.")
@@ -279,39 +282,46 @@ def _users(context: Context, options: Namespace) -> Sequence[str] | None:
     return options.user or [own_name()]
 
 
-def _show_tree(context: Context, found: Shares, rows: Sequence[ShareRow]) -> None:
-    made = table(
+def _show_tree(context: Context, shares: Shares, rows: Sequence[ShareRow]) -> None:
+    output = table(
         COLUMNS,
-        tree_rows(rows, found.rule),
+        tree_rows(rows, shares.rule),
         context.format,
         context.width,
         heads=not context.options.noheader,
     )
-    for line in made.lines:
+    for line in output.lines:
         context.paint(line)
-    note(context, reading_guide(rows, found.rule, found.backs, context.options.accounts or ()))
+    note(
+        context, reading_guide(rows, shares.rule, shares.recoveries, context.options.accounts or ())
+    )
 
 
-def _show_forecast(context: Context, found: Shares, rows: Sequence[ShareRow]) -> None:
+def _show_forecast(context: Context, shares: Shares, rows: Sequence[ShareRow]) -> None:
     shown = {(row.account, row.user, row.partition) for row in rows}
-    backs = [back for back in found.backs if back[:3] in shown]
+    recoveries = [recovery for recovery in shares.recoveries if recovery[:3] in shown]
     if context.options.form == "json":
-        data = forecasts.as_data(backs, found.rule)
+        data = forecasts.as_data(recoveries, shares.rule)
         document = envelope(
-            "fairbank.forecast/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
+            "fairbank.forecast/1",
+            iso(shares.as_of),
+            shares.cluster,
+            data,
+            shares.unreadable,
+            Look(),
         )
         context.say(as_json(document))
         return
-    made = table(
+    output = table(
         forecasts.COLUMNS,
-        forecasts.table_rows(backs),
+        forecasts.table_rows(recoveries),
         context.format,
         context.width,
         heads=not context.options.noheader,
     )
-    for line in made.lines:
+    for line in output.lines:
         context.paint(line)
-    note(context, forecasts.assumptions(found.rule))
+    note(context, forecasts.assumptions(shares.rule))
 
 
 COMMAND = Noun(

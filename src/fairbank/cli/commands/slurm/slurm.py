@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentTypeError
-from functools import partial
 from shlex import join
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.slurm.reconcile import GRACE_MINUTES
 from fairbank.cli.framework.command import Command, Noun
@@ -22,20 +21,21 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.slurm.compare.import_plan import ImportPlan
     from fairbank.slurm.importer import ImportResult
+    from fairbank.slurm.reconcile.import_plan import ImportPlan, Step
+    from fairbank.slurm.reconcile.repair import RepairOutcome
     from fairbank.slurm.sync import SyncResult
     from fairbank.slurm.toolbox import SlurmToolbox
 
 
-def _gid(said: str) -> tuple[str, int]:
-    account, _, number = said.partition("=")
+def _gid(text: str) -> tuple[str, int]:
+    account, _, number = text.partition("=")
     if account and number.isascii() and number.isdigit() and len(number) <= 10:
         return account, int(number)
-    raise ArgumentTypeError(f"{said[:40]!r} is not ACCOUNT=NUMBER")
+    raise ArgumentTypeError(f"{text[:40]!r} is not ACCOUNT=NUMBER")
 
 
-def _beside(context: Context) -> SlurmToolbox:
+def _toolbox(context: Context) -> SlurmToolbox:
     from fairbank.slurm.toolbox import SlurmToolbox
 
     return SlurmToolbox(context.client, context.cluster)
@@ -45,17 +45,17 @@ def _beside(context: Context) -> SlurmToolbox:
 
 
 def _add_import(parser: Parser) -> None:
-    add_clusters(parser, "what this Slurm must be called (default: whatever it is)")
+    add_clusters(parser, "required name of this Slurm cluster (default: any)")
     parser.add_argument(
         "-S",
         "--starttime",
         metavar="TIME",
-        help="also the history from here on: every run that ended is charged",
+        help="also import the history since then: every run that ended is charged",
     )
     parser.add_argument(
         "--cover",
         action="store_true",
-        help="with -S: open allocations of category history for what nobody would pay for",
+        help="with -S: create allocations of category history where no allocation would pay",
     )
     parser.add_argument(
         "--gid",
@@ -63,7 +63,7 @@ def _add_import(parser: Parser) -> None:
         type=_gid,
         action="append",
         default=[],
-        help="the group of an account that is not named like one",
+        help="the group id of an account that is not named like its group",
     )
     parser.add_argument(
         "--pass-over",
@@ -71,14 +71,14 @@ def _add_import(parser: Parser) -> None:
         action="append",
         default=[],
         help=(
-            "an account or user that is not to be entered: nothing is said of it, nor of runs of it"
-            " that cannot be charged"
+            "do not import this account or user; runs of it that cannot be charged "
+            "are left out silently"
         ),
     )
     parser.add_argument(
         "--settings",
         metavar="FILE",
-        help="write the lines for the bank's settings there (default: print them)",
+        help="write the lines for the bank's settings to this file (default: print them)",
     )
     add_writing(parser, reason="none", keyed=False)
     add_progress(parser)
@@ -87,134 +87,135 @@ def _add_import(parser: Parser) -> None:
 def _import(context: Context, options: Namespace) -> int:
     if options.cover and not options.starttime:
         raise InvalidInput(
-            "--cover is about the history, which was not asked for",
+            "--cover needs a history to import",
             field="--cover",
             remedy="add -S TIME: -S now-90days",
         )
-    beside, gids = _beside(context), dict(options.gid)
+    toolbox, gids = _toolbox(context), dict(options.gid)
     with Stages(options) as progress:
-        found = beside.import_people(
+        result = toolbox.import_people(
             gids, passed_over=options.pass_over, dry_run=True, progress=progress
         )
-    _tell_plan(context, found)
+    _tell_plan(context, result)
     if options.settings and not options.dry_run:
-        beside.keep_settings(options.settings, found.settings)
+        toolbox.write_settings(options.settings, result.settings)
         context.say(f"written: {plain(options.settings)}")
-    elif options.settings or found.differences is None:
+    elif options.settings or result.differences is None:
         context.say("\nFor the bank's settings:\n")
-        context.say(found.settings)
-    if found.plan.steps and not options.dry_run:
-        if not context.confirm(f"Enter {counted(len(found.plan.steps), 'thing')}?"):
+        context.say(result.settings)
+    if result.plan.steps and not options.dry_run:
+        if not context.confirm(f"Enter {counted(len(result.plan.steps), 'thing')}?"):
             context.note("Nothing was changed.")
             return NOT_DONE
         with Stages(options) as progress:
-            entered = beside.import_people(
+            result = toolbox.import_people(
                 gids, passed_over=options.pass_over, dry_run=False, progress=progress
             )
-        for no in entered.refused:
-            context.note(plain(f"! {no}"))
-        left = f"; left out: {_left_out(entered)}" if _left_out(entered) else ""
-        context.say(
-            f"entered: {counted(len(found.plan.steps) - len(entered.refused), 'thing')}{left}"
-        )
-        found = entered
-    past = _import_history(context, options, beside, found.plan) if options.starttime else 0
-    return FOUND if _left_out(found) or past else 0
+        for refusal in result.refused:
+            context.note(plain(f"! {refusal}"))
+        left = f"; left out: {_left_out(result)}" if _left_out(result) else ""
+        done = len(result.plan.steps) - len(result.refused)
+        context.say(f"entered: {counted(done, 'thing')}{left}")
+    left_runs = _import_history(context, options, toolbox, result.plan) if options.starttime else 0
+    return FOUND if _left_out(result) or left_runs else 0
 
 
-def _tell_plan(context: Context, found: ImportResult) -> None:
-    for step in found.plan.steps:
+def _tell_plan(context: Context, result: ImportResult) -> None:
+    for step in result.plan.steps:
         context.say(plain(_step(step)))
-    if not found.plan.steps and (left := _left_out(found)):
-        context.say(f"Nothing to enter; left out of cluster {plain(found.cluster)}: {left}")
-    elif not found.plan.steps:
-        context.say(f"The bank has every account and user of cluster {plain(found.cluster)}.")
-    for note in [*found.plan.notes, *(found.differences or ())]:
+    if not result.plan.steps and (left := _left_out(result)):
+        context.say(f"Nothing to enter; left out of cluster {plain(result.cluster)}: {left}")
+    elif not result.plan.steps:
+        context.say(f"The bank has every account and user of cluster {plain(result.cluster)}.")
+    for note in [*result.plan.notes, *(result.differences or ())]:
         context.note(plain(f"! {note}"))
-    for wrong in found.unreadable:
-        context.note(plain(f"! not read: {wrong}"))
+    for line in result.unreadable:
+        context.note(plain(f"! not read: {line}"))
 
 
-def _left_out(found: ImportResult) -> int:
-    """Return the number of Slurm's accounts, users and lines that are not in the bank afterwards."""
-    return len(found.plan.notes) + len(found.unreadable) + len(found.refused)
+def _left_out(result: ImportResult) -> int:
+    """Return the number of accounts, users and lines of Slurm that the bank will not have."""
+    return len(result.plan.notes) + len(result.unreadable) + len(result.refused)
 
 
-def _step(step: Any) -> str:
-    if hasattr(step, "gid"):
+def _step(step: Step) -> str:
+    from fairbank.slurm.reconcile.import_plan import PlannedProject
+
+    if isinstance(step, PlannedProject):
         under = f", under {step.parent}" if step.parent else ""
         return f"project {step.account}: group {step.group} ({step.gid}){under}"
     return f"project {step.account}: {step.user} ({step.uid}) is {step.role}"
 
 
 def _import_history(
-    context: Context, options: Namespace, beside: SlurmToolbox, people: ImportPlan
+    context: Context, options: Namespace, toolbox: SlurmToolbox, plan: ImportPlan
 ) -> int:
-    """Import runs. Returns the number of runs and lines that are left out."""
-    since, until = int(context.moment(options.starttime, "--starttime") or 0), context.now()
-    after = people if options.dry_run else None
-    ask = partial(
-        beside.import_history, since, until, grace_seconds=GRACE_MINUTES * 60, cover=options.cover
-    )
+    """Import the finished runs and return the number of runs and lines that are left out."""
     with Stages(options) as progress:
-        past = ask(passed_over=options.pass_over, after=after, progress=progress)
-    for cover in past.covers:
-        runs = counted(cover.jobs, "run")
-        context.say(
-            plain(
-                f"allocation for {cover.account}/{cover.resource}: {show_su(cover.amount)} SU for"
-                f" {runs}, category history"
-            )
+        history = toolbox.import_history(
+            int(context.moment(options.starttime, "--starttime") or 0),
+            context.now(),
+            grace_seconds=GRACE_MINUTES * 60,
+            cover=options.cover,
+            passed_over=options.pass_over,
+            after=plan if options.dry_run else None,
+            progress=progress,
         )
+    for allocation in history.allocations:
+        text = (
+            f"allocation for {allocation.account}/{allocation.resource}: "
+            f"{show_su(allocation.amount)} SU for {counted(allocation.jobs, 'run')}, "
+            "category history"
+        )
+        context.say(plain(text))
     would = "would be " if options.dry_run else ""
     context.say(
-        f"history: {counted(len(past.charged), 'run')} {would}charged, {show_su(past.amount)} SU;"
-        f" {past.known:,} known already"
+        f"history: {counted(len(history.charged), 'run')} {would}charged, "
+        f"{show_su(history.amount)} SU; {history.known:,} known already"
     )
-    if past.given_back:
-        held = show_su(sum(each.amount or 0 for each in past.given_back))
-        context.say(
-            f"lost in Slurm: {counted(len(past.given_back), 'hold')} {would}given back, {held} SU"
-        )
-    for each in past.left:
-        context.note(plain(f"! {_told(each)}"))
-    for wrong in past.unreadable:
-        context.note(plain(f"! not read: {wrong}"))
-    return len(past.left) + len(past.unreadable)
+    if history.released:
+        held = show_su(sum(finding.amount or 0 for finding in history.released))
+        holds = counted(len(history.released), "hold")
+        context.say(f"lost in Slurm: {holds} {would}released, {held} SU")
+    for outcome in history.left:
+        context.note(plain(f"! {_left_run(outcome)}"))
+    for line in history.unreadable:
+        context.note(plain(f"! not read: {line}"))
+    return len(history.left) + len(history.unreadable)
 
 
-def _told(left: Any) -> str:
-    """Return the run that is left unchanged, and the reason, in the words of `fairbank reconcile`."""
-    finding = left.finding
-    job = finding.job or finding.run
-    which = "a run" if job is None else f"job {job.job_id} of {job.account}"
-    return f"{which}: {left.said or f'{finding.kind.value}; left as it is'}"
+def _left_run(outcome: RepairOutcome) -> str:
+    """Return which run was left as it is, and why, in the words of `fairbank reconcile`."""
+    finding = outcome.finding
+    record = finding.job or finding.run
+    name = "a run" if record is None else f"job {record.job_id} of {record.account}"
+    return f"{name}: {outcome.problem or f'{finding.category.value}; left as it is'}"
 
 
 # --- sync ---
 
 
 def _add_sync(parser: Parser) -> None:
-    add_clusters(parser, "what this Slurm must be called (default: whatever it is)")
+    add_clusters(parser, "required name of this Slurm cluster (default: any)")
     parser.add_argument(
         "--site",
         metavar="FILE",
-        help="the site's rules of submission (default: /etc/fairbank/slurm.toml)",
+        help="the site's rules for submissions (default: /etc/fairbank/slurm.toml)",
     )
     parser.add_argument(
         "--accounts",
         action="store_true",
-        help="also give projects accounts, and members associations, in Slurm",
+        help="also create accounts for projects and associations for members in Slurm",
     )
     parser.add_argument(
         "--fence",
         action="store_true",
-        help="with --accounts: GrpTRESMins follows the balances, as a second fence",
+        help="with --accounts: set GrpTRESMins to the balances, as a second limit",
     )
     parser.add_argument(
         "--remove",
         action="store_true",
-        help="with --accounts: take associations away from those who are no members",
+        help="with --accounts: remove the associations of users who are no members",
     )
     parser.add_argument("--no-policy", action="store_true", help="leave the policy file as it is")
     add_writing(parser, reason="none", keyed=False)
@@ -222,72 +223,67 @@ def _add_sync(parser: Parser) -> None:
 
 
 def _sync(context: Context, options: Namespace) -> int:
-    _demand_accounts(options)
-    beside = _beside(context)
+    _check_options(options)
+    toolbox = _toolbox(context)
     if not options.no_policy:
         with Stages(options) as progress:
             _tell_files(
                 context,
-                beside.sync_policy(options.site, dry_run=options.dry_run, progress=progress),
+                toolbox.sync_policy(options.site, dry_run=options.dry_run, progress=progress),
                 dry_run=options.dry_run,
             )
     if not options.accounts:
         return 0
     with Stages(options) as progress:
-        found = beside.sync_accounts(
+        result = toolbox.sync_accounts(
             fence=options.fence, remove=options.remove, dry_run=True, progress=progress
         )
-    for change in found.changes:
+    for change in result.changes:
         context.say(plain(f"sacctmgr -i {join(change.words)}   # {change.why}"))
-    for note in found.skipped:
+    for note in result.skipped:
         context.note(plain(f"! {note}"))
-    if not found.changes:
-        context.say(f"Slurm has every account and member of {counted(found.projects, 'project')}.")
+    if not result.changes:
+        context.say(f"Slurm has every account and member of {counted(result.projects, 'project')}.")
         return 0
     if options.dry_run:
         return 0
-    if not context.confirm(f"Make {counted(len(found.changes), 'change')} in Slurm's accounting?"):
+    if not context.confirm(f"Make {counted(len(result.changes), 'change')} in Slurm's accounting?"):
         context.note("Nothing was changed in Slurm.")
         return NOT_DONE
     with Stages(options) as progress:
-        beside.sync_accounts(
+        toolbox.sync_accounts(
             fence=options.fence, remove=options.remove, dry_run=False, progress=progress
         )
-    context.say(f"made: {counted(len(found.changes), 'change')}")
+    context.say(f"made: {counted(len(result.changes), 'change')}")
     return 0
 
 
-def _demand_accounts(options: Namespace) -> None:
-    """Raise InvalidInput for options about Slurm's accounts without --accounts, and for no option."""
+def _check_options(options: Namespace) -> None:
+    """Raise InvalidInput for options that need --accounts, and if nothing is left to do."""
     if options.accounts:
         return
     for name, given in (("--fence", options.fence), ("--remove", options.remove)):
         if given:
-            remedy = (
-                f"fairbank slurm sync --accounts {name}; with --dry-run it shows beforehand what it"
-                " changes"
-            )
+            remedy = f"fairbank slurm sync --accounts {name}; --dry-run shows what it would change"
             raise InvalidInput(
-                f"{name} changes Slurm's accounts, which were not asked for",
-                field=name,
-                remedy=remedy,
+                f"{name} changes Slurm's accounts and needs --accounts", field=name, remedy=remedy
             )
     if options.no_policy:
-        remedy = "leave it away, or add --accounts"
+        remedy = "leave it out, or add --accounts"
         raise InvalidInput(
             "without the policy there is nothing to do", field="--no-policy", remedy=remedy
         )
 
 
 def _add_prolog(parser: Parser) -> None:
-    about = "when the bank cannot be asked: let the job run, or refuse it (default: closed)"
+    about = "if the bank does not answer: let the job run, or refuse it (default: closed)"
     parser.add_argument("--silence", choices=("open", "closed"), default="closed", help=about)
 
 
 def _prolog(context: Context, options: Namespace) -> int:
-    refused = _beside(context).prolog(os.environ, open_=options.silence == "open")
-    if refused is not None:
-        context.note(f"refused: {plain(refused)}")
+    refusal = _toolbox(context).prolog(os.environ, fail_open=options.silence == "open")
+    if refusal is not None:
+        context.note(f"refused: {plain(refusal)}")
     return 0
 
 
@@ -303,10 +299,10 @@ def _tell_files(context: Context, synced: SyncResult, *, dry_run: bool) -> None:
 
 
 COMMAND = Noun(
-    "the bank and Slurm, brought into line with each other",
+    "import from Slurm, synchronise Slurm with the bank, and the prolog",
     {
         "import": Command(
-            "enter Slurm's accounts, users and history into the bank; 8 when something is left out",
+            "import Slurm's accounts, users and history into the bank; 8 if something is left out",
             (
                 "fairbank slurm import --dry-run",
                 "fairbank slurm import --settings /tmp/cluster.toml",

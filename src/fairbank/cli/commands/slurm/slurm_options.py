@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
 
-TOLD_MAX = 10
-"""Lines that could not be read: so many are told one by one."""
+LINES_MAX = 10
+"""Unreadable lines that are printed one by one."""
 
 
 def add_folder(parser: Parser) -> None:
@@ -24,12 +24,18 @@ def add_folder(parser: Parser) -> None:
         "--from",
         dest="folder",
         metavar="FOLDER",
-        help="what Slurm said before, from the files there (default: ask it)",
+        help="read Slurm's earlier output from files there (default: run its commands)",
     )
 
 
 def fit(options: Namespace, form: str, without: Mapping[str, str]) -> None:
-    """Raise InvalidInput for an option without effect in this form; `without` lists them by dest."""
+    """Raise InvalidInput for an option that changes nothing in this form.
+
+    Args:
+        options: of the command.
+        form: option that selects the form.
+        without: options that it ignores, by attribute.
+    """
     for name, word in without.items():
         if getattr(options, name):
             raise InvalidInput(
@@ -37,14 +43,20 @@ def fit(options: Namespace, form: str, without: Mapping[str, str]) -> None:
             )
 
 
-def told(context: Context, unreadable: Sequence[str], command: str) -> int:
-    """Print the unreadable lines and the command to check. Returns the exit code: 8 if there are any."""
-    for line in unreadable[:TOLD_MAX]:
+def print_unreadable(context: Context, unreadable: Sequence[str], command: str) -> int:
+    """Print the lines that could not be read and return the exit code, 8 if there are any.
+
+    Args:
+        context: of the command.
+        unreadable: the lines.
+        command: that shows them in Slurm.
+    """
+    for line in unreadable[:LINES_MAX]:
         context.note(f"! not read: {line}")
-    if len(unreadable) > TOLD_MAX:
-        context.note(f"! not read: {len(unreadable) - TOLD_MAX} further lines")
+    if len(unreadable) > LINES_MAX:
+        context.note(f"! not read: {len(unreadable) - LINES_MAX} further lines")
     if unreadable:
-        context.note(f"What is told above is left out. To see what Slurm has there: {command}")
+        context.note(f"These lines are left out. To see what Slurm has there: {command}")
     return FOUND if unreadable else 0
 
 

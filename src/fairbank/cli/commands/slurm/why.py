@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.planning.workload_options import DEFAULT_POLICY, add_processors
-from fairbank.cli.commands.slurm.slurm_options import add_folder, note, told
+from fairbank.cli.commands.slurm.slurm_options import add_folder, note, print_unreadable
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import count, file_read
 from fairbank.cli.framework.progress import Stages, add_progress
@@ -48,15 +48,15 @@ def add(parser: Parser) -> None:
         "--no-advice",
         dest="advice",
         action="store_false",
-        help="do not look for what would start it sooner",
+        help="do not search changes that would start it sooner",
     )
     parser.add_argument(
         "--no-likely",
         dest="likely",
         action="store_false",
-        help="do not draw when it may start from what accounting knows",
+        help="do not estimate the start from accounting",
     )
-    trace = parser.add_argument_group("Of a job of a recorded workload")
+    trace = parser.add_argument_group("Job of a recorded workload")
     trace.add_argument(
         "--trace",
         metavar="FILE",
@@ -69,25 +69,27 @@ def add(parser: Parser) -> None:
         help=f"as `simulate` takes it: a name, or a file FILE.toml (default: {DEFAULT_POLICY})",
     )
     trace.add_argument(
-        "--at", metavar="TIME", help="a time, or seconds of the trace (default: when the job came)"
+        "--at", metavar="TIME", help="a time, or seconds of the trace (default: the submission)"
     )
     add_processors(trace)
     trace.add_argument(
         "--runs",
         metavar="N",
         type=_runs,
-        help=f"rehearsals, at most: from {RUNS_MIN} to {RUNS_MAX} (default: {RUNS})",
+        help=f"simulated runs, at most: from {RUNS_MIN} to {RUNS_MAX} (default: {RUNS})",
     )
-    trace.add_argument("--seed", metavar="N", type=count, help="other rehearsals (default: 1)")
+    trace.add_argument(
+        "--seed", metavar="N", type=count, help="seed of the simulated runs (default: 1)"
+    )
     add_progress(parser)
-    form = parser.add_argument_group("How to show it").add_mutually_exclusive_group()
+    form = parser.add_argument_group("Output").add_mutually_exclusive_group()
     form.add_argument(
         "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
     )
 
 
-def _runs(said: str) -> int:
-    if not RUNS_MIN <= (number := count(said)) <= RUNS_MAX:
+def _runs(text: str) -> int:
+    if not RUNS_MIN <= (number := count(text)) <= RUNS_MAX:
         raise ArgumentTypeError(f"from {RUNS_MIN} to {RUNS_MAX}")
     return number
 
@@ -125,7 +127,9 @@ def _at_slurm(context: Context, options: Namespace) -> int:
             ),
             progress=progress,
         )
-    code = told(context, explanation.unreadable, "scontrol show job, node, partition, reservation")
+    code = print_unreadable(
+        context, explanation.unreadable, "scontrol show job, node, partition, reservation"
+    )
     row = explanation.row
     _tell(context, row, explanation.cluster, [*explanation.notes, *missing_range(row.why)])
     return code
@@ -178,7 +182,7 @@ def _explain_trace_job(
     from fairbank.service.simulation.comparison import in_file, policies_of
     from fairbank.simulator.results.explanation import SampleSettings
     from fairbank.simulator.results.job_query import JobQuery, explain_job
-    from fairbank.slurm.parsers.any_trace import skim_any
+    from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
     (policy,) = policies_of([options.policy or DEFAULT_POLICY])
     query = JobQuery(
@@ -191,7 +195,10 @@ def _explain_trace_job(
             1 if options.seed is None else options.seed,
         ),
     )
-    with Stages(options) as progress, in_file(Path(options.trace), skim_any) as (trace, extent):
+    with (
+        Stages(options) as progress,
+        in_file(Path(options.trace), read_any_trace) as (trace, extent),
+    ):
         job = explain_job(
             trace, policy, query, lambda jobs: progress(policy.name, jobs, extent.about(jobs))
         )
@@ -215,7 +222,7 @@ def _explain_trace_job(
 
 
 def missing_range(why: Explanation) -> list[str]:
-    """Return a note why there is no range of the start; empty if there is one or none is asked."""
+    """Return a note why the start has no range; none if it has one or none was requested."""
     from fairbank.scheduling.explain.answer import NoStartRange
 
     match why.untold:
@@ -232,7 +239,7 @@ def missing_range(why: Explanation) -> list[str]:
 def _tell(
     context: Context, row: JobExplanation, cluster: str | None, warnings: Sequence[str]
 ) -> None:
-    """In the form that was asked for."""
+    """Print the explanation in the requested form."""
     if context.options.form is not None:
         document = envelope(
             "fairbank.why/1", iso(row.as_of), cluster, [as_data(row)], warnings, Look()

@@ -1,0 +1,371 @@
+"""Checks of a Slurm next to the bank, each with its remedy, from the output of its commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from fairbank.cluster.partition import Cluster
+from fairbank.core.check import HealthCheck
+from fairbank.core.time import iso
+from fairbank.core.tres import BillingRule, parse_weights
+from fairbank.slurm.parsers.scontrol import slurm_uid, split_list, split_parameters
+from fairbank.slurm.parsers.values import SlurmPartition
+from fairbank.slurm.reconcile.import_plan import SlurmMachine, price_differences
+
+CLOCK_SECONDS = 5
+"""Tolerated difference of clocks. MUNGE fails at 300 s; times in the ledger become wrong long
+before.
+"""
+
+SOCKET, PATIENCE_SECONDS = "/run/fairbank-agent/prep.sock", 30.0
+"""Defaults of the PrEp plug-in (plugins/prep/README.md)."""
+
+INCIDENT_SECONDS = 86_400
+"""Age up to which an agent's incident is shown: a day, since the doctor may run every morning."""
+
+_GUIDE = "docs/howto/install-next-to-slurm.md"
+
+
+class AgentHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """Agent by its settings and its status.
+
+    `patience` is the longest of its partitions, in seconds.
+    """
+
+    socket: str
+    slurm_users: frozenset[int]
+    patience: float
+    status: Mapping[str, Any]
+
+
+class PolicyFileHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """File of the submission policy, `written` when the bank was asked.
+
+    `is_readable`: by the user of slurmctld.
+    """
+
+    path: str
+    written: int
+    is_whole: bool
+    is_readable: bool
+    stale_seconds: int
+
+
+Config = Mapping[str, str]
+
+
+def clock_check(here: int, there: int, whose: str) -> HealthCheck:
+    """Compare two clocks that were read at the same time.
+
+    Args:
+        here: clock of this host, in seconds since 1970.
+        there: the other clock.
+        whose: name of the other clock.
+    """
+    apart = abs(here - there)
+    direction = (
+        "" if apart <= CLOCK_SECONDS else ", ahead of ours" if there > here else ", behind ours"
+    )
+    remedy = (
+        "keep the clocks of all hosts right with chrony or ntpd: times in the books come from them,"
+        " and MUNGE refuses what is too old"
+    )
+    return HealthCheck(
+        f"the clock of {whose} is {apart} s from this host's{direction}",
+        apart <= CLOCK_SECONDS,
+        remedy,
+    )
+
+
+def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthCheck]:
+    """Check that slurmdbd keeps accounting, and that it counts GPUs."""
+    kind = config.get("AccountingStorageType", "")
+    yield HealthCheck(
+        f"accounting is stored by {kind.removeprefix('accounting_storage/') or 'nobody'}",
+        kind == "accounting_storage/slurmdbd",
+        "AccountingStorageType=accounting_storage/slurmdbd; fairbank reconcile compares the books"
+        " with it",
+    )
+    gpus = any(node.gpus for node in machine.nodes)
+    if gpus:
+        counted = "gres/gpu" in config.get("AccountingStorageTRES", "").split(",")
+        yield HealthCheck(
+            "GPUs are counted in accounting",
+            counted,
+            "AccountingStorageTRES=gres/gpu in slurm.conf, then restart slurmctld",
+        )
+
+
+def authentication_check(config: Config) -> HealthCheck:
+    """Check how Slurm's daemons authenticate each other."""
+    kind = config.get("AuthType", "")
+    return HealthCheck(
+        f"Slurm signs by {kind or 'nothing'}",
+        kind in ("auth/munge", "auth/slurm"),
+        "AuthType=auth/munge in slurm.conf",
+    )
+
+
+def price_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]:
+    """Check that the bank prices as Slurm bills: the rule for TRES, the weights, the QOS."""
+    differences = price_differences(machine, known)
+    remedy = (
+        f"fairbank slurm import --dry-run --settings {machine.cluster}.toml prints the bank's"
+        " settings as Slurm has them; restart the bank"
+    )
+    for difference in differences:
+        yield HealthCheck(difference, False, remedy)
+    if not differences:
+        yield HealthCheck(
+            f"the bank prices {len(machine.partitions)} partitions as Slurm bills them"
+            f" ({machine.billing_rule.value})",
+            True,
+        )
+
+
+def billing_weights(machine: SlurmMachine, known: Cluster | None) -> Iterator[HealthCheck]:
+    """Check how TRES are added, and that GPUs have a weight.
+
+    A rule other than MAX_TRES is accepted only if the bank has it too.
+    """
+    is_intended = known is not None and all(
+        partition.billing_rule is machine.billing_rule for partition in known.partitions.values()
+    )
+    maximum = machine.billing_rule is not BillingRule.SUM
+    text = (
+        "MAX_TRES, the dearest of a job's TRES counts"
+        if maximum
+        else "no MAX_TRES, a GPU and its cores cost both"
+    )
+    yield HealthCheck(
+        f"PriorityFlags: {text}",
+        maximum or is_intended,
+        'PriorityFlags=MAX_TRES in slurm.conf; or, if it is meant so, adding = "sum" in the bank',
+    )
+    for partition in machine.partitions:
+        gpus = any(node.gpus for node in machine.nodes if partition.name in node.partitions)
+        weighed = set(parse_weights(partition.weights)) if partition.weights else {"cpu"}
+        if gpus and not any(name.startswith("gres/gpu") for name in weighed):
+            remedy = (
+                f"PartitionName={partition.name} ..."
+                ' TRESBillingWeights="CPU=...,Mem=...,GRES/gpu=..." in slurm.conf, and the same in'
+                " the bank"
+            )
+            yield HealthCheck(
+                f"partition {partition.name} has GPUs, and they cost nothing", False, remedy
+            )
+
+
+def limit_checks(places: Sequence[SlurmPartition]) -> Iterator[HealthCheck]:
+    """Check that partitions have a finite time limit.
+
+    A job without one has no maximum price: it is refused, or runs without a hold if the agent is so
+    set.
+    """
+    unlimited = [partition.name for partition in places if not partition.max_minutes]
+    for name in unlimited:
+        remedy = (
+            f"PartitionName={name} ... MaxTime=7-00:00:00 DefaultTime=01:00:00 in slurm.conf, then"
+            " scontrol reconfigure"
+        )
+        yield HealthCheck(
+            f"partition {name} has no finite MaxTime: jobs without a limit are refused, or run"
+            " without a hold",
+            False,
+            remedy,
+        )
+    if not unlimited:
+        yield HealthCheck("every partition has a finite time limit", True)
+
+
+def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:
+    """Check that Slurm loads the plug-ins, and that they fit the agent."""
+    plugins = split_list(config.get("PrEpPlugins", ""))
+    if "prep/fairbank" in plugins:
+        yield HealthCheck("slurmctld loads prep/fairbank", True)
+        yield from _parameters(config, agent)
+    elif uses_prolog_script(config):
+        yield HealthCheck(
+            f"slurmctld asks the bank by a script, without a plug-in: {_prolog_script(config)}",
+            True,
+        )
+    else:
+        yield HealthCheck(
+            "slurmctld does not ask before a job starts:"
+            f" PrEpPlugins={','.join(plugins) or '(none)'}",
+            False,
+            f"PrEpPlugins=prep/fairbank,prep/script in slurm.conf and restart slurmctld ({_GUIDE});"
+            " leave it so while you only look on",
+        )
+    for key, program in (
+        ("JobSubmitPlugins", "slurmctld"),
+        ("CliFilterPlugins", "submit commands"),
+    ):
+        remedy = (
+            f"{key}=lua in slurm.conf, with our files beside it (docs/howto/submission-policy.md)"
+        )
+        yield HealthCheck(
+            f"{program}: {key}={config.get(key, '') or '(none)'}", loads_lua(config, key), remedy
+        )
+
+
+def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:
+    parameters_ = split_parameters(config.get("PrEpParameters", ""))
+    socket = parameters_.get("fairbank_socket", SOCKET)
+    patience = parameters_.get("fairbank_patience", "")
+    seconds = float(patience) if patience.isascii() and patience.isdigit() else PATIENCE_SECONDS
+    if agent is None:
+        return
+    yield HealthCheck(
+        f"plug-in and agent meet at {socket}",
+        socket == agent.socket,
+        f"the agent listens at {agent.socket}: PrEpParameters=fairbank_socket={agent.socket}, or"
+        " plugin.socket in its settings",
+    )
+    yield HealthCheck(
+        f"the plug-in waits {seconds:g} s for the agent, the agent {agent.patience:g} s for the"
+        " bank",
+        agent.patience < seconds,
+        "make the agent's patience less, or the plug-in's more:"
+        f" PrEpParameters=...,fairbank_patience={agent.patience + 5:.0f}",
+    )
+
+
+def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[HealthCheck]:
+    """Check that the agent hears slurmctld, reaches the bank and can store reports; list its
+    incidents.
+
+    Args:
+        config: settings of Slurm.
+        agent: settings and status of the agent.
+        now: current time.
+    """
+    status = agent.status
+    bank, outbox = status["bank"], status["outbox"]
+    user = slurm_uid(config)
+    if user is not None:
+        remedy = f"plugin.slurm_user = {user} in the agent's settings"
+        yield HealthCheck(
+            f"the agent lets SlurmUser in ({config.get('SlurmUser', '')})",
+            user in agent.slurm_users,
+            remedy,
+        )
+    connected = [
+        incident["slurm"]
+        for incident in status["plugins"]
+        if incident["cluster"] == config.get("ClusterName")
+    ]
+    yield HealthCheck(
+        f"slurmctld is connected to the agent: {', '.join(connected) or 'no'}",
+        bool(connected),
+        "restart slurmctld once its plug-in is installed (a reconfiguration does not load it), and"
+        " look for Fairbank in its log",
+    )
+    yield _bank_check(bank)
+    outbox_state = (
+        f"{outbox['reports']} reports wait"
+        if not outbox["error"]
+        else f"cannot be written: {outbox['error']}"
+    )
+    yield HealthCheck(
+        f"the agent's outbox: {outbox_state}",
+        not outbox["error"],
+        "free space on its disk; the agent continues by itself",
+    )
+    if later := outbox.get("retry_later"):
+        remedy = (
+            "set the clocks of both hosts alike (chronyc tracking); the agent tells them again by"
+            " itself"
+        )
+        yield HealthCheck(
+            f"the agent's ends: {later} are too early for the bank's clock, and sent again later",
+            False,
+            remedy,
+        )
+    yield _frame_check(status.get("quarantine"))
+    for incident in status.get("incidents", ()):
+        if now - incident["last"] < INCIDENT_SECONDS:
+            how_often = (
+                f"{incident['count']} since {iso(incident['since'])}, the last at"
+                f" {iso(incident['last'])}"
+            )
+            yield HealthCheck(
+                f"the agent tells of {incident['about']}: {how_often}: {incident['text']}",
+                False,
+                incident["remedy"],
+            )
+
+
+def _bank_check(bank: Mapping[str, Any]) -> HealthCheck:
+    if bank["reachable"] is None:
+        remedy = (
+            "it asks when slurmctld's plug-in has said for which cluster: see whether that is"
+            " connected"
+        )
+        return HealthCheck("the agent reaches the bank: it has not asked yet", False, remedy)
+    trouble = "" if bank["reachable"] else f": {bank['error']}"
+    remedy = bank["remedy"] or "bank.server in the agent's settings; fairbank status there"
+    return HealthCheck(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
+
+
+def _frame_check(quarantine: Mapping[str, Any] | None) -> HealthCheck:
+    if quarantine is None:
+        return HealthCheck(
+            "the agent is older than this command",
+            False,
+            "restart it: systemctl restart fairbank-agent",
+        )
+    but = (
+        f", but for {quarantine['frames']} frames, the last: {quarantine['last']}; they are in"
+        f" {quarantine['path']}"
+        if quarantine["frames"]
+        else ""
+    )
+    return HealthCheck(
+        f"the agent understands slurmctld's plug-in{but}", not but, quarantine["remedy"]
+    )
+
+
+def policy_checks(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
+    """Check that the submission policy is complete, readable and recent."""
+    again = (
+        "fairbank slurm sync; and let it run every few minutes: systemctl enable --now"
+        " fairbank-sync.timer"
+    )
+    yield HealthCheck(
+        f"{policy.path} is {'whole' if policy.is_whole else 'damaged: jobs are not checked'}",
+        policy.is_whole,
+        again,
+    )
+    fresh = now - policy.written <= policy.stale_seconds
+    old = (
+        "" if fresh else f", more than {policy.stale_seconds} s ago: its balances are not judged by"
+    )
+    yield HealthCheck(f"{policy.path} is of {iso(policy.written)}{old}", fresh, again)
+    if not policy.is_readable:
+        yield HealthCheck(
+            f"slurmctld's user may not read {policy.path}",
+            False,
+            f"chmod a+r {policy.path}, or write it as SlurmUser",
+        )
+
+
+def uses_prolog_script(config: Config) -> bool:
+    """Return True if Fairbank's PrologSlurmctld replaces the plug-in. Then no agent is needed."""
+    return "prep/fairbank" not in split_list(config.get("PrEpPlugins", "")) and bool(
+        _prolog_script(config)
+    )
+
+
+def _prolog_script(config: Config) -> str:
+    """Return Fairbank's script. Newer versions run several and number them: PrologSlurmctld[0]."""
+    scripts = (text for name, text in config.items() if name.partition("[")[0] == "PrologSlurmctld")
+    return next((text for text in scripts if text.endswith("/prolog_slurmctld")), "")
+
+
+def loads_lua(config: Config, key: str) -> bool:
+    """Return True if the setting names Slurm's Lua plug-in."""
+    return "lua" in split_list(config.get(key, ""))

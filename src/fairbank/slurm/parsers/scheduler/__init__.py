@@ -1,0 +1,1 @@
+"""State of slurmctld that the scheduler's model needs: nodes, jobs, dependencies, limits."""

@@ -1,0 +1,1 @@
+"""Recorded workloads: output of sacct as the simulator reads it."""

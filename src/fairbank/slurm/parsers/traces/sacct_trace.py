@@ -1,0 +1,175 @@
+"""Trace from the output of `sacct --parsable2` or `--parsable`.
+
+The header line names the columns, in any order, and gives the delimiter. Each execution is a job of
+its own; `--duplicates` lists the executions of requeued jobs. Steps are left out. Numbers stand for
+the names of users, accounts (as groups) and partitions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from heapq import heappop, heappush, heappushpop
+from typing import NamedTuple
+
+from fairbank.core.errors import InvalidInput
+from fairbank.simulator.traces.fast_reader import FastLine, FastTrace, ReaderNotes, TraceNames
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.user_numbers import UserNumbers
+from fairbank.slurm.parsers.columns import split_record
+from fairbank.slurm.parsers.traces.execution import (
+    FORMAT,
+    Execution,
+    is_step,
+    missing_information,
+    read_execution,
+)
+from fairbank.slurm.parsers.values import UnreadableLine
+from fairbank.slurm.parsers.words import quoted
+
+WINDOW = 1 << 15
+"""Jobs that are held back to sort them: Slurm lists array tasks and requeued jobs late."""
+
+_HEADER = re.compile(r"([A-Za-z]\w*)(\W+)(?:[A-Za-z]\w*\2)*[A-Za-z]\w*(\2)?", re.ASCII)
+_COMMAND_HINT = f"run: sacct --allusers --allocations --duplicates --parsable2 --format={FORMAT}"
+
+STEP = "steps of jobs: left out"
+SUSPENDED = "suspended for a while: simulated without the pause"
+
+
+class TraceHeader(NamedTuple):
+    """Header line: columns, delimiter, and whether the delimiter also ends each line
+    (`--parsable`).
+    """
+
+    line: str
+    columns: tuple[str, ...]
+    delimiter: str
+    ending: bool
+
+
+def is_accounting(line: bytes) -> bool:
+    """Return True if the line begins output of sacct: a header, perhaps incomplete, or a job."""
+    if line.lstrip().startswith(b";"):
+        return False
+    return b"|" in line or not set(re.split(r"\W+", line.decode("utf-8", "replace"))).isdisjoint(
+        ("JobID", "JobIDRaw", "Submit", "State")
+    )
+
+
+def read_accounting_trace(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
+    """Read the jobs in the order of submission, then of the file.
+
+    A line that cannot be read is left out and noted with its number, since a user's text may have
+    broken it in two. Raises InvalidInput with the line for an insufficient header and, while jobs
+    are read, for a job that comes too late to be sorted.
+    """
+    number, first = next(numbered, (1, b""))
+    header, notes, names = (
+        _read_header(number, first),
+        ReaderNotes(),
+        TraceNames(UserNumbers(), UserNumbers(), UserNumbers()),
+    )
+    executions = _executions(numbered, header, notes)
+    return FastTrace(Header(), _skim(_in_order(executions, header), notes, names), notes, names)
+
+
+def _read_header(number: int, line: bytes) -> TraceHeader:
+    text = line.decode("utf-8", "replace").rstrip("\r\n")
+    match = _HEADER.fullmatch(text)
+    if match is None:
+        message = f"line {number}: {quoted(text)}, expected the names of columns"
+        raise InvalidInput(message, remedy=f"leave --noheader out; {_COMMAND_HINT}")
+    columns = tuple(text.removesuffix(match[2]).split(match[2]))
+    if len(set(columns)) < len(columns):
+        raise InvalidInput(f"line {number}: a column is listed twice", remedy=_COMMAND_HINT)
+    if (missing := missing_information(columns)) is not None:
+        raise InvalidInput(f"line {number}: no column has {missing}", remedy=_COMMAND_HINT)
+    return TraceHeader(text, columns, match[2], match[3] is not None)
+
+
+_Placed = tuple[int, int, Execution]
+"""Submission, line and job, in the order of the queue."""
+
+
+def _executions(
+    numbered: Iterator[tuple[int, bytes]], header: TraceHeader, notes: ReaderNotes
+) -> Iterator[_Placed]:
+    for number, line in numbered:
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        if (
+            not text or text == header.line
+        ):  # heads once more: files of several months, one after the other
+            continue
+        if header.ending:
+            text = text.removesuffix(header.delimiter)
+        record = split_record("sacct", number, text, header.columns, header.delimiter)
+        if isinstance(record, UnreadableLine):
+            notes.omit(number, "number of cells differs from the header")
+        elif is_step(record.cells):
+            notes.correct(STEP)
+        else:
+            try:
+                execution = read_execution(record.cells)
+            except InvalidInput as error:
+                notes.omit(
+                    number, f"{error.field} cannot be read" if error.field else error.message
+                )
+            else:
+                yield execution.submitted, number, execution
+
+
+def _in_order(executions: Iterator[_Placed], header: TraceHeader) -> Iterator[_Placed]:
+    """Sort the jobs, with no more than WINDOW of them in memory."""
+    held: list[_Placed] = []
+    latest = 0
+    for placed in executions:
+        if placed[0] < latest:
+            place = header.columns.index("Submit") + 1
+            message = (
+                f"line {placed[1]}: submitted before a job that stands more than {WINDOW} lines"
+                " ahead, expected submit times in order"
+            )
+            command = (
+                f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {quoted(header.delimiter)} -k"
+                f" {place},{place})"
+            )
+            raise InvalidInput(message, field="Submit", remedy=f"sort the jobs: {command}")
+        if len(held) < WINDOW:
+            heappush(held, placed)
+        else:
+            first = heappushpop(held, placed)
+            latest = first[0]
+            yield first
+    while held:
+        yield heappop(held)
+
+
+def _skim(
+    executions: Iterator[_Placed], notes: ReaderNotes, names: TraceNames
+) -> Iterator[FastLine]:
+    """Yield the jobs.
+
+    An execution that starts at the same time under the same id occurs in two files.
+    """
+    second, seen = -1, set[tuple[str, int | None]]()
+    for submitted, line, job in executions:
+        if submitted != second:
+            second = submitted
+            seen.clear()
+        if job.elapsed is not None:
+            if (job.name, job.start) in seen:
+                notes.omit(line, "the same execution once more")
+                continue
+            seen.add((job.name, job.start))
+            if job.suspended:
+                notes.correct(SUSPENDED)
+        # A job of Slurm has whole cores or nodes: its allocation counts if known, not its request.
+        requested = job.allocated or job.requested or -1
+        sizes = (job.allocated or -1, requested, job.limit or -1)
+        numbers = (
+            names.users.number(job.user),
+            names.groups.number(job.account),
+            names.partitions.number(job.partition),
+        )
+        yield (job.job, submitted, -1 if job.elapsed is None else job.elapsed, *sizes, -1, *numbers)

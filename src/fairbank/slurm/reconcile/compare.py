@@ -1,0 +1,339 @@
+"""Comparison of Slurm's accounting with the ledger, run by run.
+
+Both sides lag. Accounting receives a start or an end seconds later or, after an outage, hours;
+so does the bank. A difference younger than `grace_seconds` is left for the next comparison.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import Enum
+
+import msgspec
+
+from fairbank.core.final_state import REQUEUED
+from fairbank.slurm.parsers.values import UNFINISHED_STATES, AccountingJob, QueuedJob
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankRun
+from fairbank.slurm.reconcile.prices import ClusterPrices
+
+START_TOLERANCE_SECONDS = 2  # slurmctld and slurmdbd each cut their times to seconds
+REPORT_DELAY_SECONDS = 60  # the agent reports an end within seconds, if the bank answers
+REFUSED_START_SECONDS = 15
+"""Time that accounting may count for a run that was refused at its start, until Slurm requeues or
+cancels it."""
+REQUEUE_SECONDS = 3_600  # a requeued job is submitted again when its epilogs are done
+RESTORED_STATES = frozenset({REQUEUED, "CANCELLED"})
+"""States that Slurm records for a run that was refused at its start."""
+NO_RESTART_STATES = frozenset({"COMPLETED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "DEADLINE"})
+"""States after which Slurm restarts no job by itself."""
+
+
+class Category(Enum):
+    """Result of a comparison. The value is what people read."""
+
+    # Counted only.
+    MATCHED = "agree to the minute"
+    FREE = "ran for no time and cost nothing"
+    LATE = "are not yet complete, and left for the next time"
+    BANK_ONLY = "are incomplete in accounting, but the bank received their ends"
+    # Findings.
+    MISSING = "ended in Slurm, unknown to the bank"
+    OPEN = "ended in Slurm, still held in the bank"
+    ORPHAN = "held in the bank, unknown to Slurm"
+    RUNAWAY = "held in the bank, running in accounting, unknown to slurmctld"
+    REFUSED = "ended in Slurm, its charge refused by the bank"
+    INCOMPLETE = "ended in Slurm, its record in accounting is incomplete"
+    AMOUNT = "charged amount differs from accounting"
+    DUPLICATE = "charged twice"
+    UNACCOUNTED = "charged in the bank, unknown to accounting"
+
+
+COUNTED = frozenset({Category.MATCHED, Category.FREE, Category.LATE, Category.BANK_ONLY})
+CHARGED = frozenset({Category.MISSING, Category.OPEN})
+"""Repaired by a charge."""
+RELEASED = frozenset({Category.ORPHAN, Category.RUNAWAY})
+"""Repaired by a release of the hold. All other findings are for an administrator to decide."""
+
+
+class ReconcileFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """Run that differs.
+
+    `amount` (SU-minutes) is what a repair would charge or release; of an AMOUNT, by how much the
+    charge less refunds exceeds accounting's price. None: the bank does not price the partition, or
+    the record is incomplete.
+    """
+
+    category: Category
+    job: AccountingJob | None = None
+    run: BankRun | None = None
+    amount: int | None = None
+
+
+class ReconcileInput(msgspec.Struct, frozen=True, kw_only=True):
+    """Both sides of a comparison.
+
+    jobs      jobs of accounting that existed between `since` and `until`
+    runs      runs of the ledger that started then, and all that are open
+    queue     jobs that slurmctld knows
+    refused   time of the bank's last refusal of a run, by job id and submission
+    """
+
+    cluster: BankCluster
+    since: int
+    until: int
+    now: int
+    grace_seconds: int
+    jobs: Sequence[AccountingJob]
+    runs: Sequence[BankRun]
+    queue: Sequence[QueuedJob]
+    refused: Mapping[tuple[int, int], int] = {}
+
+    def is_recent(self, job: AccountingJob) -> bool:
+        """Return True while the agent's report of the end may still be on its way."""
+        delay = min(REPORT_DELAY_SECONDS, self.grace_seconds)
+        return (job.end or 0) > self.now - delay
+
+    def is_in_grace_period(self, job: AccountingJob) -> bool:
+        """Return True while slurmdbd may still receive the rest of the record."""
+        return (job.end or 0) >= self.now - self.grace_seconds
+
+    def was_refused_at_start(self, job: AccountingJob) -> bool:
+        """Return True if the bank refused the start and Slurm then requeued or cancelled the job.
+
+        Had the job run nevertheless, the agent would have reported its end.
+        """
+        refused = self.refused.get((job.job_id, job.submitted))
+        if refused is None or job.start is None or job.end is None:
+            return False
+        return (
+            job.state in RESTORED_STATES
+            and job.elapsed <= REFUSED_START_SECONDS
+            and job.start - START_TOLERANCE_SECONDS <= refused <= job.end
+        )
+
+    def was_refused_after_end(self, job: AccountingJob) -> bool:
+        """Return True if the bank refused the charge. An earlier refusal was one of the hold."""
+        refused = self.refused.get((job.job_id, job.submitted))
+        return refused is not None and refused >= (job.end or 0)
+
+
+class ReconcileComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Findings, and the number of runs in each category that needs nothing (see Category)."""
+
+    matched: int
+    free: int
+    late: int
+    findings: tuple[ReconcileFinding, ...]
+    bank_only: int = 0
+
+
+def compare(sides: ReconcileInput) -> ReconcileComparison:
+    """Compare each finished job with its run in the ledger, then judge the runs left over."""
+    runs, prices = _RunIndex(sides.runs), ClusterPrices(sides.cluster)
+    counts = Counter[Category]()
+    findings: list[ReconcileFinding] = []
+    # Periods overlap, so a job may have been read twice. The row that was read last is the newest.
+    jobs = {(job.job_id, job.submitted, job.start): job for job in sides.jobs}.values()
+    for job in sorted(jobs, key=lambda job: (job.job_id, job.submitted, job.start or 0)):
+        if not job.has_ended:
+            runs.note_running(job)
+            continue
+        run = runs.take(job)
+        category = classify(job, run, sides, prices)
+        if category in COUNTED:
+            counts[category] += 1
+        else:
+            findings.append(_finding(category, job, run, prices))
+    alive = {(job.job_id, job.submitted) for job in sides.queue if job.state in UNFINISHED_STATES}
+    for run in runs.left():
+        leftover = classify_leftover(run, runs, sides, alive)
+        if leftover is not None:
+            amount = run.held if run.is_open else run.charged - run.refunded
+            findings.append(ReconcileFinding(category=leftover, run=run, amount=amount))
+        elif run.state == "held":
+            counts[Category.LATE] += (run.job_id, run.submitted) not in alive
+    return ReconcileComparison(
+        matched=counts[Category.MATCHED],
+        free=counts[Category.FREE],
+        late=counts[Category.LATE],
+        bank_only=counts[Category.BANK_ONLY],
+        findings=tuple(findings),
+    )
+
+
+def classify(
+    job: AccountingJob, run: BankRun | None, sides: ReconcileInput, prices: ClusterPrices
+) -> Category:
+    """Compare a finished job of Slurm's accounting with its run in the ledger.
+
+    Args:
+        job: one execution that has ended.
+        run: its run in the ledger; None if there is none.
+        sides: times of the comparison, and what the bank refused.
+        prices: of the cluster, as the bank has them.
+    """
+    # The order is the rule: what costs nothing, then what cannot be judged yet, then differences.
+    # So no charge is proposed from a record that may still change.
+    if run is None and (not job.elapsed or sides.was_refused_at_start(job)):
+        return Category.FREE
+    if not job.is_complete and run is not None and not run.is_open:
+        return Category.BANK_ONLY  # slurmdbd lost a part, but the agent reported the end
+    if not job.is_complete and sides.is_in_grace_period(job):
+        return Category.LATE  # slurmdbd may still receive the rest
+    if not completed(job, run).is_complete:
+        # Nothing more will arrive. With elapsed time an administrator must decide on the charge.
+        return Category.INCOMPLETE if job.elapsed else Category.LATE
+    if (run is None or run.is_open) and sides.is_recent(job):
+        return Category.LATE  # the agent's report may still be in its outbox
+    if run is None:
+        # A charge that the bank refused after the end would be refused again.
+        return Category.REFUSED if sides.was_refused_after_end(job) else Category.MISSING
+    if run.is_open:
+        return Category.OPEN
+    return (
+        Category.MATCHED if _is_price_right(completed(job, run), run, prices) else Category.AMOUNT
+    )
+
+
+def classify_leftover(
+    run: BankRun, runs: _RunIndex, sides: ReconcileInput, alive: Collection[tuple[int, int]]
+) -> Category | None:
+    """Judge a run that no finished job of the period belongs to; None if nothing is wrong.
+
+    Args:
+        run: run of the ledger.
+        runs: the index, after all jobs took theirs.
+        sides: times of the comparison.
+        alive: jobs, by id and submission, that slurmctld has not finished.
+    """
+    job = (run.job_id, run.submitted)
+    grace_start = sides.now - sides.grace_seconds
+    if run.state == "held":
+        if job in alive or run.start > grace_start:
+            return None
+        return Category.RUNAWAY if job in runs.running else Category.ORPHAN
+    if run.state != "charged" or run.charged <= run.refunded:
+        return None
+    if job in runs.taken:
+        return Category.DUPLICATE
+    # Only a run that lies within the period must have a job: accounting was asked for no other.
+    is_in_period = sides.since <= run.start and (run.ended or run.start) < min(
+        sides.until, grace_start
+    )
+    return Category.UNACCOUNTED if is_in_period and job not in runs.running else None
+
+
+def completed(job: AccountingJob, run: BankRun | None) -> AccountingJob:
+    """Return the job, an incomplete record completed by what the bank has from the start.
+
+    A slurmctld may die before accounting has received a start, or the bank an end.
+    """
+    if job.is_complete or run is None or not run.tres:
+        return job
+    return msgspec.structs.replace(
+        job,
+        partition=job.partition or run.partition,
+        tres=job.tres or run.tres,
+        qos=job.qos or run.qos,
+        limit_seconds=job.limit_seconds or run.limit_seconds,
+    )
+
+
+def _finding(
+    category: Category, job: AccountingJob, run: BankRun | None, prices: ClusterPrices
+) -> ReconcileFinding:
+    if category is Category.INCOMPLETE:
+        return ReconcileFinding(category=category, job=job, run=run)
+    job = completed(job, run)
+    amount = prices.end_price(job)
+    if category is Category.AMOUNT and run is not None:
+        amount = run.charged + run.written_off - run.refunded - (amount or 0)
+    return ReconcileFinding(category=category, job=job, run=run, amount=amount)
+
+
+def _is_price_right(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> bool:
+    cost = prices.end_price(job) or 0
+    booked = run.charged + run.written_off
+    # A refund may have corrected the charge, or may have another reason: either sum may be right.
+    paid = booked - run.refunded
+    # A released run was free by the bank's policy of then, or would be free by that of now.
+    was_free = run.state == "released" and (run.outcome == job.state or not cost)
+    return (
+        was_free
+        or paid == cost
+        or prices.is_right_price(booked, job)
+        or prices.is_right_price(paid, job)
+    )
+
+
+class _RunIndex:
+    """Runs of the ledger by job id. Each is taken by one job at most."""
+
+    def __init__(self, runs: Sequence[BankRun]) -> None:
+        self._free: dict[int, list[BankRun]] = defaultdict(list)
+        for run in runs:
+            self._free[run.job_id].append(run)
+        self.taken: set[tuple[int, int]] = set()
+        self.running: set[tuple[int, int]] = set()
+
+    def take(self, job: AccountingJob) -> BankRun | None:
+        """Take the run of this job: the one of the same submission and the nearest start.
+
+        A restart can be quicker than a second. After a crash slurmctld may report another
+        submission than before it; then the run of the same owner and start is the one.
+        """
+        runs = self._free.get(job.job_id, [])
+        start = job.start or 0
+        candidates = [run for run in runs if run.submitted == job.submitted] or [
+            run
+            for run in runs
+            if abs(run.start - start) <= START_TOLERANCE_SECONDS and run.owner == job.owner
+        ]
+        if not candidates:
+            return None
+        nearest = min(candidates, key=lambda run: (abs(run.start - start), run.state == "released"))
+        runs.remove(nearest)
+        self.taken.add((nearest.job_id, nearest.submitted))
+        return nearest
+
+    def note_running(self, job: AccountingJob) -> None:
+        """Note a job that has not ended in accounting."""
+        self.running.add((job.job_id, job.submitted))
+
+    def left(self) -> Iterator[BankRun]:
+        """Yield the runs that no job took."""
+        for runs in self._free.values():
+            yield from runs
+
+
+def restart_count(job: AccountingJob, history: Sequence[AccountingJob]) -> int:
+    """Count the restarts of a job before this execution.
+
+    Args:
+        job: the execution.
+        history: all that accounting has under its job id.
+    """
+    if job.restart is not None:
+        return job.restart
+    count = 0
+    before: AccountingJob | None = None
+    for execution in sorted(history, key=lambda job: (job.submitted, job.start or 0)):
+        restarts = count + 1 if before is not None and _continues(before, execution) else 0
+        if (execution.submitted, execution.start) == (job.submitted, job.start):
+            return restarts
+        # Slurm 24.11 leaves a record that is pending for ever if a job is requeued in its prolog.
+        if execution.start is not None or execution.end is not None:
+            count, before = restarts, execution
+    return 0
+
+
+def _continues(before: AccountingJob, job: AccountingJob) -> bool:
+    """Return True if `job` is the next execution of the same job.
+
+    Otherwise slurmctld has started again to count job ids: the same id, but of another owner, much
+    later, or after a job that had completed.
+    """
+    if before.end is None or before.owner != job.owner or before.state in NO_RESTART_STATES:
+        return False
+    return before.state == REQUEUED or -1 <= job.submitted - before.end <= REQUEUE_SECONDS

@@ -1,0 +1,278 @@
+"""Reconciliation: fetch accounting and the ledger, compare them, and repair if that was requested.
+
+`reconcile.compare` decides, `reconcile.repair` posts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from fairbank.core.errors import InvalidInput
+from fairbank.core.time import DAY
+from fairbank.slurm.bank import BankClient, Progress, StoredRefusal, no_progress
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.parsers.values import AccountingJob, JobEnd, ParsedRows, UnreadableLine
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
+from fairbank.slurm.reconcile.compare import (
+    CHARGED,
+    RELEASED,
+    Category,
+    ReconcileComparison,
+    ReconcileFinding,
+    ReconcileInput,
+    compare,
+)
+from fairbank.slurm.reconcile.repair import Repairer, RepairOutcome
+
+GRACE_SECONDS = 3_600
+"""Time for which either side may lag before what is missing there counts as lost."""
+
+PERIOD_MARGIN_SECONDS = DAY
+"""Margin around a period in which its runs are searched in the ledger. There a run starts when its
+hold was requested, by another clock; a slurmctld that was down requests it again."""
+
+IDS_PER_COMMAND = 500  # keeps the arguments of sacct below the system's limit
+CHARGEABLE = frozenset({*CHARGED, Category.REFUSED})
+NEEDS_HISTORY = frozenset({*CHARGED, *RELEASED, Category.REFUSED, Category.UNACCOUNTED})
+
+Refusals = Mapping[tuple[int, int], StoredRefusal]
+"""Last refusal of a run, by job id and submission."""
+
+
+class ReconcileResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Comparison of a cluster, and the outcome of each finding."""
+
+    cluster: str
+    compared: int
+    comparison: ReconcileComparison
+    outcomes: tuple[RepairOutcome, ...]
+    unreadable: tuple[UnreadableLine, ...]
+    seconds: float
+
+    @property
+    def is_clean(self) -> bool:
+        """True if nothing is left to repair or to check."""
+        return not self.unreadable and all(outcome.problem is None for outcome in self.outcomes)
+
+
+class Reconciler:
+    """Reconciliation of one Slurm with one bank.
+
+    Raises Unavailable if either fails; then nothing is posted, or as much as was confirmed.
+    """
+
+    def __init__(
+        self,
+        slurm: SlurmCommands,
+        bank: BankClient,
+        *,
+        grace_seconds: int = GRACE_SECONDS,
+        now: int | None = None,
+    ) -> None:
+        self._slurm, self._bank, self._grace_seconds = slurm, bank, grace_seconds
+        self._now = int(time.time()) if now is None else now
+
+    def reconcile(
+        self,
+        since: int,
+        until: int,
+        *,
+        cluster: str | None = None,
+        fix: bool = False,
+        again: bool = False,
+        funds: BankFunds | None = None,
+        progress: Progress = no_progress,
+    ) -> ReconcileResult:
+        """Compare every run that ended between two instants, and repair what differs.
+
+        Args:
+            since: start of the period.
+            until: end of the period, not included.
+            cluster: required name of the cluster; None for any.
+            fix: charge what is missing and release what is lost.
+            again: with `fix`, retry also what the bank refused before.
+            funds: without `fix`, predict the outcomes with these projects and allocations.
+            progress: called with the stage, and how much of how much is done.
+        """
+        begun = time.monotonic()
+        prices = self._bank.cluster(self._slurm.check_cluster(cluster))
+        sides, refusals, unreadable = self._read_input(prices, since, until, progress)
+        comparison = compare(sides)
+        history = self._history(comparison, progress)
+        comparison, sides = _compare_with_history(sides, comparison, history.rows)
+        unreadable += history.unreadable
+        outcomes = [RepairOutcome(finding=finding) for finding in comparison.findings]
+        repairer = Repairer(
+            self._bank,
+            prices,
+            history.rows,
+            self._now,
+            again=again,
+            doubt=self._doubt(unreadable),
+            funds=funds,
+        )
+        if fix:
+            repairer.add_job_ends(self._job_ends(comparison))
+            outcomes = repairer.repair(comparison.findings, progress)
+        elif funds is not None:
+            outcomes = repairer.predict(comparison.findings)
+        return ReconcileResult(
+            cluster=prices.name,
+            compared=sum(1 for job in sides.jobs if job.has_ended),
+            comparison=comparison,
+            outcomes=tuple(_with_refusal(outcome, refusals) for outcome in outcomes),
+            unreadable=unreadable,
+            seconds=time.monotonic() - begun,
+        )
+
+    def _read_input(
+        self, prices: BankCluster, since: int, until: int, progress: Progress
+    ) -> tuple[ReconcileInput, Refusals, tuple[UnreadableLine, ...]]:
+        # The queue is read before accounting and the ledger: a run that ends meanwhile is then
+        # alive, not lost.
+        queue = self._slurm.queue()
+        jobs, unreadable = read_jobs(self._slurm, since, until, progress)
+        first = min((job.start for job in jobs if job.start is not None), default=since)
+        runs = self._runs(
+            prices.name,
+            max(0, min(first, since) - PERIOD_MARGIN_SECONDS),
+            until + PERIOD_MARGIN_SECONDS,
+            len(jobs),
+            progress,
+        )
+        refusals = self._bank.refusals(prices.name, since)
+        sides = ReconcileInput(
+            cluster=prices,
+            since=since,
+            until=until,
+            now=self._now,
+            grace_seconds=self._grace_seconds,
+            jobs=[job for job in jobs if job.end is None or since <= job.end < until],
+            runs=runs,
+            queue=queue.rows,
+            refused={run: refusal.at for run, refusal in refusals.items()},
+        )
+        return sides, refusals, unreadable + queue.unreadable
+
+    def _runs(
+        self, cluster: str, since: int, until: int, expected: int, progress: Progress
+    ) -> list[BankRun]:
+        runs: dict[int, BankRun] = {}
+        for run in self._bank.runs(cluster, since, until):
+            runs[run.id] = run
+            progress("bank", len(runs), max(expected, len(runs)))
+        return list(runs.values())
+
+    def _history(
+        self, comparison: ReconcileComparison, progress: Progress
+    ) -> ParsedRows[AccountingJob]:
+        """Return all executions of the jobs that differ.
+
+        They give the restarts of what is missing, and the ends of what was held long ago.
+        """
+        numbers = sorted(
+            {
+                _job_id(finding)
+                for finding in comparison.findings
+                if finding.category in NEEDS_HISTORY
+            }
+        )
+        rows: list[AccountingJob] = []
+        unreadable: list[UnreadableLine] = []
+        for first in range(0, len(numbers), IDS_PER_COMMAND):
+            answer = self._slurm.jobs_by_id(numbers[first : first + IDS_PER_COMMAND])
+            rows += answer.rows
+            unreadable += answer.unreadable
+            progress("history", min(first + IDS_PER_COMMAND, len(numbers)), len(numbers))
+        return ParsedRows(tuple(rows), tuple(unreadable))
+
+    def _job_ends(self, comparison: ReconcileComparison) -> list[JobEnd]:
+        """Return exit codes and processor times. No price needs them, so gaps are accepted."""
+        numbers = sorted(
+            {
+                finding.job.job_id
+                for finding in comparison.findings
+                if finding.job is not None and finding.category in CHARGEABLE
+            }
+        )
+        ends: list[JobEnd] = []
+        for first in range(0, len(numbers), IDS_PER_COMMAND):
+            ends += self._slurm.job_ends(numbers[first : first + IDS_PER_COMMAND]).rows
+        return ends
+
+    def _doubt(self, unreadable: Sequence[UnreadableLine]) -> InvalidInput | None:
+        """Return the reason why a run that Slurm did not list may exist nevertheless."""
+        if unreadable:
+            return InvalidInput(
+                "not released: some of Slurm's output could not be read",
+                remedy="fix those lines first",
+            )
+        if not self._slurm.can_see_all_jobs:
+            return InvalidInput(
+                "not released: Slurm may hide other users' jobs",
+                remedy="run this as root or as SlurmUser",
+            )
+        return None
+
+
+def read_jobs(
+    slurm: SlurmCommands, since: int, until: int, progress: Progress = no_progress
+) -> tuple[list[AccountingJob], tuple[UnreadableLine, ...]]:
+    """Return accounting's jobs of a period, read day by day.
+
+    Args:
+        slurm: commands of the cluster.
+        since: start of the period.
+        until: end of the period, not included.
+        progress: called with the stage, and how much of how much is done.
+    """
+    jobs: dict[tuple[int, int, int | None], AccountingJob] = {}
+    unreadable: list[UnreadableLine] = []
+    days = list(_days(since, until))
+    for done, (start, end) in enumerate(days, 1):
+        answer = slurm.jobs(start, end)
+        # A job that ran over midnight is listed on both days.
+        jobs |= {(job.job_id, job.submitted, job.start): job for job in answer.rows}
+        unreadable += answer.unreadable
+        progress("sacct", done, len(days))
+    return list(jobs.values()), tuple(dict.fromkeys(unreadable))
+
+
+def _days(since: int, until: int) -> Iterator[tuple[int, int]]:
+    for start in range(since, until, DAY):
+        yield start, min(start + DAY, until)
+
+
+def _job_id(finding: ReconcileFinding) -> int:
+    record = finding.job or finding.run
+    return record.job_id if record is not None else 0
+
+
+def _with_refusal(outcome: RepairOutcome, refusals: Refusals) -> RepairOutcome:
+    """Add the bank's earlier refusal to an end that was not reported now."""
+    job = outcome.finding.job
+    if job is None or outcome.problem != "":
+        return outcome
+    refusal = refusals.get((job.job_id, job.submitted))
+    if refusal is None or refusal.at < (job.end or 0):
+        return outcome
+    return msgspec.structs.replace(outcome, objection=refusal.objection)
+
+
+def _compare_with_history(
+    sides: ReconcileInput, comparison: ReconcileComparison, history: Sequence[AccountingJob]
+) -> tuple[ReconcileComparison, ReconcileInput]:
+    """Compare again, with the ends of runs that seem lost: they may lie before the period."""
+    doubtful = {
+        (finding.run.job_id, finding.run.submitted)
+        for finding in comparison.findings
+        if finding.run is not None and finding.job is None
+    }
+    more = [job for job in history if (job.job_id, job.submitted) in doubtful]
+    if not more:
+        return comparison, sides
+    sides = msgspec.structs.replace(sides, jobs=[*sides.jobs, *more])
+    return compare(sides), sides

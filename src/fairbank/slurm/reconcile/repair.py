@@ -1,0 +1,163 @@
+"""Repair of findings: report missing ends to the bank, and release the holds of lost runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from fairbank.cluster.partition import Cluster
+from fairbank.core.errors import InvalidInput
+from fairbank.slurm.bank import BankClient, Progress, ReportObjection, no_progress
+from fairbank.slurm.parsers.values import AccountingJob, JobEnd
+from fairbank.slurm.reconcile import reports
+from fairbank.slurm.reconcile.bank_records import BankFunds
+from fairbank.slurm.reconcile.compare import (
+    CHARGED,
+    RELEASED,
+    Category,
+    ReconcileFinding,
+    restart_count,
+)
+
+
+class RepairOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome of a repair, done or predicted.
+
+    `problem` is None if the finding is repaired, empty if no repair was attempted, else the reason
+    why it failed. `objection` is the bank's refusal of the report, now or earlier.
+    """
+
+    finding: ReconcileFinding
+    problem: str | None = ""
+    objection: ReportObjection | None = None
+
+
+class Repairer:
+    """Repairs of one cluster at one bank.
+
+    Args:
+        bank: client that may report runs of the cluster.
+        cluster: with its partitions, as the bank prices them.
+        history: all executions of the jobs found.
+        now: time that a released run ends.
+        again: retry charges that the bank refused, where an allocation exists by now.
+        doubt: reason why no hold is released, if there is one.
+        funds: projects and allocations to assume instead of the bank's.
+    """
+
+    def __init__(
+        self,
+        bank: BankClient,
+        cluster: Cluster,
+        history: Sequence[AccountingJob],
+        now: int,
+        *,
+        again: bool,
+        doubt: InvalidInput | None,
+        funds: BankFunds | None = None,
+    ) -> None:
+        self._bank, self._cluster, self._now = bank, cluster, now
+        self._again, self._doubt, self._assumed_funds = again, doubt, funds
+        self._history: Mapping[int, list[AccountingJob]] = defaultdict(list)
+        for job in history:
+            self._history[job.job_id].append(job)
+        self._job_ends: dict[tuple[int, int], JobEnd] = {}
+
+    def add_job_ends(self, job_ends: Iterable[JobEnd]) -> None:
+        """Add exit codes and processor times, which are reported with the ends."""
+        self._job_ends |= {(end.job_id, end.submitted): end for end in job_ends}
+
+    def repair(
+        self, findings: Sequence[ReconcileFinding], progress: Progress = no_progress
+    ) -> list[RepairOutcome]:
+        """Report to the bank what can be repaired, and return the outcome of each finding."""
+        outcomes: list[RepairOutcome] = []
+        reported: list[tuple[ReconcileFinding, Mapping[str, Any]]] = []
+        # Charges come first: the rest of a hold that they return can be held again at once.
+        for finding in sorted(findings, key=lambda finding: finding.category in RELEASED):
+            try:
+                body = self._report(finding)
+            except InvalidInput as error:
+                outcomes.append(_failed(finding, error))
+            else:
+                if body is None:
+                    outcomes.append(RepairOutcome(finding=finding))
+                else:
+                    reported.append((finding, body))
+        objections = self._bank.report([body for _, body in reported], progress)
+        for (finding, _), objection in zip(reported, objections, strict=True):
+            problem = None if objection is None else str(objection)
+            outcomes.append(RepairOutcome(finding=finding, problem=problem, objection=objection))
+        return outcomes
+
+    def predict(self, findings: Sequence[ReconcileFinding]) -> list[RepairOutcome]:
+        """Return the outcomes that `repair` would have, as far as the bank need not be asked."""
+        outcomes = []
+        for finding in findings:
+            try:
+                body = self._report(finding)
+                if body is not None and finding.job is not None:
+                    self._require_price(finding, finding.job)
+            except InvalidInput as error:
+                outcomes.append(_failed(finding, error))
+            else:
+                problem = "" if body is None else None
+                outcomes.append(RepairOutcome(finding=finding, problem=problem))
+        return outcomes
+
+    def _report(self, finding: ReconcileFinding) -> dict[str, Any] | None:
+        """Return the report that repairs the finding; None if an administrator has to decide.
+
+        Raises InvalidInput if the report lacks something.
+        """
+        job, run = finding.job, finding.run
+        if finding.category in RELEASED and run is not None:
+            if self._doubt is not None:
+                raise self._doubt
+            return reports.release_report(run, self._cluster.name, self._now)
+        if job is None:
+            return None
+        if finding.category is Category.REFUSED and self._again:
+            self._require_payer(job)
+        elif finding.category not in CHARGED:
+            return None
+        restart = restart_count(job, self._history[job.job_id])
+        report = reports.charge_report(job, run, restart, self._cluster)
+        return report | reports.usage_fields(self._job_ends.get((job.job_id, job.submitted)))
+
+    def _require_payer(self, job: AccountingJob) -> None:
+        """Raise InvalidInput if no allocation could pay: the bank would only refuse it again."""
+        partition = self._cluster.partitions.get(job.partition)
+        project = self._funds.by_account.get(job.account)
+        if (
+            project is None
+            or partition is None
+            or not self._funds.payers(project.id, partition.resource, job.start or 0)
+        ):
+            raise InvalidInput(
+                "there was no allocation that could pay",
+                remedy="fairbank alloc create, for the time when it ran",
+            )
+
+    def _require_price(self, finding: ReconcileFinding, job: AccountingJob) -> None:
+        """Raise InvalidInput if the bank would refuse: no price, or no hold and no payer."""
+        if finding.amount is None:
+            raise InvalidInput(
+                f"the bank's settings have no partition {job.partition}",
+                remedy="ask the bank's staff to add it",
+            )
+        if finding.run is None:
+            self._require_payer(job)
+
+    @cached_property
+    def _funds(self) -> BankFunds:
+        return self._assumed_funds or BankFunds(self._bank.projects(), self._bank.allocations())
+
+
+def _failed(finding: ReconcileFinding, error: InvalidInput) -> RepairOutcome:
+    problem = f"{error.message}; {error.remedy}" if error.remedy else error.message
+    return RepairOutcome(finding=finding, problem=problem)

@@ -1,0 +1,186 @@
+"""Charges and refusals that Slurm's jobs would have had under the bank. Nothing is posted.
+
+The credit that projects have now counts as if it had existed from the start of the period. A run
+that would have been refused costs nothing, so its credit is left for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+
+import msgspec
+
+from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.reconcile.bank_records import (
+    BankAllocation,
+    BankCluster,
+    BankFunds,
+    BankProject,
+)
+from fairbank.slurm.reconcile.prices import ClusterPrices
+
+
+class ShadowReason(Enum):
+    """Reason why a job would have been refused."""
+
+    NO_PROJECT = "no project has this account"
+    NO_PRICE = "the bank does not know this partition"
+    NO_LIMIT = "it has no finite time limit"
+    NO_ALLOCATION = "the project has no allocation of this resource"
+    INSUFFICIENT_CREDIT = "there is too little left"
+
+
+class ShadowRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Job that would have been refused, with its price and the credit at that time (SU-minutes)."""
+
+    job: AccountingJob
+    reason: ShadowReason
+    asked: int = 0
+    available: int = 0
+
+
+class ShadowAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of one account on one resource, in SU-minutes.
+
+    `held` is what its running jobs would hold, `left` the credit that no run would have used.
+    """
+
+    account: str
+    resource: str
+    jobs: int = 0
+    charged: int = 0
+    held: int = 0
+    refused: int = 0
+    refused_asked: int = 0
+    left: int = 0
+
+
+class ShadowResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Results of all accounts, and the refusals."""
+
+    rows: tuple[ShadowAccount, ...]
+    refused: tuple[ShadowRefusal, ...]
+
+
+class ShadowInput(msgspec.Struct, frozen=True, kw_only=True):
+    """State of the bank at `now`."""
+
+    cluster: BankCluster
+    projects: Sequence[BankProject]
+    allocations: Sequence[BankAllocation]
+    now: int
+
+
+def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
+    """Simulate the starts and ends of jobs in order of time.
+
+    Pending jobs come last, as starting now.
+    """
+    shadow = _ShadowBank(world)
+    for job, is_end in _events(jobs, world.now):
+        if is_end:
+            shadow.end(job)
+        else:
+            shadow.start(job)
+    return ShadowResult(rows=tuple(shadow.rows()), refused=tuple(shadow.refused))
+
+
+def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[AccountingJob, bool]]:
+    """Yield each job at its start and, with True, at its end, by time."""
+    events: list[tuple[int, int, int, AccountingJob]] = []
+    for job in {(each.job_id, each.submitted, each.start): each for each in jobs}.values():
+        if not job.is_complete or (job.start is None and job.state != "PENDING"):
+            continue
+        begins = now if job.start is None else job.start
+        events.append((begins, 1, job.job_id, job))
+        if job.has_ended and job.end is not None:
+            events.append((max(job.end, begins), 0 if job.end > begins else 2, job.job_id, job))
+    for _, order, _, job in sorted(events, key=lambda event: event[:3]):
+        yield job, order != 1
+
+
+class _ShadowBank:
+    """Credit of the allocations while jobs start and end."""
+
+    def __init__(self, world: ShadowInput) -> None:
+        self._world, self._prices = world, ClusterPrices(world.cluster)
+        self._funds = BankFunds(world.projects, world.allocations)
+        self._left = {allocation.id: allocation.available for allocation in world.allocations}
+        self._holds: dict[AccountingJob, tuple[int, int]] = {}
+        self._rows: dict[tuple[str, str], ShadowAccount] = {}
+        self.refused: list[ShadowRefusal] = []
+
+    def start(self, job: AccountingJob) -> None:
+        reason, allocation, asked, available = self._judge(job)
+        row = self._row(job)
+        if reason is not None:
+            self.refused.append(
+                ShadowRefusal(job=job, reason=reason, asked=asked, available=available)
+            )
+            self._put(
+                row,
+                jobs=row.jobs + 1,
+                refused=row.refused + 1,
+                refused_asked=row.refused_asked + asked,
+            )
+            return
+        self._holds[job] = (allocation, asked)
+        self._left[allocation] -= asked
+        self._put(row, jobs=row.jobs + 1, held=row.held + asked)
+
+    def end(self, job: AccountingJob) -> None:
+        if job not in self._holds:
+            return
+        allocation, asked = self._holds.pop(job)
+        cost = self._prices.end_price(job) or 0
+        self._left[allocation] += asked - cost
+        row = self._row(job)
+        self._put(row, held=row.held - asked, charged=row.charged + cost)
+
+    def _judge(self, job: AccountingJob) -> tuple[ShadowReason | None, int, int, int]:
+        """Return the refusal or the allocation that pays, the price, and the most credit in one
+        place.
+        """
+        price = None if job.limit_seconds is None else self._prices.price(job, job.limit_seconds)
+        project = self._funds.by_account.get(job.account)
+        resource = self._resource(job)
+        if project is None:
+            return ShadowReason.NO_PROJECT, 0, price or 0, 0
+        if resource is None:
+            return ShadowReason.NO_PRICE, 0, 0, 0
+        if price is None:
+            return ShadowReason.NO_LIMIT, 0, 0, 0
+        payers = self._funds.payers(project.id, resource, self._world.now)
+        for allocation in payers:
+            if allocation.state == "active" and price <= self._left[allocation.id]:
+                return None, allocation.id, price, self._left[allocation.id]
+        most = max((self._left[allocation.id] for allocation in payers), default=0)
+        return (
+            ShadowReason.INSUFFICIENT_CREDIT if payers else ShadowReason.NO_ALLOCATION,
+            0,
+            price,
+            most,
+        )
+
+    def _resource(self, job: AccountingJob) -> str | None:
+        partition = self._world.cluster.partitions.get(job.partition)
+        return partition.resource if partition else None
+
+    def _row(self, job: AccountingJob) -> ShadowAccount:
+        key = (job.account, self._resource(job) or "-")
+        return self._rows.setdefault(key, ShadowAccount(account=key[0], resource=key[1]))
+
+    def _put(self, row: ShadowAccount, **changes: int) -> None:
+        self._rows[row.account, row.resource] = msgspec.structs.replace(row, **changes)
+
+    def rows(self) -> Iterator[ShadowAccount]:
+        """Yield the results by account and resource, with the credit left for one more job."""
+        for (account, resource), row in sorted(self._rows.items()):
+            project = self._funds.by_account.get(account)
+            payers = (
+                [] if project is None else self._funds.payers(project.id, resource, self._world.now)
+            )
+            yield msgspec.structs.replace(
+                row, left=max((self._left[allocation.id] for allocation in payers), default=0)
+            )
