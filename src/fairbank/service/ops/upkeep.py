@@ -37,7 +37,7 @@ class Upkeep:
         actor: int,
         shares_days: int | None = None,
     ) -> None:
-        """`shares_days`: for how many days fair share is kept; None: for ever."""
+        """`shares_days`: days for which fair-share records are kept; None for ever."""
         self._store, self._counter, self._clock, self._actor = store, counter, clock, actor
         self._shares_days, self._deleted_on = shares_days, -1
         self._stop = threading.Event()
