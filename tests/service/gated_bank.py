@@ -71,7 +71,9 @@ class QueueScene:
         self.now = 0.0
         self.bank = GatedLedger(store or MemoryStore(), RetryPolicy(30, lambda: self.now))
         self.in_process = apart
-        self.queue, self.writers = connected_queue(self.bank, room) if apart else _local_queue(self.bank, room)
+        self.queue, self.writers = (
+            connected_queue(self.bank, room) if apart else _local_queue(self.bank, room)
+        )
         self.results: dict[str, BatchResult] = {}
         self.observed: list[int] = []
         self.queue.observer = lambda outcomes: self.observed.append(len(outcomes))

@@ -52,22 +52,22 @@ def table(
     columns: Sequence[Column],
     rows: Sequence[Row],
     look: Look,
-    room: int = 80,
+    width: int = 80,
     *,
-    heads: bool = True,
+    header: bool = True,
 ) -> TextTable:
-    """Format rows as a table with at most `room` columns of text. Figures are never truncated, so a
+    """Format rows as a table with at most `width` columns of text. Figures are never truncated, so a
     table can be wider.
 
     Args:
         columns: the columns, in order.
         rows: the rows.
         look: the format of amounts and times.
-        room: the width of the terminal.
-        heads: whether to print the header.
+        width: that of the terminal.
+        header: print the header line.
     """
-    grid, dropped = _fitting(columns, rows, look, room, heads)
-    widths = _shrunk(grid, room)
+    grid, dropped = _fitting(columns, rows, look, width, header)
+    widths = _shrunk(grid, width)
     gap = " " * grid.gap
     lines = []
     for line in grid.cells:

@@ -241,5 +241,5 @@ def _row(job: PendingJob, told: SlurmJob, why: Explanation, queue: LiveQueue) ->
         why=why,
         ahead=[names[number] for number in why.ahead],
         reason=told.reason,
-        told=told.expected,
+        expected_start=told.expected,
     )

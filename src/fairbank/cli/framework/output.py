@@ -138,7 +138,7 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
             _say(context, folded(plain(line), context.width))
         context.say()
     rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
-    made = table(columns, rows, context.format, _room(context, listing), heads=heads)
+    made = table(columns, rows, context.format, _room(context, listing), header=heads)
     _say(context, coloured(made.lines, heads=heads) if context.colours else made.lines)
     if (
         lost := [head for head in made.dropped if head in _summands(columns)]

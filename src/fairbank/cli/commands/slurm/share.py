@@ -288,7 +288,7 @@ def _show_tree(context: Context, found: Shares, rows: Sequence[ShareRow]) -> Non
         tree_rows(rows, found.rule),
         context.format,
         context.width,
-        heads=not context.options.noheader,
+        header=not context.options.noheader,
     )
     for line in made.lines:
         context.paint(line)
@@ -310,7 +310,7 @@ def _show_forecast(context: Context, found: Shares, rows: Sequence[ShareRow]) ->
         forecasts.table_rows(backs),
         context.format,
         context.width,
-        heads=not context.options.noheader,
+        header=not context.options.noheader,
     )
     for line in made.lines:
         context.paint(line)
