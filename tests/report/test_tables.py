@@ -247,7 +247,7 @@ def test_lines_for_a_script_have_always_the_same_columns() -> None:
         "PROJECT|GRANTED|AVAILABLE|EXPIRES|NOTE",
         "chem_qmc|100000|1.50|2027-07-01|a\\x7cb\\x1b",
     ]
-    assert separated(COLUMNS, [row(note="a;b")], LOOK, ";", heads=False) == [
+    assert separated(COLUMNS, [row(note="a;b")], LOOK, ";", header=False) == [
         "chem_qmc;100000;1.50;2027-07-01;a\\x3bb"
     ]
 
@@ -273,7 +273,7 @@ def test_programs_are_told_each_amount_to_the_minute() -> None:
         "chem_qmc,59408.33,1.50,2027-07-01,,3564500,90",
     ]
     (only,) = choose(with_minutes(COLUMNS), "available-minutes")
-    assert separated([only], [row()], LOOK._replace(units="k"), heads=False) == ["90"]
+    assert separated([only], [row()], LOOK._replace(units="k"), header=False) == ["90"]
 
 
 def test_times_are_shown_in_the_readers_zone() -> None:
