@@ -39,7 +39,7 @@ def test_a_forged_entry_with_fitting_links_behind_it_does_not_follow_from_those_
         (Kind.CHARGE, {"owner": 4_321}, "never opened in this book for this user"),
         (Kind.REFUND, {"run": 4_321}, "never opened in this book for this user"),
         (Kind.REFUND, {"run": None}, "names no run"),
-        (Kind.DEPOSIT, {"credit_limit": 7}, "without a word"),
+        (Kind.DEPOSIT, {"credit_limit": 7}, "without an entry about terms"),
         (Kind.DEPOSIT, {"overrun": 7}, "drawn beyond"),
     ]
     for kind, change, what in forgeries:

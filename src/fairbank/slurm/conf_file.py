@@ -39,8 +39,9 @@ def conf_path(config: Mapping[str, str]) -> Path:
 
 
 def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
-    """Return the settings of slurm.conf and its included files. Raises NotFound for an unreadable
-    file.
+    """Return the settings of slurm.conf and its included files.
+
+    Raises NotFound for an unreadable file.
     """
     try:
         with path.open("rb") as file:
@@ -57,8 +58,9 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
 
 
 def assumed_config(path: Path) -> dict[str, str]:
-    """Return what slurmctld would show of its settings, while it does not answer. Raises
-    NotFound.
+    """Return what slurmctld would show of its settings, while it does not answer.
+
+    Raises NotFound.
     """
     settings = conf_settings(path)
     shown = _DEFAULTS | {

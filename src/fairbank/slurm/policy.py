@@ -153,8 +153,9 @@ class SiteRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 def read_site_rules(path: str | None) -> SiteRules:
-    """Read the file, or the default file if it exists. Raises NotFound, or InvalidInput with the
-    place.
+    """Read the file, or the default file if it exists.
+
+    Raises NotFound, or InvalidInput with the place.
     """
     file = Path(path or SITE_FILE)
     try:

@@ -113,7 +113,7 @@ def test_a_clock_that_is_wrong(there: int, expected: str) -> None:
 
 def test_slurmctlds_clock_is_read_from_its_answer() -> None:
     assert scontrol.read_clock(said("config")) == parse_instant("2026-11-21T14:17:50Z")
-    with pytest.raises(InvalidInput, match="does not begin with when it was told"):
+    with pytest.raises(InvalidInput, match="does not begin with its time"):
         scontrol.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
 
 
@@ -124,7 +124,7 @@ def test_accounting_that_nothing_can_be_compared_with() -> None:
         "AccountingStorageTRES": "cpu,mem,energy,node,billing",
     }
     assert wrong(slurm_checks.accounting_checks(lacking, MACHINE)) == [
-        "accounting is kept by none",
+        "accounting is stored by none",
         "GPUs are counted in accounting",
     ]
     assert (
@@ -253,7 +253,7 @@ def test_an_agent_in_trouble() -> None:
         "slurmctld is connected to the agent: no",
         "the agent reaches the bank: you may not report runs of lab",
         "the agent's outbox: cannot be written: disk full",
-        "the agent's ends: 2 are too early for the bank's clock, and told again later",
+        "the agent's ends: 2 are too early for the bank's clock, and sent again later",
         (
             "the agent understands slurmctld's plug-in, but for 3 frames, the last: epilog: 'x' is"
             " not known here (key); they are in /x/aside"

@@ -24,7 +24,7 @@ STATUS: dict[str, Any] = {
     "path": TABLE,
     "written": 1_000,
     "values": 3,
-    "trouble": None,
+    "error": None,
     "remedy": None,
 }
 FRESH = TableFile(path=TABLE, written=1_000, stale_seconds=600)
@@ -173,7 +173,7 @@ def test_a_site_factor_that_does_not_work(
 def test_site_factor_plugin_that_slurm_does_not_load() -> None:
     config = {**CONFIG, "PriorityType": "priority/basic"}
     assert wrong(plugin_files.site_factor_checks(config, OURS, STATUS, FRESH, 1_600)) == [
-        "site_factor/fairbank is asked by priority/basic"
+        "site_factor/fairbank is called by priority/basic"
     ]
 
 

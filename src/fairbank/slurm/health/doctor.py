@@ -114,7 +114,7 @@ class Doctor:
         checks: list[HealthCheck] = []
         if (
             alive
-            and (slurm_time := self._try(checks, "slurmctld tells the time", self._slurm.clock))
+            and (slurm_time := self._try(checks, "slurmctld shows its clock", self._slurm.clock))
             is not None
         ):
             checks.append(slurm_checks.clock_check(int(time.time()), slurm_time, "slurmctld"))
@@ -160,7 +160,7 @@ class Doctor:
             slurm_checks.clock_check(int(time.time()), parse_instant(answer["as_of"]), "the bank")
         )
         return self._try(
-            checks, "the bank tells its prices", lambda: BankClient(self._client).cluster(name)
+            checks, "the bank shows its prices", lambda: BankClient(self._client).cluster(name)
         )
 
     def _agent_checks(self, config: slurm_checks.Config) -> Iterator[HealthCheck]:
@@ -206,7 +206,7 @@ class Doctor:
         )
         if unreadable := (*places.unreadable, *nodes.unreadable, *qualities.unreadable):
             raise NotFound(
-                f"cannot read {unreadable[0]}", remedy="mend it in slurm.conf or with sacctmgr"
+                f"cannot read {unreadable[0]}", remedy="fix it in slurm.conf or with sacctmgr"
             )
         return SlurmMachine(
             cluster=name, partitions=places.rows, nodes=nodes.rows, qos=qualities.rows, flags=flags
@@ -218,7 +218,7 @@ class Doctor:
                 info, text = os.fstat(file.fileno()), file.read(POLICY_SIZE_MAX + 1)
         except FileNotFoundError as error:
             remedy = "fairbank slurm sync writes it, where slurmctld runs and on submit hosts"
-            raise NotFound("it is not there", remedy=remedy) from error
+            raise NotFound("the file does not exist", remedy=remedy) from error
         except OSError as error:
             raise Forbidden(f"{error.strerror}", remedy=f"chmod a+r {path}") from error
         header = read_header(text)

@@ -30,8 +30,9 @@ _GUIDE = "docs/howto/install-next-to-slurm.md"
 
 
 class AgentHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """Agent by its settings and its status. `patience` is the longest of its partitions, in
-    seconds.
+    """Agent by its settings and its status.
+
+    `patience` is the longest of its partitions, in seconds.
     """
 
     socket: str
@@ -83,7 +84,7 @@ def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthC
     """Check that slurmdbd keeps accounting, and that it counts GPUs."""
     kind = config.get("AccountingStorageType", "")
     yield HealthCheck(
-        f"accounting is kept by {kind.removeprefix('accounting_storage/') or 'nobody'}",
+        f"accounting is stored by {kind.removeprefix('accounting_storage/') or 'nobody'}",
         kind == "accounting_storage/slurmdbd",
         "AccountingStorageType=accounting_storage/slurmdbd; fairbank reconcile compares the books"
         " with it",
@@ -272,7 +273,7 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
     yield HealthCheck(
         f"the agent's outbox: {outbox_state}",
         not outbox["error"],
-        "make room on its disk; the agent goes on by itself",
+        "free space on its disk; the agent continues by itself",
     )
     if later := outbox.get("retry_later"):
         remedy = (
@@ -280,7 +281,7 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
             " itself"
         )
         yield HealthCheck(
-            f"the agent's ends: {later} are too early for the bank's clock, and told again later",
+            f"the agent's ends: {later} are too early for the bank's clock, and sent again later",
             False,
             remedy,
         )

@@ -73,7 +73,7 @@ def job_lines(text: str) -> Iterator[Record | UnreadableLine]:
             continue
         begins, whose = _LINE_START.match(line), list(_OWNER.finditer(line))
         if begins is None or len(whose) != 1:
-            why = "is not there once, and only once" if begins else "is not there"
+            why = "does not occur exactly once" if begins else "is not there"
             yield UnreadableLine(
                 COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.quoted(line)}"
             )

@@ -65,8 +65,8 @@ def _owner(cells: dict[str, str]) -> int | None:
     A record whose start slurmdbd has not received has the user's name from the association, and 0
     as the uid.
     """
-    told = words.number(cells["UID"], "UID", most=ids.UID_MAX)
-    return told if told or cells["Partition"] else None
+    uid = words.number(cells["UID"], "UID", most=ids.UID_MAX)
+    return uid if uid or cells["Partition"] else None
 
 
 END_COLUMNS = ("JobIDRaw", "Submit", "ExitCode", "TotalCPU")

@@ -1,5 +1,6 @@
-"""Single values of output: numbers, instants, durations, states. Each raises InvalidInput with the
-field.
+"""Single values of output: numbers, instants, durations, states.
+
+Each raises InvalidInput with the field.
 """
 
 from __future__ import annotations

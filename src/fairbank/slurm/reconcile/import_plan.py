@@ -160,8 +160,9 @@ def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankP
 
 
 class _TakenNames:
-    """Group ids and groups in use. The bank gives neither twice, and keeps those of removed
-    projects.
+    """Group ids and groups in use.
+
+    The bank gives neither twice, and keeps those of removed projects.
     """
 
     def __init__(self, known: Sequence[BankProject]) -> None:
@@ -221,7 +222,7 @@ def _members(
         uid = uid_of(association.user)
         if uid is None:
             unknown[association.user] = (
-                f"user {association.user}: this host knows nobody of this name; their jobs are"
+                f"user {association.user}: this host has no such user; their jobs are"
                 " still charged to the project"
             )
         elif (

@@ -1,4 +1,4 @@
-"""What an answer of the bank means, and the words in which a no is told."""
+"""Meaning of the bank's answers, and the text of a refusal."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from fairbank.agent.protocol.codec import TEXT_MAX
-from fairbank.agent.refusal_messages import refused as refusal
+from fairbank.agent.refusal_messages import refused as refused_verdict
 from fairbank.agent.reports.results import ResultKind, result_of
 from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
 from fairbank.rest.schemas.job import ReportAnswer
 
 
 def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
-    no = RefusalDetails(
+    refusal = RefusalDetails(
         reason=reason,
         asked=10,
         available=4,
@@ -26,16 +26,16 @@ def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
         entry=1,
         remedies=remedies or [],
     )
-    return ReportAnswer(status=402, detail="not enough credit.", refusal=no)
+    return ReportAnswer(status=402, detail="not enough credit.", refusal=refusal)
 
 
 def resolved(state: str, elapsed: int | None) -> ReportAnswer:
     how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, RunResolution)
-    no = refused("RUN_CLOSED")
+    answer = refused("RUN_CLOSED")
     return msgspec.structs.replace(
-        no,
+        answer,
         status=409,
-        refusal=msgspec.structs.replace(no.refusal, resolution=how),  # type: ignore[type-var]
+        refusal=msgspec.structs.replace(answer.refusal, resolution=how),  # type: ignore[type-var]
     )
 
 
@@ -47,7 +47,7 @@ def granted(amount: int, available: int) -> ReportAnswer:
 
 
 @pytest.mark.parametrize(
-    ("answer", "came"),
+    ("answer", "expected"),
     [
         (granted(1, 2), ResultKind.GRANTED),
         (refused("INSUFFICIENT_CREDIT"), ResultKind.REFUSED),
@@ -64,20 +64,22 @@ def granted(amount: int, available: int) -> ReportAnswer:
         (refused("SOMETHING_NEW"), ResultKind.UNBILLABLE),
         (ReportAnswer(status=404, detail="no such account"), ResultKind.UNBILLABLE),
         (ReportAnswer(status=403, detail="not your cluster"), ResultKind.FORBIDDEN),
-        (ReportAnswer(status=401, detail="who are you?"), ResultKind.FORBIDDEN),
+        (ReportAnswer(status=401, detail="not authenticated"), ResultKind.FORBIDDEN),
         (ReportAnswer(status=201), ResultKind.UNBILLABLE),
     ],
 )
-def test_answers(answer: ReportAnswer, came: ResultKind) -> None:
-    assert result_of(answer).kind is came
+def test_result_of_each_answer(answer: ReportAnswer, expected: ResultKind) -> None:
+    assert result_of(answer).kind is expected
 
 
-def test_a_no_is_put_in_words_that_fit_into_a_verdict() -> None:
-    no = refusal(
+def test_refusal_text_fits_into_a_verdict() -> None:
+    verdict = refused_verdict(
         "hold",
         result_of(refused("INSUFFICIENT_CREDIT", ["a shorter time limit: -t 1", "more credit"])),
         "chem",
     )
-    assert no.text == "chem: not enough credit. Try a shorter time limit: -t 1; or more credit"
-    long = refusal("cancel", result_of(refused("INSUFFICIENT_CREDIT", ["ü" * 2_000])), "chem")
+    assert verdict.text == "chem: not enough credit. Try a shorter time limit: -t 1; or more credit"
+    long = refused_verdict(
+        "cancel", result_of(refused("INSUFFICIENT_CREDIT", ["ü" * 2_000])), "chem"
+    )
     assert len(long.text.encode()) <= TEXT_MAX

@@ -1,4 +1,6 @@
-"""A real agent as a process of its own: `fairbank agent` with settings of the test, stopped, killed, started again."""
+"""Running agent in a process of its own, with settings of the test; it can be stopped, killed and
+started.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tests.support.server import FAIRBANK, PASSED_ON
 
 
 class RunningAgent(Daemon):
-    """`bank_lines` stand in the table of the bank, `tables` are more of the settings, `slurm_user` what stands there in TOML."""
+    """Running agent. `bank_lines` are lines of the table [bank], `tables` are further settings,
+    `slurm_user` is a TOML value.
+    """
 
     name = "the agent"
 
@@ -72,12 +76,12 @@ class RunningAgent(Daemon):
             timeout=60,
         )
 
-    def said(self) -> str:
-        """All that it wrote to its log."""
+    def log_text(self) -> str:
+        """Return the text of its log."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def wait_until_empty(self, seconds: float = 30) -> None:
-        """Until the bank has answered all that waits."""
+        """Wait until the bank has answered all reports."""
         wait_until(
             lambda: self.status()["outbox"]["reports"] == 0, "an empty outbox", seconds=seconds
         )
@@ -96,9 +100,9 @@ class RunningAgent(Daemon):
 
 
 @contextmanager
-def agent_at(bank: str, **how: Any) -> Iterator[RunningAgent]:
-    """A running agent, as long as the block lasts; `how` as for RunningAgent."""
-    agent = RunningAgent(bank, **how)
+def agent_at(bank: str, **options: Any) -> Iterator[RunningAgent]:
+    """Yield a running agent of this bank; `options` as for RunningAgent."""
+    agent = RunningAgent(bank, **options)
     try:
         agent.start()
         yield agent

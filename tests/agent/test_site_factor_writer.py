@@ -1,4 +1,4 @@
-"""The agent keeps the table of site factors up to date with a real bank, and goes on without one."""
+"""Table of site factors: written from a real bank, and kept without one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from fairbank.agent.settings import agent_settings
 from fairbank.slurm.site_factor import SiteFactorTable, decode
 from fairbank.slurm.site_factor_writer import TableWriter
-from tests.agent.conftest import SU, Centre
-from tests.agent.running import RunningAgent, agent_at
+from tests.agent.conftest import SU, Site
+from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
@@ -37,32 +37,32 @@ def read(path: Path) -> SiteFactorTable:
     return decode(path.read_bytes())
 
 
-def prepared(centre: Centre) -> int:
-    """A project that ends late, and one that ends early and has all its credit. The number of the latter's allocation."""
-    centre.project("far", 10 * SU)
-    return centre.project("near", 10 * SU, end="2030-01-01")
+def create_projects(site: Site) -> int:
+    """Create two projects, one whose credit expires early; return the number of that allocation."""
+    site.project("far", 10 * SU)
+    return site.project("near", 10 * SU, end="2030-01-01")
 
 
-def test_the_table_follows_the_bank(centre: Centre, tmp_path: Path) -> None:
-    allocation, path = prepared(centre), tmp_path / "table"
-    with agent_at(centre.address, tables=settings(path)) as agent:
+def test_table_follows_the_bank(site: Site, tmp_path: Path) -> None:
+    allocation, path = create_projects(site), tmp_path / "table"
+    with agent_at(site.address, tables=settings(path)) as agent:
         wait_until(path.exists, "a table")
         full = read(path).values["near", "cpu"]
         assert WEIGHT // 10 < full < WEIGHT
         assert read(path).values["far", "cpu"] == 0
-        assert read(path).resources == centre.partitions()
-        centre.withdraw(allocation, 10 * SU)
+        assert read(path).resources == site.partitions()
+        site.withdraw(allocation, 10 * SU)
         wait_until(lambda: read(path).values["near", "cpu"] == 0, "the table to follow")
         shown = agent.command("agent", "status").stdout
         assert "factors    2 values, written 20" in shown
         assert agent.status()["site_factor"]["error"] is None
 
 
-def test_the_settings_choose_the_rule(centre: Centre, tmp_path: Path) -> None:
-    prepared(centre)
+def test_settings_choose_the_rule(site: Site, tmp_path: Path) -> None:
+    create_projects(site)
     values = {}
     for rule in ("linear", "power", "sigmoid"):
-        text = f'[bank]\nserver = "{centre.address}"\n' + settings(
+        text = f'[bank]\nserver = "{site.address}"\n' + settings(
             tmp_path / rule, f'rule = "{rule}"'
         )
         writer = TableWriter(agent_settings((text + BENDS[rule]).encode()), now=time.time)
@@ -74,32 +74,32 @@ def test_the_settings_choose_the_rule(centre: Centre, tmp_path: Path) -> None:
     assert values["sigmoid"] == (WEIGHT if expiry > 0.5 else 0)
 
 
-def test_without_a_bank_the_old_table_stays_and_grows_stale(centre: Centre, tmp_path: Path) -> None:
-    prepared(centre)
+def test_old_table_becomes_stale_without_a_bank(site: Site, tmp_path: Path) -> None:
+    create_projects(site)
     path = tmp_path / "table"
-    with agent_at(centre.address, tables=settings(path, "stale = 1")) as agent:
+    with agent_at(site.address, tables=settings(path, "stale = 1")) as agent:
         wait_until(path.exists, "a table")
-        centre.server.kill()
+        site.server.kill()
         wait_until(lambda: agent.status()["site_factor"]["error"], "the agent to notice")
         table = read(path)
         wait_until(
             lambda: table.value("near", "cpu", int(time.time())) == 0, "the table to be stale"
         )
         assert read(path) == table
-        wait_until(lambda: "site factors are not written" in agent.said(), "a line in the log")
-        time_told = agent.said().count("site factors are not written")
-        centre.server.start()
+        wait_until(lambda: "site factors are not written" in agent.log_text(), "a line in the log")
+        time_told = agent.log_text().count("site factors are not written")
+        site.server.start()
         wait_until(lambda: read(path).written > table.written, "a new table")
         assert time_told <= 2  # once, or once more when the bank's way of being away changed
         assert "not written again" not in agent.command("agent", "status").stdout
 
 
-def test_nothing_is_written_unless_a_path_is_set(centre: Centre, agent: RunningAgent) -> None:
+def test_no_table_without_a_path(site: Site, agent: RunningAgent) -> None:
     assert agent.status()["site_factor"] is None
     assert "factors" not in agent.command("agent", "status").stdout
 
 
-def test_what_is_no_bank_is_told(agent: RunningAgent, tmp_path: Path) -> None:
+def test_other_server_is_an_error(agent: RunningAgent, tmp_path: Path) -> None:
     text = f'[bank]\nserver = "unix:{agent.control}"\n' + settings(tmp_path / "table")
     writer = TableWriter(agent_settings(text.encode()))
     writer.write()
@@ -108,18 +108,18 @@ def test_what_is_no_bank_is_told(agent: RunningAgent, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "folder", "said"),
+    ("lines", "folder", "text_part"),
     [
         ('cluster = "elsewhere"', "", "the bank has no cluster 'elsewhere'"),
         ("", "no/such/", "cannot write"),
     ],
 )
-def test_what_keeps_it_from_writing_is_told(
-    centre: Centre, tmp_path: Path, lines: str, folder: str, said: str
+def test_error_has_text_and_remedy(
+    site: Site, tmp_path: Path, lines: str, folder: str, text_part: str
 ) -> None:
-    text = f'[bank]\nserver = "{centre.address}"\n' + settings(tmp_path / f"{folder}table", lines)
+    text = f'[bank]\nserver = "{site.address}"\n' + settings(tmp_path / f"{folder}table", lines)
     writer = TableWriter(agent_settings(text.encode()))
     writer.write()
-    assert said in writer.status()["error"]
+    assert text_part in writer.status()["error"]
     assert writer.status()["remedy"]
     assert writer.status()["written"] is None

@@ -1,4 +1,4 @@
-"""What is sent: which letters, in which order, and what each tells of its job."""
+"""Reports to the bank: their order, and the fields of each."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from fairbank.agent.reports.report import (
 )
 from fairbank.agent.reports.send_queue import SendQueue, drop_superseded
 from fairbank.core import ids
-from tests.agent.plugin import asks, ends
+from tests.agent.plugin import epilog_event, prolog_request
 
 
-def letter(seq: int, run: str, kind: ReportKind, **more: Any) -> PendingReport:
+def pending_report(seq: int, run: str, kind: ReportKind, **more: Any) -> PendingReport:
     return PendingReport(seq, run, kind, b"{}", 0.0, **more)
 
 
-def test_limits_before_another_limit_or_the_end_are_not_sent() -> None:
+def test_superseded_limits_are_not_sent() -> None:
     batch = [
-        letter(1, "a", ReportKind.HOLD),
-        letter(2, "a", ReportKind.ADJUST),
-        letter(3, "a", ReportKind.ADJUST),
-        letter(4, "a", ReportKind.COMPLETE),
+        pending_report(1, "a", ReportKind.HOLD),
+        pending_report(2, "a", ReportKind.ADJUST),
+        pending_report(3, "a", ReportKind.ADJUST),
+        pending_report(4, "a", ReportKind.COMPLETE),
     ]
     sent, needless = drop_superseded(batch)
     assert [each.seq for each in sent] == [1, 4]
@@ -51,14 +51,12 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(
-    steps: list[tuple[str, str]],
-) -> None:
+def test_reports_of_a_run_are_sent_in_order_and_none_is_lost(steps: list[tuple[str, str]]) -> None:
     queue, seq, disk = SendQueue(window=3), 0, dict[int, PendingReport]()
-    unwritten: list[int] = []  # found no room, and are on their way to the disk
+    unwritten: list[int] = []  # not in memory and not on disk yet
     under_way: list[list[PendingReport]] = []
     sent: dict[str, list[int]] = {}
-    asked: set[str] = set()
+    requested: set[str] = set()
     added = answered = 0
 
     def done(batch: list[PendingReport]) -> None:
@@ -84,11 +82,11 @@ def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(
     for step, run in steps:
         match step:
             case "news" | "question":
-                urgent = step == "question" and run not in asked
-                asked.add(run)
+                urgent = step == "question" and run not in requested
+                requested.add(run)
                 seq += 1
                 added += 1
-                new = letter(seq, run, ReportKind.HOLD)
+                new = pending_report(seq, run, ReportKind.HOLD)
                 if not queue.add(new, urgent=urgent):
                     disk[seq] = new
                     unwritten.append(seq)
@@ -115,7 +113,7 @@ def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(
     assert all(numbers == sorted(numbers) for numbers in sent.values())
 
 
-def test_billing_is_told_exactly() -> None:
+def test_billing_is_reported_exactly() -> None:
     for exact in (
         Fraction(1, 16),
         Fraction("0.1"),
@@ -127,32 +125,39 @@ def test_billing_is_told_exactly() -> None:
         assert Fraction(decimal(exact)) == exact
 
 
-def test_a_run_that_never_began_has_lasted_no_time() -> None:
-    said = msgspec.json.decode(report_body(ends(1, 7, begun=False), ReportKind.COMPLETE, "k"))
-    assert (said["elapsed"], said["state"]) == (0, "COMPLETED")
-    assert msgspec.json.decode(report_body(ends(1, 7), ReportKind.COMPLETE, "k"))["elapsed"] == 7
+def test_run_that_never_started_has_no_elapsed_time() -> None:
+    fields = msgspec.json.decode(
+        report_body(epilog_event(1, 7, begun=False), ReportKind.COMPLETE, "k")
+    )
+    assert (fields["elapsed"], fields["state"]) == (0, "COMPLETED")
+    assert (
+        msgspec.json.decode(report_body(epilog_event(1, 7), ReportKind.COMPLETE, "k"))["elapsed"]
+        == 7
+    )
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "expected"),
     [("PENDING", "REQUEUED"), ("RUNNING", "REQUEUED"), ("OUT_OF_MEMORY", "OUT_OF_MEMORY")],
 )
-def test_the_end_of_a_run_whose_job_goes_on_is_final(state: str, told: str) -> None:
-    """slurmctld may have put the job back into its queue before the epilog tells of this run."""
+def test_end_of_a_requeued_job_has_a_final_state(state: str, expected: str) -> None:
+    """Report REQUEUED when slurmctld has put the job back into its queue before the epilog."""
     assert (
-        msgspec.json.decode(report_body(ends(1, 7, state=state), ReportKind.COMPLETE, "k"))["state"]
-        == told
+        msgspec.json.decode(report_body(epilog_event(1, 7, state=state), ReportKind.COMPLETE, "k"))[
+            "state"
+        ]
+        == expected
     )
 
 
-def test_a_report_tells_name_size_and_exit() -> None:
+def test_report_has_name_tres_and_exit_code() -> None:
     named: dict[str, Any] = {"name": "relax w64", "tres": "cpu=8,mem=64G,node=1,billing=32"}
-    hold = msgspec.json.decode(report_body(asks(1, **named), ReportKind.HOLD, "k"))
+    hold = msgspec.json.decode(report_body(prolog_request(1, **named), ReportKind.HOLD, "k"))
     end = msgspec.json.decode(
-        report_body(ends(1, exit_status=127 * 256, **named), ReportKind.COMPLETE, "k")
+        report_body(epilog_event(1, exit_status=127 * 256, **named), ReportKind.COMPLETE, "k")
     )
     killed = msgspec.json.decode(
-        report_body(ends(1, exit_status=0x80 | 9, **named), ReportKind.COMPLETE, "k")
+        report_body(epilog_event(1, exit_status=0x80 | 9, **named), ReportKind.COMPLETE, "k")
     )  # with a core dump
     assert named.items() <= hold.items()
     assert named.items() <= end.items()
@@ -161,13 +166,13 @@ def test_a_report_tells_name_size_and_exit() -> None:
         (0, 9),
     ]
     never = msgspec.json.decode(
-        report_body(ends(1, begun=False, exit_status=256), ReportKind.COMPLETE, "k")
+        report_body(epilog_event(1, begun=False, exit_status=256), ReportKind.COMPLETE, "k")
     )
     assert never.keys().isdisjoint({"exit_code", "name", "tres"})
 
 
 @pytest.mark.parametrize(
-    ("name", "tres", "told"),
+    ("name", "tres", "expected"),
     [
         ("", "", {}),
         ("two\nlines\x1b[31m", "cpu=1", {"name": "two?lines?[31m", "tres": "cpu=1"}),
@@ -176,20 +181,18 @@ def test_a_report_tells_name_size_and_exit() -> None:
         ("job", "cpu=1" + ",gres/gpu:x=1" * 40, {"name": "job"}),
     ],
 )
-def test_what_the_bank_would_refuse_of_a_job_is_not_told(
-    name: str, tres: str, told: dict[str, str]
-) -> None:
-    assert name_and_tres(name, tres) == told
-    if "name" in told:
-        assert ids.job_name(told["name"])
+def test_invalid_name_and_tres_are_left_out(name: str, tres: str, expected: dict[str, str]) -> None:
+    assert name_and_tres(name, tres) == expected
+    if "name" in expected:
+        assert ids.job_name(expected["name"])
 
 
-def test_a_letter_turned_says_the_same_of_the_run() -> None:
+def test_converted_report_has_the_same_facts() -> None:
     hold = PendingReport(
         1,
         "r",
         ReportKind.HOLD,
-        report_body(asks(1), ReportKind.HOLD, "a.1"),
+        report_body(prolog_request(1), ReportKind.HOLD, "a.1"),
         0.0,
         stored=True,
         attempts=2,

@@ -1,4 +1,4 @@
-"""Any order, repetition or loss ends in the same books: lives of jobs, killed agents, lost requests and answers, a full disk."""
+"""Property: any order, repetition or loss of messages gives the same ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairbank.agent.outage_policy import OutagePolicy, PartitionTerms
 from fairbank.agent.reports.bank_status import SenderSettings
 from tests.agent.bank import InProcessBank
-from tests.agent.plugin import asks, ends, limits
+from tests.agent.plugin import epilog_event, limit_event, prolog_request
 from tests.agent.world import World
 
 JOBS = 6
@@ -22,21 +22,22 @@ ELAPSED = 120  # seconds: two SU-minutes for each billing unit
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 STEPS = st.sampled_from(
-    "next next next send send arrive arrive write listen listen again reconnect kill lost answer-lost full time load".split()
+    "next next next send send arrive arrive write listen listen again reconnect kill lost "
+    "answer-lost full time load".split()
 )
 PLAN = st.lists(st.tuples(STEPS, st.integers(0, JOBS - 1)), min_size=10, max_size=120)
 LIVES = st.lists(
-    st.sampled_from(("plain", "longer", "shorter", "cancelled early", "unasked")),
+    st.sampled_from(("plain", "longer", "shorter", "cancelled early", "without request")),
     min_size=JOBS,
     max_size=JOBS,
 )
 
 WINDOWS = st.sampled_from((1, 3, 4_000))
-"""With a small one letters wait on the disk alone."""
+"""Reports in memory; with few, most reports wait on disk."""
 
 
-class Lives:
-    """What Slurm does with its jobs, each along its own life; a job begins when its verdict says so."""
+class JobLives:
+    """Lives of jobs in Slurm; a job starts when its verdict says so."""
 
     def __init__(self, world: World, lives: list[str]) -> None:
         self._world = world
@@ -45,33 +46,35 @@ class Lives:
         self.begun: dict[int, int] = {}
 
     def next(self, job: int) -> None:
-        """The job does the next thing in its life, unless it waits for its verdict."""
+        """Take the next step of a job, unless it waits for its verdict."""
         if job in self._waits or not self._todo[job]:
             return
         billing = Fraction(job)
         match self._todo[job].pop(0):
             case "ask":
                 self._waits.add(job)
-                self._world.say(asks(job, billing=billing))
-            case "ask and go":
-                self._world.say(asks(job, billing=billing))
-            case "found":
+                self._world.deliver(prolog_request(job, billing=billing))
+            case "ask and cancel":
+                self._world.deliver(prolog_request(job, billing=billing))
+            case "start":
                 self.begun[job] = job
-                self._world.say(limits(job, 3_600, billing=billing))
+                self._world.deliver(limit_event(job, 3_600, billing=billing))
             case "longer":
-                self._world.say(limits(job, 7_200, billing=billing))
+                self._world.deliver(limit_event(job, 7_200, billing=billing))
             case "shorter":
-                self._world.say(limits(job, 1_800, billing=billing))
+                self._world.deliver(limit_event(job, 1_800, billing=billing))
             case "end":
-                self._world.say(ends(job, ELAPSED, billing=billing))
+                self._world.deliver(epilog_event(job, ELAPSED, billing=billing))
             case "vanish":
-                self._world.say(ends(job, 1, begun=False, state="CANCELLED", billing=billing))
+                self._world.deliver(
+                    epilog_event(job, 1, begun=False, state="CANCELLED", billing=billing)
+                )
 
     def listen(self) -> None:
-        self._world.listen()
-        while self._world.settled:
-            asked, verdict = self._world.settled.pop(0)
-            job = asked.run.job_id
+        self._world.read_replies()
+        while self._world.verdicts:
+            request, verdict = self._world.verdicts.pop(0)
+            job = request.run.job_id
             if job in self._waits:
                 self._waits.discard(job)
                 if verdict.action == "run":
@@ -79,8 +82,8 @@ class Lives:
                 else:
                     self._todo[job] = ["vanish"]
 
-    def go_on(self) -> bool:
-        """Whether somebody still had something to do."""
+    def advance(self) -> bool:
+        """Take a step of each job; return whether any job was not finished."""
         busy = bool(self._waits) or any(self._todo.values())
         for job in self._todo:
             self.next(job)
@@ -91,8 +94,8 @@ _LIFE = {
     "plain": ("ask", "end"),
     "longer": ("ask", "longer", "end"),
     "shorter": ("ask", "longer", "shorter", "end"),
-    "cancelled early": ("ask and go", "vanish"),
-    "unasked": ("found", "longer", "end"),
+    "cancelled early": ("ask and cancel", "vanish"),
+    "without request": ("start", "longer", "end"),
 }
 
 
@@ -110,37 +113,39 @@ def world_of(credit: int, terms: PartitionTerms, window: int, gather: float = 0)
             bank.close()
 
 
-def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
+def play(world: World, lives: JobLives, plan: list[tuple[str, int]]) -> None:
     for step, which in plan:
         match step:
             case "next":
                 lives.next(which + 1)
             case "send":
                 world.send()
-            case "arrive" | "lost" | "answer-lost" if world.under_way:
-                world.arrive(which, reaches=step != "lost", comes_back=step == "arrive")
+            case "arrive" | "lost" | "answer-lost" if world.in_flight:
+                world.finish_request(
+                    which, is_received=step != "lost", is_answered=step == "arrive"
+                )
             case "write":
                 world.write()
             case "load":
                 world.load()
             case "listen":
                 lives.listen()
-            case "again" if world.told:
-                world.again(list(world.told)[which % len(world.told)])
+            case "again" if world.unanswered:
+                world.repeat(list(world.unanswered)[which % len(world.unanswered)])
             case "reconnect":
                 world.reconnect()
             case "kill":
                 world.kill()
             case "full":
-                world.full = not world.full
+                world.disk_full = not world.disk_full
             case "time":
                 world.pass_time(1.0 + which)
-    world.full = False
+    world.disk_full = False
     for _ in range(50):
-        world.settle()
+        world.run_until_idle()
         lives.listen()
-        if not lives.go_on():
-            world.settle()
+        if not lives.advance():
+            world.run_until_idle()
             return
     raise AssertionError("the lives do not end")
 
@@ -153,21 +158,21 @@ def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
     WINDOWS,
     st.sampled_from((0, 2)),
 )
-def test_any_order_repetition_or_loss_ends_in_the_same_books(
+def test_ledger_is_the_same_after_any_order_repetition_or_loss(
     plan: list[tuple[str, int]],
     kinds: list[str],
-    silence: OutagePolicy,
-    ahead: int,
+    policy: OutagePolicy,
+    optimistic_start: int,
     window: int,
     gather: int,
 ) -> None:
     with world_of(
         10**6,
-        PartitionTerms(patience=4, outage_policy=silence, optimistic_start=ahead),
+        PartitionTerms(patience=4, outage_policy=policy, optimistic_start=optimistic_start),
         window,
         gather,
     ) as world:
-        lives = Lives(world, kinds)
+        lives = JobLives(world, kinds)
         play(world, lives, plan)
         event(f"{len(lives.begun)} of {JOBS} began")
         charged = sum(2 * job for job in lives.begun.values())
@@ -177,15 +182,15 @@ def test_any_order_repetition_or_loss_ends_in_the_same_books(
 
 
 @given(PLAN, LIVES, st.sampled_from(list(OutagePolicy)), WINDOWS)
-def test_a_poor_project_never_pays_beyond_its_credit(
-    plan: list[tuple[str, int]], kinds: list[str], silence: OutagePolicy, window: int
+def test_project_never_pays_beyond_its_credit(
+    plan: list[tuple[str, int]], kinds: list[str], policy: OutagePolicy, window: int
 ) -> None:
-    with world_of(400, PartitionTerms(patience=4, outage_policy=silence), window) as world:
-        lives = Lives(world, kinds)
+    with world_of(400, PartitionTerms(patience=4, outage_policy=policy), window) as world:
+        lives = JobLives(world, kinds)
         play(world, lives, plan)
         runs = {each.run.job_id: each for each in world.bank.runs()}
         assert world.bank.sums() == (sum(each.charged for each in runs.values()), 0)
         assert world.bank.is_sound()
-        for job in lives.begun:  # what no hold was for, may find that others hold all there is
+        for job in lives.begun:  # a run without a hold may find no credit left
             assert runs[job].charged + runs[job].written_off == 2 * job
         assert all(each.charged == 0 for job, each in runs.items() if job not in lives.begun)

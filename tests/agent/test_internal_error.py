@@ -1,4 +1,4 @@
-"""A bug of ours ends the agent, and whoever looks after it starts it again: nothing of it stands still in silence."""
+"""Internal error of the agent: it stops, so that systemd starts it again."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fairbank.agent.settings import agent_settings
 LIFE_SECONDS = 30
 
 
-def test_an_agent_whose_clock_stops_ends(
+def test_agent_stops_after_an_internal_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Else questions would wait beyond their deadlines for an agent that seems to live."""
+    """Stop when the tick fails: without it requests would wait beyond their deadlines."""
     ticks: list[float] = []
 
     def tick(core: Engine, now: float) -> None:
@@ -27,8 +27,10 @@ def test_an_agent_whose_clock_stops_ends(
 
     monkeypatch.setattr(Engine, "tick", tick)
     lines = (
-        f'[plugin]\nslurm_user = 0\nsocket = "{tmp_path}/prep.sock"\n[control]\nsocket = "{tmp_path}/agent.sock"',
-        f'[outbox]\npath = "{tmp_path}/outbox.sqlite"\n[bank]\nserver = "unix:{tmp_path}/bank.sock"\n',
+        f'[plugin]\nslurm_user = 0\nsocket = "{tmp_path}/prep.sock"',
+        f'[control]\nsocket = "{tmp_path}/agent.sock"',
+        f'[outbox]\npath = "{tmp_path}/outbox.sqlite"',
+        f'[bank]\nserver = "unix:{tmp_path}/bank.sock"\n',
     )
     agent = Agent(agent_settings("\n".join(lines).encode()))
     asyncio.run(asyncio.wait_for(agent.run(lambda _: None), LIFE_SECONDS))

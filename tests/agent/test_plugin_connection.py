@@ -1,4 +1,6 @@
-"""Whoever is not slurmctld, and whatever is no frame: a clear line in the log, the connection closed, nothing stuck."""
+"""Connections that are not slurmctld's, and bad frames: a log line, a closed connection, and no
+effect on others.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ import pytest
 
 from fairbank.agent.protocol.codec import encode
 from fairbank.agent.protocol.messages import VERSION, Greeting, Welcome
-from tests.agent.conftest import SU, Centre
-from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, asks, ends
-from tests.agent.running import RunningAgent, agent_at
+from tests.agent.conftest import SU, Site
+from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, epilog_event, prolog_request
+from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 from tests.support.plugin_codec import encode_plugin_message
 from tests.support.server import banking
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 NOT_THE_PROTOCOL = "this is not the plug-in's protocol: "
 HELLO = encode_plugin_message(Greeting(version=VERSION, slurm="22.05.8", cluster=CLUSTER))
-QUESTION = encode_plugin_message(asks(1))
+QUESTION = encode_plugin_message(prolog_request(1))
 
 
 def frame(body: bytes) -> bytes:
@@ -48,15 +50,15 @@ GARBAGE = {
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[tuple[Centre, RunningAgent]]:
+def shared() -> Iterator[tuple[Site, RunningAgent]]:
     with banking() as server:
-        centre = Centre(server)
-        centre.project(ACCOUNT, 1_000 * SU)
-        with agent_at(centre.address) as agent:
-            yield centre, agent
+        site = Site(server)
+        site.project(ACCOUNT, 1_000 * SU)
+        with agent_at(site.address) as agent:
+            yield site, agent
 
 
-def connected(agent: RunningAgent) -> socket.socket:
+def open_socket(agent: RunningAgent) -> socket.socket:
     wire = socket.socket(socket.AF_UNIX)
     wire.settimeout(20)
     wire.connect(str(agent.socket))
@@ -71,7 +73,7 @@ def incident(agent: RunningAgent, kind: str) -> dict[str, Any]:
 
 
 def is_closed(wire: socket.socket) -> bool:
-    """Whether the other end is closed, whatever was said before."""
+    """Return whether the peer closes the connection."""
     try:
         while wire.recv(4_096):
             pass
@@ -84,124 +86,122 @@ def is_closed(wire: socket.socket) -> bool:
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
 def test_garbage_is_logged_and_closes_the_connection(
-    shared: tuple[Centre, RunningAgent], garbage: bytes
+    shared: tuple[Site, RunningAgent], garbage: bytes
 ) -> None:
     _, agent = shared
-    before = agent.said().count(NOT_THE_PROTOCOL)
-    with connected(agent) as wire:
+    before = agent.log_text().count(NOT_THE_PROTOCOL)
+    with open_socket(agent) as wire:
         wire.sendall(garbage)
         assert is_closed(wire)
-    wait_until(lambda: agent.said().count(NOT_THE_PROTOCOL) == before + 1, "a line in the log")
-    assert f"process {os.getpid()} of uid {os.geteuid()}: {NOT_THE_PROTOCOL}" in agent.said()
-    told = incident(agent, "bad connection")
-    assert told["count"] > before
-    assert told["text"].startswith(
+    wait_until(lambda: agent.log_text().count(NOT_THE_PROTOCOL) == before + 1, "a line in the log")
+    assert f"process {os.getpid()} of uid {os.geteuid()}: {NOT_THE_PROTOCOL}" in agent.log_text()
+    record = incident(agent, "bad connection")
+    assert record["count"] > before
+    assert record["text"].startswith(
         f"process {os.getpid()} of uid {os.geteuid()}: {NOT_THE_PROTOCOL}"
     )
-    assert "Traceback" not in agent.said()
+    assert "Traceback" not in agent.log_text()
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(1)).action == "run"
+        assert plugin.verdict(prolog_request(1)).action == "run"
 
 
-def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(
-    shared: tuple[Centre, RunningAgent],
-) -> None:
+def test_split_frame_is_read_and_truncated_one_dropped(shared: tuple[Site, RunningAgent]) -> None:
     _, agent = shared
     with Plugin(agent.socket) as plugin:
-        said = encode_plugin_message(asks(2, number=77))
-        for piece in (said[:3], said[3:50], said[50:]):
+        data = encode_plugin_message(prolog_request(2, number=77))
+        for piece in (data[:3], data[3:50], data[50:]):
             plugin.send_raw(piece)
         plugin.wait([77])
-        plugin.send_raw(encode_plugin_message(ends(2, number=78))[:-10])
-    wait_until(lambda: "closed the connection within a frame" in agent.said(), "a line in the log")
+        plugin.send_raw(encode_plugin_message(epilog_event(2, number=78))[:-10])
+    wait_until(
+        lambda: "closed the connection within a frame" in agent.log_text(), "a line in the log"
+    )
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(3)).action == "run"
+        assert plugin.verdict(prolog_request(3)).action == "run"
 
 
-def test_a_hello_that_breaks_off_is_garbage_and_a_plug_ins_broken_frame_is_not(
-    shared: tuple[Centre, RunningAgent],
+def test_truncated_hello_is_an_incident_and_truncated_frame_is_not(
+    shared: tuple[Site, RunningAgent],
 ) -> None:
-    """A slurmctld that was killed while it spoke says all of it again, and nobody need look at it."""
+    """Ignore a truncated frame of a killed slurmctld: its successor sends everything again."""
     _, agent = shared
     before, dropped = (
         incident(agent, "bad connection")["count"],
-        agent.said().count("closed the connection within a frame"),
+        agent.log_text().count("closed the connection within a frame"),
     )
-    for said in (HELLO[:9], HELLO + QUESTION[:9]):
-        with connected(agent) as wire:
-            wire.sendall(said)
+    for data in (HELLO[:9], HELLO + QUESTION[:9]):
+        with open_socket(agent) as wire:
+            wire.sendall(data)
             wire.shutdown(socket.SHUT_WR)
             assert is_closed(wire)
     wait_until(
-        lambda: agent.said().count("closed the connection within a frame") == dropped + 2,
+        lambda: agent.log_text().count("closed the connection within a frame") == dropped + 2,
         "two lines in the log",
     )
-    told = incident(agent, "bad connection")
-    assert (told["count"], told["text"].rpartition(": ")[2]) == (
+    record = incident(agent, "bad connection")
+    assert (record["count"], record["text"].rpartition(": ")[2]) == (
         before + 1,
         "closed the connection within a frame",
     )
 
 
-def test_only_slurmctld_and_root_may_speak(shared: tuple[Centre, RunningAgent]) -> None:
+def test_only_slurm_user_and_root_may_connect(shared: tuple[Site, RunningAgent]) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can be somebody else")
+        pytest.skip("only root can be another user")
     _, agent = shared
     agent.folder.chmod(0o755)
     for _ in range(3):
         os.seteuid(65_534)
         try:
-            wire = connected(agent)
+            wire = open_socket(agent)
         finally:
             os.seteuid(0)
         with wire:
             assert is_closed(wire)
-    told = incident(agent, "rejected user")  # the log has one line of the three
-    assert (told["count"], told["text"]) == (
+    record = incident(agent, "rejected user")  # the log has one line of the three
+    assert (record["count"], record["text"]) == (
         3,
         "connection from uid 65534 rejected: only SlurmUser and root may connect",
     )
-    assert told["since"] <= told["last"] <= time.time()
+    assert record["since"] <= record["last"] <= time.time()
     wait_until(
         lambda: (
             "connection from uid 65534 rejected: only SlurmUser and root may connect"
-            in agent.said()
+            in agent.log_text()
         ),
         "a line in the log",
     )
-    assert "set plugin.slurm_user" in agent.said()
+    assert "set plugin.slurm_user" in agent.log_text()
 
 
-def test_too_many_plug_ins_are_sent_away(shared: tuple[Centre, RunningAgent]) -> None:
+def test_connections_beyond_the_limit_are_closed(shared: tuple[Site, RunningAgent]) -> None:
     _, agent = shared
-    wires = [connected(agent) for _ in range(9)]
+    wires = [open_socket(agent) for _ in range(9)]
     try:
         assert is_closed(wires[-1])
-        assert "plug-ins are connected already" in agent.said()
+        assert "plug-ins are connected already" in agent.log_text()
     finally:
         for wire in wires:
             wire.close()
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(4)).action == "run"
+        assert plugin.verdict(prolog_request(4)).action == "run"
 
 
-def test_a_plug_in_that_reads_nothing_is_not_listened_to_for_ever(
-    shared: tuple[Centre, RunningAgent],
-) -> None:
+def test_peer_that_reads_no_answers_is_not_read_from(shared: tuple[Site, RunningAgent]) -> None:
     _, agent = shared
-    with connected(agent) as wire:
+    with open_socket(agent) as wire:
         wire.setblocking(False)
         wire.sendall(HELLO)
-        asked = encode_plugin_message(asks(1)) * 200
+        requests = encode_plugin_message(prolog_request(1)) * 200
         taken = 0
         for _ in range(100_000):
             try:
-                taken += wire.send(asked)
+                taken += wire.send(requests)
             except BlockingIOError:
-                if "does not read its answers" in agent.said():
+                if "does not read its answers" in agent.log_text():
                     break
         assert taken < 200 * 1024 * 1024
         with Plugin(agent.socket) as plugin:
-            assert plugin.verdict(asks(5)).action == "run"
+            assert plugin.verdict(prolog_request(5)).action == "run"
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(6)).action == "run"
+        assert plugin.verdict(prolog_request(6)).action == "run"

@@ -1,4 +1,4 @@
-"""How many senders there are, how long they wait, and what a failed request means for its letters."""
+"""Number of senders, pauses, and treatment of failed requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairbank.agent.reports.bank_status import (
 from fairbank.core.errors import Busy, FairbankError, Forbidden, InvalidInput, Unavailable
 
 
-def test_the_pool_grows_while_letters_wait_and_shrinks_when_idle() -> None:
+def test_pool_grows_while_reports_wait_and_shrinks_when_idle() -> None:
     limits = SenderSettings(1, 3)
     assert [resize_pool(size, limits, waited=GROW_SECONDS, idle=0) for size in (1, 2, 3)] == [
         2,
@@ -36,7 +36,7 @@ def test_the_pool_grows_while_letters_wait_and_shrinks_when_idle() -> None:
 
 
 @given(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9), st.floats(0, 99), st.floats(0, 99))
-def test_the_pool_stays_within_its_limits(
+def test_pool_stays_within_its_limits(
     least: int, below: int, above: int, waited: float, idle: float
 ) -> None:
     limits = SenderSettings(least, least + below + above)
@@ -53,7 +53,7 @@ def test_pauses_grow_to_a_limit() -> None:
     assert (retry_pause(0), pauses[0], pauses[-1]) == (0, 0.1, LONGEST_PAUSE)
 
 
-def test_a_bank_is_back_when_it_has_answered_for_a_while() -> None:
+def test_bank_is_stable_after_some_seconds() -> None:
     bank = BankStatus(0.0)
     assert bank.record_failure(Unavailable("x"), 10.0)
     assert not bank.record_failure(Unavailable("x"), 11.0)
@@ -77,7 +77,7 @@ def test_a_bank_is_back_when_it_has_answered_for_a_while() -> None:
         (FairbankError("a bug"), 1, 6, "drop"),
     ],
 )
-def test_what_a_failed_request_means_for_its_letters(
+def test_treatment_of_a_failed_request(
     trouble: FairbankError, size: int, tried: int, then: str
 ) -> None:
     assert after_failure(trouble, size, tried) is then
