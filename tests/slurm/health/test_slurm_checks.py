@@ -16,7 +16,7 @@ from fairbank.slurm.health import slurm_checks
 from fairbank.slurm.health.slurm_checks import AgentHealth, PolicyFileHealth
 from fairbank.slurm.parsers import sacctmgr, scontrol
 from fairbank.slurm.reconcile.import_plan import SlurmMachine
-from tests.slurm.compare.recorded_health import CONFIG, said, wrong
+from tests.slurm.health.recorded_health import CONFIG, said, wrong
 
 ASKING = {
     **CONFIG,
