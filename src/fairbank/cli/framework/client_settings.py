@@ -46,7 +46,7 @@ ENVIRONMENT = {
 
 
 class Settings(NamedTuple):
-    """Settings by the keys of KEYS. `is_named`: an option, a variable or a file names the server."""
+    """Settings by the keys of KEYS. `is_named`: the server is not the default."""
 
     server: str
     server_name: str = "fairbank"
