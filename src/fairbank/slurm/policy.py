@@ -137,8 +137,8 @@ class ProjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SiteRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Rules for submissions that the bank does not have.
 
-    policy          path of the policy file public_policy   path of a second file without balances,
-    for hosts with other users projects        rules by account
+    `policy`: path of the policy file. `public_policy`: path of a second file without balances, for
+    hosts with other users. `projects`: rules by account.
     """
 
     policy: str = POLICY_FILE
