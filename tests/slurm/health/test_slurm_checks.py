@@ -313,7 +313,7 @@ def test_a_policy_that_is_old_damaged_or_hidden() -> None:
         "/etc/slurm/fairbank/policy is damaged: jobs are not checked",
         (
             "/etc/slurm/fairbank/policy is of 1970-01-01T00:16:40Z, more than 3600 s ago: its"
-            " balances are not judged by"
+            " balances are not used"
         ),
         "slurmctld's user may not read /etc/slurm/fairbank/policy",
     ]
