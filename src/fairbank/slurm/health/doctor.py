@@ -16,7 +16,7 @@ from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.conf_file import assumed_config, conf_path, conf_settings
+from fairbank.slurm.conf_file import assumed_config, conf_path, conf_settings, read_text
 from fairbank.slurm.health import plugin_files, slurm_checks
 from fairbank.slurm.health.plugin_files import (
     RULES,
@@ -248,9 +248,6 @@ def munge_socket(config: slurm_checks.Config) -> str | None:
     return parameters.get("socket")
 
 
-_TEXT_MAX = 4 * 1024 * 1024
-
-
 def find_scripts(config: Mapping[str, str]) -> dict[str, Script]:
     """Return the Lua files that Slurm loads, by name."""
     folder = conf_path(config).parent
@@ -272,8 +269,7 @@ def _script(path: Path) -> Script:
 
 def _text(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            return file.read(_TEXT_MAX).decode(errors="replace")
+        return read_text(path)
     except OSError:
         return None
 

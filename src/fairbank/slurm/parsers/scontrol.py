@@ -160,14 +160,8 @@ def _partition(cells: dict[str, str]) -> SlurmPartition:
 def _node(cells: dict[str, str]) -> SlurmNode:
     return SlurmNode(
         cells["NodeName"],
-        words.number(_required(cells, "CPUTot"), "CPUTot"),
-        words.number(_required(cells, "RealMemory"), "RealMemory"),
+        words.number(words.required(cells, "CPUTot"), "CPUTot"),
+        words.number(words.required(cells, "RealMemory"), "RealMemory"),
         tuple(name for name in cells.get("Partitions", "").split(",") if name),
         tuple(sorted({match[1] or ANY_GPU for match in _GPU.finditer(cells.get("Gres", ""))})),
     )
-
-
-def _required(cells: Mapping[str, str], field: str) -> str:
-    if field in cells:
-        return cells[field]
-    raise InvalidInput("is not there", field=field)

@@ -119,7 +119,7 @@ def _job(cells: dict[str, str]) -> SlurmJob | None:
         return None
     array, tasks = cells.get("ArrayJobId"), cells["ArrayTaskId"]
     several = bool(tasks) and not tasks.isdecimal()
-    start = words.instant(_required(cells, "StartTime"), "StartTime")
+    start = words.instant(words.required(cells, "StartTime"), "StartTime")
     qos, *others = cells["QOS"].split(",")
     tres = words.tres(cells.get("TRES", cells.get("ReqTRES" if waits else "AllocTRES", "")), "TRES")
     counts = (
@@ -135,17 +135,18 @@ def _job(cells: dict[str, str]) -> SlurmJob | None:
         account=ids.name(cells["Account"], field="Account"),
         qos=qos,
         partitions=tuple(
-            ids.name(name, field="Partition") for name in _required(cells, "Partition").split(",")
+            ids.name(name, field="Partition")
+            for name in words.required(cells, "Partition").split(",")
         ),
         priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
         submitted=words.required_instant(
-            words.instant(_required(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
+            words.instant(words.required(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
         ),
-        eligible=words.instant(_required(cells, "EligibleTime"), "EligibleTime"),
+        eligible=words.instant(words.required(cells, "EligibleTime"), "EligibleTime"),
         started=None if waits else words.required_instant(start, "StartTime"),
-        ends=None if waits else words.instant(_required(cells, "EndTime"), "EndTime"),
+        ends=None if waits else words.instant(words.required(cells, "EndTime"), "EndTime"),
         expected=start if waits else None,
-        limit=_length(_required(cells, "TimeLimit"), "TimeLimit"),
+        limit=_length(words.required(cells, "TimeLimit"), "TimeLimit"),
         time_min=_length(cells.get("TimeMin", "N/A"), "TimeMin"),
         reason=words.reason(cells.get("Reason", "None")),
         dependencies=read_dependencies(_text(cells, "Dependency")),
@@ -190,7 +191,7 @@ def _wanted(cells: Mapping[str, str], least: int) -> ResourceRequest:
 
     NumNodes grows while slurmctld tries to place a job; `least` is the request.
     """
-    nodes, _, most = _required(cells, "NumNodes").partition("-")
+    nodes, _, most = words.required(cells, "NumNodes").partition("-")
     wanted = least or words.number(nodes, "NumNodes")
     tasks = cells.get("NumTasks", "")
     per_node = cells.get("NtasksPerN:B:S:C", "0").partition(":")[0]
@@ -317,9 +318,3 @@ def _count(cells: Mapping[str, str], field: str) -> int:
 def _text(cells: Mapping[str, str], field: str) -> str:
     text = cells.get(field, "")
     return "" if text in _NOTHING else text
-
-
-def _required(cells: Mapping[str, str], field: str) -> str:
-    if field in cells:
-        return cells[field]
-    raise InvalidInput("is not there", field=field)

@@ -134,7 +134,7 @@ def _node(cells: dict[str, str]) -> Node:
         gpus=_gpus(cells.get("Gres", "")),
         features=frozenset(_list(cells.get("ActiveFeatures", ""))),
         weight=words.number(cells.get("Weight", "1"), "Weight"),
-        state=_state(_required(cells, "State")),
+        state=_state(words.required(cells, "State")),
     )
 
 
@@ -228,14 +228,8 @@ def _amount(cells: Mapping[str, str], field: str) -> int | None:
 
 
 def _number(cells: Mapping[str, str], field: str) -> int:
-    return words.number(_required(cells, field), field)
+    return words.number(words.required(cells, field), field)
 
 
 def _instant(cells: Mapping[str, str], field: str) -> int:
-    return words.required_instant(words.instant(_required(cells, field), field), field)
-
-
-def _required(cells: Mapping[str, str], field: str) -> str:
-    if field in cells:
-        return cells[field]
-    raise InvalidInput("is not there", field=field)
+    return words.required_instant(words.instant(words.required(cells, field), field), field)

@@ -26,7 +26,7 @@ from fairbank.slurm.reconcile.import_plan import (
     price_differences,
     settings,
 )
-from tests.slurm.compare.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
+from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 GROUPS = {"chem": 5001, "qmc": 5002, "bio": 5003}
 USERS = {"alice": 101, "bob": 102}

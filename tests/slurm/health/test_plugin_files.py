@@ -17,7 +17,7 @@ from fairbank.slurm.health.doctor import find_scripts, find_table
 from fairbank.slurm.health.plugin_files import RULES, TABLE, TableFile
 from fairbank.slurm.parsers.scontrol import read_conf
 from fairbank.slurm.site_factor import SiteFactorTable, encode
-from tests.slurm.compare.recorded_health import CONFIG, wrong
+from tests.slurm.health.recorded_health import CONFIG, wrong
 
 OURS = {"prioritysitefactorplugin": "site_factor/fairbank"}
 STATUS: dict[str, Any] = {
