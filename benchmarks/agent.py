@@ -12,7 +12,7 @@ import msgspec
 from benchmarks.books import books, postgres_server
 from benchmarks.measure import Figure, Say, Table, at_least, at_most
 from benchmarks.plugin import PluginOrder, PluginRound, run
-from tests.agent.running import RunningAgent, agent_at
+from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 from tests.support.server import FairbankServer, banking
 

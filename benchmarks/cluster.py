@@ -16,7 +16,7 @@ import msgspec
 
 from benchmarks.books import postgres_server
 from benchmarks.measure import Figure, Say, Table, Target, at_most, ratio
-from tests.agent.running import RunningAgent
+from tests.agent.running_agent import RunningAgent
 from tests.slurm.bank_cluster import RICH, Office, agent_beside, prices
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prep_cluster import build, install, settings

@@ -1,4 +1,4 @@
-"""A real bank in this process, asked as the REST server would ask it: reports in, answers out."""
+"""Bank in this process, called as the REST server calls it: reports in, answers out."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
 from fairbank.service.access.identity import Identity, Staff
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
-from tests.agent.plugin import ACCOUNT, BEGAN, CLUSTER, PARTITION
+from tests.agent.plugin import ACCOUNT, CLUSTER, PARTITION, START
 
-NOW = Instant(BEGAN + 100)
+NOW = Instant(START + 100)
 US = Identity(actor=0, uid=0, superuser=True)
 
 
 class InProcessBank:
-    """A bank with one project and so much credit (SU-minutes)."""
+    """Bank with one project and `credit` SU-minutes."""
 
     def __init__(self, credit: int, policy: Policy | None = None) -> None:
         clusters = {CLUSTER: Cluster(CLUSTER, {PARTITION: Partition(PARTITION, "cpu")})}
@@ -47,13 +47,13 @@ class InProcessBank:
             key=b"k" * 32,
         )
         counter = self._services.write_queue
-        (found,) = counter.apply(
+        (created,) = counter.apply(
             [SubmittedRequest(CreateProject(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)]
         )
-        assert isinstance(found, Done)
-        start, end = Instant(0), Instant(BEGAN * 2)
+        assert isinstance(created, Done)
+        start, end = Instant(0), Instant(START * 2)
         wish = Open(
-            project=found.project or 0,
+            project=created.project or 0,
             resource="cpu",
             category="x",
             start=start,
@@ -65,22 +65,22 @@ class InProcessBank:
         self.allocation = opened.allocation or 0
 
     def bulk(self, body: bytes) -> list[ReportAnswer]:
-        """POST /job/bulk."""
+        """Answer POST /job/bulk."""
         read = [self._read(raw) for raw in msgspec.json.decode(body, type=ReportBatch).reports]
         prepared = iter(
             self._services.reports.prepare(
                 US, [each for each in read if not isinstance(each, FairbankError)]
             )
         )
-        asked = [each if isinstance(each, FairbankError) else next(prepared) for each in read]
+        requests = [each if isinstance(each, FairbankError) else next(prepared) for each in read]
         outcomes = iter(
             self._services.write_queue.apply(
-                [each for each in asked if isinstance(each, SubmittedRequest)]
+                [each for each in requests if isinstance(each, SubmittedRequest)]
             )
         )
         return [
             _answer(next(outcomes) if isinstance(each, SubmittedRequest) else each)
-            for each in asked
+            for each in requests
         ]
 
     def _read(self, raw: msgspec.Raw) -> RunReport | FairbankError:
@@ -95,19 +95,21 @@ class InProcessBank:
         )
 
     def refusals(self) -> list[Reason]:
-        """Why jobs were refused. A limit that came before its hold is only kept, and stopped nothing."""
-        found = self._services.runs.refusals(
+        """Return the reasons of refused jobs. A changed limit without a hold is only recorded, so
+        it is left out.
+        """
+        refusals = self._services.runs.refusals(
             RefusalQuery(visibility=Visibility(everything=True)), Page(1_000)
         )
-        return [no.reason for _, no in found if no.reason is not Reason.NO_HOLD]
+        return [refusal.reason for _, refusal in refusals if refusal.reason is not Reason.NO_HOLD]
 
     def sums(self) -> tuple[int, int]:
-        """What is charged and what is held."""
+        """Return the charged and the held SU-minutes."""
         with self._services.store.reading() as reader:
-            (found,) = reader.allocations(
+            (allocation,) = reader.allocations(
                 AllocationQuery(visibility=Visibility(everything=True)), Page(2)
             )
-        return found.charged, found.held
+        return allocation.charged, allocation.held
 
     def is_sound(self) -> bool:
         return not self._services.audit.verify().findings
@@ -116,12 +118,12 @@ class InProcessBank:
         self._services.close()
 
 
-def _answer(came: object) -> ReportAnswer:
-    match came:
+def _answer(outcome: object) -> ReportAnswer:
+    match outcome:
         case Done():
-            return ReportAnswer(status=200 if came.again else 201, granted=granted(came))
+            return ReportAnswer(status=200 if outcome.again else 201, granted=granted(outcome))
         case Refusal():
-            problem = problem_of_refusal(came)
+            problem = problem_of_refusal(outcome)
             return ReportAnswer(
                 status=problem.status,
                 detail=problem.detail,
@@ -130,6 +132,9 @@ def _answer(came: object) -> ReportAnswer:
             )
         case FairbankError():
             return ReportAnswer(
-                status=came.status, detail=came.message, field=came.field, remedy=came.remedy
+                status=outcome.status,
+                detail=outcome.message,
+                field=outcome.field,
+                remedy=outcome.remedy,
             )
-    raise AssertionError(came)
+    raise AssertionError(outcome)

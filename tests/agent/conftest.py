@@ -1,4 +1,6 @@
-"""A bank with a project that has credit, for all tests of the agent; the agent of a test; and a core alone, with a bank in this process."""
+"""Fixtures: a running bank with a project, a running agent and plug-in, and an engine with a bank
+in this process.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,16 @@ import pytest
 from fairbank.rest.client import Client, parse_address
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import ACCOUNT, Plugin
-from tests.agent.running import RunningAgent, agent_at
-from tests.agent.scenes import CREDIT, world_with
+from tests.agent.running_agent import RunningAgent, agent_at
+from tests.agent.scenarios import CREDIT, world_with
 from tests.agent.world import World
 from tests.support.server import FairbankServer, banking
 
 SU = 60
 
 
-class Centre:
-    """A running bank, asked as its superuser."""
+class Site:
+    """Running bank, used as its superuser."""
 
     def __init__(self, server: FairbankServer) -> None:
         self.server = server
@@ -29,7 +31,9 @@ class Centre:
         self._gid = 5_000
 
     def project(self, account: str, credit: int, *, end: str = "2040-01-01") -> int:
-        """A project with an allocation of so many SU-minutes on cpu. The allocation's number."""
+        """Create a project with an allocation of `credit` SU-minutes on cpu; return the
+        allocation's number.
+        """
         self._gid += 1
         self._client.post("/project", {"gname": account, "gid": self._gid})
         return self.allocation_of(account, "cpu", credit, end=end)
@@ -37,8 +41,8 @@ class Centre:
     def allocation_of(
         self, account: str, resource: str, credit: int, *, end: str = "2040-01-01"
     ) -> int:
-        """One more allocation of a project. Its number."""
-        wanted = {
+        """Create another allocation of a project; return its number."""
+        fields = {
             "account": account,
             "resource": resource,
             "category": "test",
@@ -46,7 +50,7 @@ class Centre:
             "end": end,
         }
         return int(
-            self._client.post("/alloc", {**wanted, "amount": credit, "comment": "test"})["data"][
+            self._client.post("/alloc", {**fields, "amount": credit, "comment": "test"})["data"][
                 "id"
             ]
         )
@@ -58,18 +62,18 @@ class Centre:
         self._client.post(f"/alloc/{number}/withdraw", {"amount": amount, "comment": "test"})
 
     def partitions(self) -> dict[str, str]:
-        """What each partition of the only cluster bills."""
-        (found,) = self._client.get("/cluster")["data"]
-        return {each["name"]: each["resource"] for each in found["partitions"]}
+        """Return the resource that each partition of the only cluster bills."""
+        (cluster,) = self._client.get("/cluster")["data"]
+        return {each["name"]: each["resource"] for each in cluster["partitions"]}
 
     def allocation(self, number: int) -> dict[str, Any]:
-        found: dict[str, Any] = self._client.get(f"/alloc/{number}")["data"]
-        return found
+        allocation: dict[str, Any] = self._client.get(f"/alloc/{number}")["data"]
+        return allocation
 
     def sums(self, number: int) -> tuple[int, int]:
-        """What is charged and what is held, in SU-minutes."""
-        found = self.allocation(number)
-        return found["charged"], found["held"]
+        """Return the charged and the held SU-minutes."""
+        allocation = self.allocation(number)
+        return allocation["charged"], allocation["held"]
 
     def jobs(self, account: str = ACCOUNT) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self._client.get("/job", {"account": account, "limit": 1000})[
@@ -78,8 +82,8 @@ class Centre:
         return rows
 
     def job(self, job_id: int) -> dict[str, Any]:
-        (found,) = [each for each in self.jobs() if each["job_id"] == job_id]
-        return found
+        (job,) = [each for each in self.jobs() if each["job_id"] == job_id]
+        return job
 
     def failures(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self._client.get("/failure", {"limit": 1000})["data"]
@@ -87,26 +91,26 @@ class Centre:
 
 
 @pytest.fixture
-def centre() -> Iterator[Centre]:
+def site() -> Iterator[Site]:
     with banking() as server:
-        yield Centre(server)
+        yield Site(server)
 
 
 @pytest.fixture
-def agent(centre: Centre) -> Iterator[RunningAgent]:
-    with agent_at(centre.address) as running:
+def agent(site: Site) -> Iterator[RunningAgent]:
+    with agent_at(site.address) as running:
         yield running
 
 
 @pytest.fixture
 def plugin(agent: RunningAgent) -> Iterator[Plugin]:
-    with Plugin(agent.socket) as found:
-        yield found
+    with Plugin(agent.socket) as plugin:
+        yield plugin
 
 
 @pytest.fixture
 def bank() -> Iterator[InProcessBank]:
-    """With a project that has 100 SU."""
+    """Bank whose project has 100 SU."""
     bank = InProcessBank(CREDIT)
     yield bank
     bank.close()
@@ -114,7 +118,7 @@ def bank() -> Iterator[InProcessBank]:
 
 @pytest.fixture
 def world(tmp_path: Path, bank: InProcessBank) -> Iterator[World]:
-    """A core alone, between a plug-in, a disk and that bank."""
+    """Engine between a plug-in, an outbox and the bank of this process."""
     world = world_with(tmp_path, bank)
     yield world
     world.close()

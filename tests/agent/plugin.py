@@ -1,4 +1,6 @@
-"""slurmctld's plug-in, simulated: keeps what it says until it is answered, says it again on each new connection."""
+"""Simulated plug-in of slurmctld: it keeps messages until they are answered, and sends them again
+on each new connection.
+"""
 
 from __future__ import annotations
 
@@ -27,109 +29,109 @@ from tests.support.plugin_codec import decode_agent_message, encode_plugin_messa
 
 CLUSTER, ACCOUNT, PARTITION = "local", "chem", "cpu"
 HOUR = 3_600
-Said = PrologRequest | LimitEvent | EpilogEvent
-BEGAN = 1_750_000_000
+RunMessage = PrologRequest | LimitEvent | EpilogEvent
+START = 1_750_000_000
 
 
-def asks(job: int, **more: Any) -> PrologRequest:
-    """A job of one billing unit and one hour asks whether it may start."""
-    return PrologRequest(**_facts(job) | more)
+def prolog_request(job: int, **more: Any) -> PrologRequest:
+    """Return the request of a job with one billing unit and one hour."""
+    return PrologRequest(**_common_fields(job) | more)
 
 
-def limits(job: int, seconds: int | None, **more: Any) -> LimitEvent:
-    return LimitEvent(**_facts(job) | {"limit_seconds": seconds} | more)
+def limit_event(job: int, seconds: int | None, **more: Any) -> LimitEvent:
+    return LimitEvent(**_common_fields(job) | {"limit_seconds": seconds} | more)
 
 
-def ends(
+def epilog_event(
     job: int, elapsed: int = HOUR, *, begun: bool = True, state: str = "COMPLETED", **more: Any
 ) -> EpilogEvent:
     end = {
-        "end": BEGAN + elapsed,
+        "end": START + elapsed,
         "elapsed_seconds": elapsed,
         "suspended_seconds": 0,
         "exit_status": 0,
     }
-    return EpilogEvent(**_facts(job) | end | {"begun": begun, "state": state} | more)
+    return EpilogEvent(**_common_fields(job) | end | {"begun": begun, "state": state} | more)
 
 
-def _facts(job: int) -> dict[str, Any]:
+def _common_fields(job: int) -> dict[str, Any]:
     return {
         "number": 0,
-        "run": Run(CLUSTER, job, BEGAN, 0),
+        "run": Run(CLUSTER, job, START, 0),
         "uid": 1000,
         "gid": 1000,
         "account": ACCOUNT,
         "partition": PARTITION,
         "billing": Fraction(1),
         "limit_seconds": HOUR,
-        "start": BEGAN,
+        "start": START,
         "batch": True,
     }
 
 
 class Plugin:
-    """Speaks to the agent at `path`. `hear` and `settle` come back when an answer has."""
+    """Plug-in connected to the agent's socket at `path`."""
 
     def __init__(self, path: Path, cluster: str = CLUSTER) -> None:
         self._path, self._cluster = path, cluster
-        self._kept: dict[int, Said] = {}
+        self._sent: dict[int, RunMessage] = {}
         self._number = 0
         self._rest = b""
-        self._wire: socket.socket | None = None
+        self._socket: socket.socket | None = None
         self.answers: dict[int, Verdict | Ack] = {}
-        self.met = 0
+        self.connections = 0
 
     def connect(self, seconds: float = 30) -> Plugin:
-        """As soon as somebody listens; what was not answered is said again."""
+        """Connect as soon as the agent listens, and send unanswered messages again."""
         self.hang_up()
-        wait_until(self._reached, "an agent to listen", seconds=seconds)
+        wait_until(self._open, "an agent to listen", seconds=seconds)
         self.send_raw(
             encode_plugin_message(Greeting(version=VERSION, slurm="22.05.8", cluster=self._cluster))
         )
-        for each in self._kept.values():
+        for each in self._sent.values():
             self.send_raw(encode_plugin_message(each))
-        self.met += 1
+        self.connections += 1
         return self
 
-    def _reached(self) -> bool:
+    def _open(self) -> bool:
         wire = socket.socket(socket.AF_UNIX)
         wire.settimeout(10)
         if wire.connect_ex(str(self._path)):
             wire.close()
             return False
-        self._wire, self._rest = wire, b""
+        self._socket, self._rest = wire, b""
         return True
 
     def hang_up(self) -> None:
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     def send_raw(self, data: bytes) -> None:
-        assert self._wire is not None
+        assert self._socket is not None
         try:
-            self._wire.sendall(data)
+            self._socket.sendall(data)
         except OSError:
             self.hang_up()
 
-    def say(self, *told: Said) -> list[int]:
-        """Say these in one go, and keep them. Their numbers."""
+    def send(self, *messages: RunMessage) -> list[int]:
+        """Send and keep these messages; return their numbers."""
         numbers = []
-        for each in told:
+        for each in messages:
             self._number += 1
-            self._kept[self._number] = msgspec.structs.replace(each, number=self._number)
+            self._sent[self._number] = msgspec.structs.replace(each, number=self._number)
             numbers.append(self._number)
-        if self._wire is not None:
-            self.send_raw(b"".join(encode_plugin_message(self._kept[number]) for number in numbers))
+        if self._socket is not None:
+            self.send_raw(b"".join(encode_plugin_message(self._sent[number]) for number in numbers))
         return numbers
 
-    def hear(self, seconds: float = 0.05) -> bool:
-        """Take what has been said. False when the agent is not there any more."""
-        if self._wire is None:
+    def receive(self, seconds: float = 0.05) -> bool:
+        """Read answers; return False if the agent has closed the connection."""
+        if self._socket is None:
             return False
-        self._wire.settimeout(seconds)
+        self._socket.settimeout(seconds)
         try:
-            received = self._wire.recv(65_536)
+            received = self._socket.recv(65_536)
         except TimeoutError:
             return True
         except OSError:
@@ -139,38 +141,42 @@ class Plugin:
             return False
         whole, self._rest = split_frames(self._rest + received, max_body=AGENT_BODY_MAX)
         for body in whole:
-            said = decode_agent_message(body)
-            if not isinstance(said, Welcome):
-                self.answers[said.number] = said
-                self._kept.pop(said.number, None)
+            answer = decode_agent_message(body)
+            if not isinstance(answer, Welcome):
+                self.answers[answer.number] = answer
+                self._sent.pop(answer.number, None)
         return True
 
     def wait(
         self, numbers: Iterable[int], seconds: float = 30, *, again: bool = False
     ) -> list[Verdict | Ack]:
-        """The answers to these. `again`: connect again when the agent goes away."""
-        wanted = list(numbers)
+        """Return the answers to these messages. `again`: connect again if the agent closes the
+        connection.
+        """
+        expected = list(numbers)
 
         def there() -> bool:
-            if not self.hear() and again:
+            if not self.receive() and again:
                 self.connect(seconds)
-            return all(number in self.answers for number in wanted)
+            return all(number in self.answers for number in expected)
 
-        wait_until(there, f"{len(wanted)} answers", seconds=seconds)
-        return [self.answers[number] for number in wanted]
+        wait_until(there, f"{len(expected)} answers", seconds=seconds)
+        return [self.answers[number] for number in expected]
 
-    def settle(self, *told: Said, seconds: float = 30, again: bool = False) -> list[Verdict | Ack]:
-        """Say these and wait for their answers."""
-        return self.wait(self.say(*told), seconds, again=again)
+    def exchange(
+        self, *messages: RunMessage, seconds: float = 30, again: bool = False
+    ) -> list[Verdict | Ack]:
+        """Send these messages and return their answers."""
+        return self.wait(self.send(*messages), seconds, again=again)
 
-    def verdict(self, told: PrologRequest, seconds: float = 30) -> Verdict:
-        (said,) = self.settle(told, seconds=seconds)
-        assert isinstance(said, Verdict)
-        return said
+    def verdict(self, request: PrologRequest, seconds: float = 30) -> Verdict:
+        (answer,) = self.exchange(request, seconds=seconds)
+        assert isinstance(answer, Verdict)
+        return answer
 
     @property
     def unanswered(self) -> int:
-        return len(self._kept)
+        return len(self._sent)
 
     def __enter__(self) -> Plugin:
         return self.connect()

@@ -1,4 +1,4 @@
-"""What goes wrong around the agent, with real processes: itself killed, the bank away, the disk full, everything said thrice."""
+"""Faults with real processes: killed agent, bank that is down, full disk, repeated messages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.protocol.messages import Ack, Verdict
-from tests.agent.conftest import SU, Centre
-from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
-from tests.agent.running import RunningAgent, agent_at
+from tests.agent.conftest import SU, Site
+from tests.agent.plugin import ACCOUNT, Plugin, epilog_event, limit_event, prolog_request
+from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK
 from tests.support.small_disk import fill, small_disk
@@ -26,166 +26,172 @@ MUCH = 1_000_000 * SU
 
 
 @contextmanager
-def frozen(centre: Centre) -> Iterator[None]:
-    """The bank takes connections and says nothing."""
-    os.kill(centre.server.pid, signal.SIGSTOP)
+def frozen(site: Site) -> Iterator[None]:
+    """Stop the bank's process: it accepts connections and does not answer."""
+    os.kill(site.server.pid, signal.SIGSTOP)
     try:
         yield
     finally:
-        os.kill(centre.server.pid, signal.SIGCONT)
+        os.kill(site.server.pid, signal.SIGCONT)
 
 
-def test_an_agent_killed_with_questions_open_asks_the_bank_again_by_itself(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
+def test_killed_agent_sends_open_requests_again(
+    site: Site, agent: RunningAgent, plugin: Plugin
 ) -> None:
-    allocation = centre.project(ACCOUNT, MUCH)
-    with frozen(centre):
-        numbers = plugin.say(*(asks(job) for job in range(1, 51)))
+    allocation = site.project(ACCOUNT, MUCH)
+    with frozen(site):
+        numbers = plugin.send(*(prolog_request(job) for job in range(1, 51)))
         wait_until(
-            lambda: plugin.hear() and agent.status()["prologs_waiting"] == 50,
+            lambda: plugin.receive() and agent.status()["prologs_waiting"] == 50,
             "the questions to be heard",
         )
-        plugin.settle(ends(99))  # noted, so that what was heard before it is on the disk
+        plugin.exchange(epilog_event(99))  # noted, so that what was heard before it is on the disk
         agent.kill()
         plugin.hang_up()
         agent.start()
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (SU, 50 * SU)
+    assert site.sums(allocation) == (SU, 50 * SU)
     plugin.connect()
     assert {each.action for each in plugin.wait(numbers) if isinstance(each, Verdict)} == {"run"}
-    assert centre.sums(allocation) == (SU, 50 * SU)
+    assert site.sums(allocation) == (SU, 50 * SU)
 
 
-def test_open_lets_run_and_reports_later(centre: Centre) -> None:
-    allocation = centre.project(ACCOUNT, MUCH)
+def test_open_policy_runs_and_reports_later(site: Site) -> None:
+    allocation = site.project(ACCOUNT, MUCH)
     with (
-        agent_at(centre.address, tables='[terms]\noutage_policy = "open"\npatience = 0.2') as agent,
+        agent_at(site.address, tables='[terms]\noutage_policy = "open"\npatience = 0.2') as agent,
         Plugin(agent.socket) as plugin,
     ):
-        centre.server.kill()
-        assert plugin.verdict(asks(1)).action == "run"
-        assert plugin.verdict(asks(2)).action == "run"
-        plugin.settle(ends(2, 600), limits(1, 7_200))
+        site.server.kill()
+        assert plugin.verdict(prolog_request(1)).action == "run"
+        assert plugin.verdict(prolog_request(2)).action == "run"
+        plugin.exchange(epilog_event(2, 600), limit_event(1, 7_200))
         assert agent.status()["verdicts"] == {"open: run": 2}
         shown = agent.command("agent", "status")
         assert shown.returncode == 8
-        assert "away since" in shown.stdout
-        centre.server.start()
+        assert "down since" in shown.stdout
+        site.server.start()
         agent.wait_until_empty()
-        assert centre.sums(allocation) == (10, 2 * SU)
+        assert site.sums(allocation) == (10, 2 * SU)
 
 
-def test_closed_puts_off_and_calls_the_plug_in_again_when_the_bank_is_back(centre: Centre) -> None:
-    allocation = centre.project(ACCOUNT, MUCH)
+def test_closed_policy_defers_and_reconnects_when_the_bank_is_back(site: Site) -> None:
+    allocation = site.project(ACCOUNT, MUCH)
     tables = '[terms]\npatience = 0.2\n[partitions.gpu]\noutage_policy = "open"'
-    with agent_at(centre.address, tables=tables) as agent, Plugin(agent.socket) as plugin:
-        centre.server.kill()
-        said = plugin.verdict(asks(1))
-        assert (said.action, said.reason) == ("hold", "Fairbank_does_not_answer")
-        assert plugin.verdict(asks(2, partition="gpu")).action == "run"
-        plugin.settle(ends(1, 0, begun=False, state="REQUEUED"), ends(2, partition="gpu"))
-        centre.server.start()
+    with agent_at(site.address, tables=tables) as agent, Plugin(agent.socket) as plugin:
+        site.server.kill()
+        verdict = plugin.verdict(prolog_request(1))
+        assert (verdict.action, verdict.reason) == ("hold", "Fairbank_does_not_answer")
+        assert plugin.verdict(prolog_request(2, partition="gpu")).action == "run"
+        plugin.exchange(
+            epilog_event(1, 0, begun=False, state="REQUEUED"), epilog_event(2, partition="gpu")
+        )
+        site.server.start()
         wait_until(
-            lambda: not plugin.hear(),
+            lambda: not plugin.receive(),
             "the agent to hang up, so that the plug-in releases what was put off",
         )
         plugin.connect()
-        assert plugin.verdict(asks(1, run=asks(1).run._replace(restart=1))).action == "run"
+        assert (
+            plugin.verdict(prolog_request(1, run=prolog_request(1).run._replace(restart=1))).action
+            == "run"
+        )
         agent.wait_until_empty()
-        assert centre.sums(allocation) == (0, SU)
+        assert site.sums(allocation) == (0, SU)
 
 
-def test_credit_lets_run_what_the_last_known_balance_pays(centre: Centre) -> None:
-    centre.project(ACCOUNT, 3 * SU)
+def test_credit_policy_runs_what_the_last_balance_pays(site: Site) -> None:
+    site.project(ACCOUNT, 3 * SU)
     with (
-        agent_at(
-            centre.address, tables='[terms]\noutage_policy = "credit"\npatience = 0.2'
-        ) as agent,
+        agent_at(site.address, tables='[terms]\noutage_policy = "credit"\npatience = 0.2') as agent,
         Plugin(agent.socket) as plugin,
     ):
-        assert plugin.verdict(asks(1)).action == "run"
+        assert plugin.verdict(prolog_request(1)).action == "run"
         agent.stop()  # what it knows survives it
-        centre.server.kill()
+        site.server.kill()
         agent.start()
         plugin.connect()
-        assert [plugin.verdict(asks(job)).action for job in (2, 3, 4)] == ["run", "run", "hold"]
+        assert [plugin.verdict(prolog_request(job)).action for job in (2, 3, 4)] == [
+            "run",
+            "run",
+            "hold",
+        ]
 
 
-def test_everything_said_thrice_and_over_many_connections_counts_once(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
-) -> None:
-    allocation = centre.project(ACCOUNT, MUCH)
+def test_repeated_messages_count_once(site: Site, agent: RunningAgent, plugin: Plugin) -> None:
+    allocation = site.project(ACCOUNT, MUCH)
     jobs = range(1, 31)
-    for told in (
-        [asks(job) for job in jobs],
-        [limits(job, 7_200) for job in jobs],
-        [ends(job, 1_200) for job in jobs],
+    for messages in (
+        [prolog_request(job) for job in jobs],
+        [limit_event(job, 7_200) for job in jobs],
+        [epilog_event(job, 1_200) for job in jobs],
     ):
         for _ in range(3):
-            plugin.settle(*told, *told, *told)
+            plugin.exchange(*messages, *messages, *messages)
             plugin.connect()
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (30 * 20, 0)
-    assert len(centre.jobs()) == 30
+    assert site.sums(allocation) == (30 * 20, 0)
+    assert len(site.jobs()) == 30
 
 
-def test_more_than_memory_holds_waits_on_the_disk_and_survives_a_kill(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
+def test_reports_beyond_memory_survive_a_kill(
+    site: Site, agent: RunningAgent, plugin: Plugin
 ) -> None:
-    allocation = centre.project(ACCOUNT, MUCH)
-    centre.server.kill()
+    allocation = site.project(ACCOUNT, MUCH)
+    site.server.kill()
     jobs = range(1, 6_001)
     for first in range(0, len(jobs), 1_000):
-        plugin.settle(*(ends(job, 60) for job in jobs[first : first + 1_000]))
+        plugin.exchange(*(epilog_event(job, 60) for job in jobs[first : first + 1_000]))
     outbox = agent.status()["outbox"]
     assert outbox["reports"] == 6_000
     assert outbox["on_disk_only"] > 1_000
     agent.kill()
     agent.start()
     assert agent.status()["outbox"]["reports"] == 6_000
-    centre.server.start()
+    site.server.start()
     agent.wait_until_empty(seconds=60)
-    assert centre.sums(allocation) == (6_000, 0)
+    assert site.sums(allocation) == (6_000, 0)
 
 
 @pytest.fixture
 def tmpfs(tmp_path: Path) -> Iterator[Path]:
-    """A disk of a quarter of a megabyte."""
+    """Disk of 256 KiB."""
     with small_disk(tmp_path / "small", "256k") as folder:
         yield folder
 
 
-def test_a_full_disk_stops_nothing_while_the_bank_answers(centre: Centre, tmpfs: Path) -> None:
-    allocation = centre.project(ACCOUNT, MUCH)
+def test_full_disk_stops_nothing_while_the_bank_answers(site: Site, tmpfs: Path) -> None:
+    allocation = site.project(ACCOUNT, MUCH)
     with (
-        agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent,
+        agent_at(site.address, outbox=tmpfs / "outbox.sqlite") as agent,
         Plugin(agent.socket) as plugin,
     ):
         fill(tmpfs)
         jobs = range(1, 501)
-        said = plugin.settle(*(asks(job, tres="cpu=1," + "x" * 200) for job in jobs))
-        assert {each.action for each in said if isinstance(each, Verdict)} == {"run"}
+        answers = plugin.exchange(*(prolog_request(job, tres="cpu=1," + "x" * 200) for job in jobs))
+        assert {each.action for each in answers if isinstance(each, Verdict)} == {"run"}
         assert all(
-            isinstance(each, Ack) for each in plugin.settle(*(ends(job, 60) for job in jobs))
+            isinstance(each, Ack)
+            for each in plugin.exchange(*(epilog_event(job, 60) for job in jobs))
         )
-        assert "the outbox cannot be written: database or disk is full; free space" in agent.said()
-        wait_until(lambda: centre.sums(allocation) == (500, 0), "all to be charged")
+        assert (
+            "the outbox cannot be written: database or disk is full; free space" in agent.log_text()
+        )
+        wait_until(lambda: site.sums(allocation) == (500, 0), "all to be charged")
         assert agent.command("agent", "status").returncode == 8
 
 
-def test_with_a_full_disk_and_no_bank_nothing_is_acknowledged_until_there_is_room(
-    centre: Centre, tmpfs: Path
-) -> None:
-    allocation = centre.project(ACCOUNT, MUCH)
+def test_full_disk_without_bank_acknowledges_nothing(site: Site, tmpfs: Path) -> None:
+    allocation = site.project(ACCOUNT, MUCH)
     with (
-        agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent,
+        agent_at(site.address, outbox=tmpfs / "outbox.sqlite") as agent,
         Plugin(agent.socket) as plugin,
     ):
         fill(tmpfs)
-        centre.server.kill()
-        numbers = plugin.say(*(ends(job, 60) for job in range(1, 1_001)))
+        site.server.kill()
+        numbers = plugin.send(*(epilog_event(job, 60) for job in range(1, 1_001)))
         wait_until(
-            lambda: plugin.hear() and agent.status()["outbox"]["error"], "the disk to be full"
+            lambda: plugin.receive() and agent.status()["outbox"]["error"], "the disk to be full"
         )
         unheard = plugin.unanswered
         assert unheard > 0
@@ -194,67 +200,63 @@ def test_with_a_full_disk_and_no_bank_nothing_is_acknowledged_until_there_is_roo
         plugin.wait(numbers)
         agent.kill()
         agent.start()
-        centre.server.start()
+        site.server.start()
         agent.wait_until_empty()
-        assert centre.sums(allocation) == (1_000, 0)
+        assert site.sums(allocation) == (1_000, 0)
 
 
-def test_what_waits_on_a_full_disk_goes_as_soon_as_the_bank_answers(
-    centre: Centre, tmpfs: Path
-) -> None:
-    """No room has to come back for that: what is not needed any more makes it."""
-    allocation = centre.project(ACCOUNT, MUCH)
+def test_full_disk_is_emptied_when_the_bank_answers(site: Site, tmpfs: Path) -> None:
+    """Delete acknowledged reports without any new space on the disk."""
+    allocation = site.project(ACCOUNT, MUCH)
     with (
-        agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent,
+        agent_at(site.address, outbox=tmpfs / "outbox.sqlite") as agent,
         Plugin(agent.socket) as plugin,
     ):
-        centre.server.kill()
-        numbers = plugin.say(*(ends(job, 60) for job in range(1, 1_001)))
+        site.server.kill()
+        numbers = plugin.send(*(epilog_event(job, 60) for job in range(1, 1_001)))
         wait_until(
-            lambda: plugin.hear() and agent.status()["outbox"]["error"], "the disk to be full"
+            lambda: plugin.receive() and agent.status()["outbox"]["error"], "the disk to be full"
         )
         fill(tmpfs)
-        centre.server.start()
+        site.server.start()
         plugin.wait(numbers)
         agent.wait_until_empty()
         wait_until(
             lambda: agent.status()["outbox"]["error"] is None, "the outbox to be written again"
         )
-        assert centre.sums(allocation) == (1_000, 0)
+        assert site.sums(allocation) == (1_000, 0)
 
 
 def grow(disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
 
 
-def test_an_orderly_end_loses_nothing(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
-    allocation = centre.project(ACCOUNT, MUCH)
-    centre.server.kill()
-    plugin.settle(*(ends(job, 60) for job in range(1, 101)))
+def test_stopped_agent_loses_no_report(site: Site, agent: RunningAgent, plugin: Plugin) -> None:
+    allocation = site.project(ACCOUNT, MUCH)
+    site.server.kill()
+    plugin.exchange(*(epilog_event(job, 60) for job in range(1, 101)))
     agent.stop()
     agent.start()
-    centre.server.start()
+    site.server.start()
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (100, 0)
+    assert site.sums(allocation) == (100, 0)
 
 
-def test_a_bank_killed_again_and_again_charges_everything_once(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
-) -> None:
-    allocation = centre.project(ACCOUNT, MUCH)
+def test_killed_bank_charges_each_run_once(site: Site, agent: RunningAgent, plugin: Plugin) -> None:
+    allocation = site.project(ACCOUNT, MUCH)
     for round_ in range(4):
         jobs = range(round_ * 200 + 1, round_ * 200 + 201)
-        plugin.say(*(ends(job, 60, billing=Fraction(2)) for job in jobs))
-        wait_until(lambda: plugin.hear() and plugin.unanswered < 150, "some to be noted")
-        centre.server.kill()
-        centre.server.start()
+        plugin.send(*(epilog_event(job, 60, billing=Fraction(2)) for job in jobs))
+        wait_until(lambda: plugin.receive() and plugin.unanswered < 150, "some to be noted")
+        site.server.kill()
+        site.server.start()
     agent.wait_until_empty()
-    assert centre.sums(allocation) == (1_600, 0)
-    assert centre.server.command("audit", "verify").returncode == 0
+    assert site.sums(allocation) == (1_600, 0)
+    assert site.server.command("audit", "verify").returncode == 0
 
 
-def test_two_agents_cannot_share_an_outbox(centre: Centre, agent: RunningAgent) -> None:
-    other = RunningAgent(centre.address, outbox=agent.outbox)
+def test_two_agents_cannot_share_an_outbox(site: Site, agent: RunningAgent) -> None:
+    other = RunningAgent(site.address, outbox=agent.outbox)
     ended = subprocess.run(
         [FAIRBANK, "agent", "--config", str(other.config)],
         env=other.environment,

@@ -1,4 +1,4 @@
-"""The outbox on the disk: what was written is there, all of it or nothing, for one agent at a time."""
+"""Outbox on disk: transactions are complete or absent, for one agent at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairbank.core.errors import Conflict, Corrupt, Forbidden
 from tests.support.small_disk import fill, small_disk
 
 
-def letter(seq: int, more: int = 0) -> PendingReport:
+def pending_report(seq: int, more: int = 0) -> PendingReport:
     return PendingReport(
         seq,
         f"local/{seq}@1.0",
@@ -29,14 +29,14 @@ def letter(seq: int, more: int = 0) -> PendingReport:
     )
 
 
-def test_what_was_written_is_there_for_the_next_agent(tmp_path: Path) -> None:
+def test_next_agent_reads_what_was_written(tmp_path: Path) -> None:
     first = Outbox(tmp_path / "outbox", clock_offset=1_000.0)
     refused = KnownRun(
         AgentRunState.REFUSED, 60, Verdict(action="hold", reason="Short", text="too little")
     )
     first.write(
         OutboxChanges(
-            {1: letter(1), 2: letter(2), 3: letter(3)},
+            {1: pending_report(1), 2: pending_report(2), 3: pending_report(3)},
             {"a": KnownRun(AgentRunState.HELD, 60), "b": refused},
             b"{}",
         )
@@ -47,51 +47,54 @@ def test_what_was_written_is_there_for_the_next_agent(tmp_path: Path) -> None:
     runs, seqs, credit = second.content()
     assert dict(runs) == {"b": refused, "a": KnownRun(AgentRunState.ENDED)}
     assert (seqs, credit) == ([1, 3], b"{}")
-    (found,) = second.read([3, 99])
-    assert (found.seq, found.kind, found.body, found.stored, found.attempts) == (
+    (report,) = second.read([3, 99])
+    assert (report.seq, report.kind, report.body, report.stored, report.attempts) == (
         3,
         ReportKind.HOLD,
         b'{"do":"hold"}',
         True,
         1,
     )
-    assert found.created == pytest.approx(203.0)  # the same moment, by the clock of another agent
+    assert report.created == pytest.approx(203.0)  # the same moment, by the clock of another agent
 
 
-def test_a_commit_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_commit_writes_nothing(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "outbox")
-    bad = letter(2)
+    bad = pending_report(2)
     bad.body = object()  # type: ignore[assignment]
     with pytest.raises(sqlite3.Error):
-        outbox.write(OutboxChanges({1: letter(1), 2: bad}))
-    outbox.write(OutboxChanges({3: letter(3)}))
+        outbox.write(OutboxChanges({1: pending_report(1), 2: bad}))
+    outbox.write(OutboxChanges({3: pending_report(3)}))
     assert outbox.content()[1] == [3]
 
 
 @pytest.mark.parametrize("size", ["512k", "2m", "6m"])
-def test_a_disk_that_is_full_takes_it_when_letters_are_done_with(tmp_path: Path, size: str) -> None:
-    """SQLite alone would write nothing any more, not even that letters go away: that needs room in its log."""
+def test_acknowledged_reports_are_deleted_on_a_full_disk(tmp_path: Path, size: str) -> None:
+    """Delete reports though SQLite alone could not: that needs space in its log."""
     with small_disk(tmp_path / "disk", size) as disk:
         outbox = Outbox(disk / "outbox")
-        there = fill_with_letters(outbox)
+        there = fill_with_reports(outbox)
         assert (there >= 100, (disk / "outbox.reserve").exists()) == (True, True)
         filler = fill(disk)
         for _ in range(2):
             with pytest.raises(sqlite3.OperationalError, match="full"):
                 outbox.write(
                     OutboxChanges(
-                        {9_999: letter(9_999, 50_000)}, {"z": KnownRun(AgentRunState.WAITING, 60)}
+                        {9_999: pending_report(9_999, 50_000)},
+                        {"z": KnownRun(AgentRunState.WAITING, 60)},
                     )
                 )
         last = there + 1
         gone: dict[int, PendingReport | None] = dict.fromkeys(range(1, there))
         outbox.write(
-            OutboxChanges({**gone, last: letter(last)}, {"z": KnownRun(AgentRunState.HELD, 60)})
+            OutboxChanges(
+                {**gone, last: pending_report(last)}, {"z": KnownRun(AgentRunState.HELD, 60)}
+            )
         )
         assert outbox.content()[1] == [there, last]
         assert dict(outbox.content()[0])["z"] == KnownRun(AgentRunState.HELD, 60)
         filler.unlink()
-        assert fill_with_letters(outbox, last + 1) > there * 0.8, (
+        assert fill_with_reports(outbox, last + 1) > there * 0.8, (
             "the room that they had is used again"
         )
         outbox.close()
@@ -100,26 +103,24 @@ def test_a_disk_that_is_full_takes_it_when_letters_are_done_with(tmp_path: Path,
         second.close()
 
 
-def test_a_letter_that_is_told_as_something_else_stays_until_that_is_written(
-    tmp_path: Path,
-) -> None:
+def test_converted_report_stays_until_its_successor_is_written(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "512k") as disk:
         outbox = Outbox(disk / "outbox")
-        there = fill_with_letters(outbox)
+        there = fill_with_reports(outbox)
         fill(disk)
-        other = msgspec.structs.replace(letter(9_999, 400_000), run=letter(1).run)
+        other = msgspec.structs.replace(pending_report(9_999, 400_000), run=pending_report(1).run)
         with pytest.raises(sqlite3.OperationalError, match="full"):
             outbox.write(OutboxChanges({1: None, 2: None, 9_999: other}))
         assert outbox.content()[1] == [1, *range(3, there + 1)]
         outbox.close()
 
 
-def fill_with_letters(outbox: Outbox, first: int = 1) -> int:
-    """How many it takes."""
+def fill_with_reports(outbox: Outbox, first: int = 1) -> int:
+    """Fill the disk with reports; return their number."""
     seqs = count(first)
     with contextlib.suppress(sqlite3.OperationalError):
         while True:
-            outbox.write(OutboxChanges({seq: letter(seq, 600) for seq in islice(seqs, 20)}))
+            outbox.write(OutboxChanges({seq: pending_report(seq, 600) for seq in islice(seqs, 20)}))
     return len(outbox.content()[1])
 
 
@@ -131,12 +132,12 @@ def test_only_one_agent_at_a_time(tmp_path: Path) -> None:
     Outbox(tmp_path / "outbox").close()
 
 
-def test_what_is_no_outbox_is_not_touched(tmp_path: Path) -> None:
+def test_other_file_is_no_outbox_and_not_changed(tmp_path: Path) -> None:
     other = tmp_path / "other"
-    other.write_bytes(b"a letter to my mother, long enough to be read as a page of something" * 20)
+    other.write_bytes(b"some other file, long enough to be read as a page of a database    " * 20)
     with pytest.raises(Corrupt, match="is not an outbox of this release"):
         Outbox(other)
-    assert other.read_bytes().startswith(b"a letter")
+    assert other.read_bytes().startswith(b"some other")
     later = tmp_path / "later"
     with sqlite3.connect(later) as db:
         db.execute("PRAGMA user_version = 9")
@@ -147,13 +148,13 @@ def test_what_is_no_outbox_is_not_touched(tmp_path: Path) -> None:
         Outbox(tmp_path)
 
 
-def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+def test_outbox_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     Outbox(tmp_path / "folder" / "outbox").close()
     assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "folder" / "outbox").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_memory_forgets_the_oldest_and_tells_the_disk_so() -> None:
+def test_oldest_runs_are_forgotten_and_deleted() -> None:
     memory = RunMemory(live=2, ended=2)
     for run in "abc":
         memory.put(run, KnownRun(AgentRunState.HELD, 60))
@@ -165,12 +166,12 @@ def test_a_memory_forgets_the_oldest_and_tells_the_disk_so() -> None:
     assert [run for run, each in memory.take().runs.items() if each is None] == ["a", "d"]
 
 
-def test_changes_that_fail_stand_behind_later_ones() -> None:
+def test_failed_changes_are_overridden_by_later_ones() -> None:
     memory = RunMemory()
-    memory.keep(letter(1))
+    memory.keep(pending_report(1))
     memory.put("a", KnownRun(AgentRunState.WAITING, 60))
     failed = memory.take()
-    memory.drop(letter(1))
+    memory.drop(pending_report(1))
     memory.put("a", KnownRun(AgentRunState.HELD, 60))
     memory.give_back(failed)
     assert memory.changes.reports == {1: None}

@@ -23,11 +23,11 @@ F = AgentEffect
 # After these slurmctld waits no longer: the message itself shows that it has gone on.
 GONE_ON = {E.LIMIT_SAME, E.LIMIT_CHANGED, E.LIMIT_NONE, E.EPILOG, E.EPILOG_NEVER_STARTED}
 NEVER_CHOSEN = {(state, E.LIMIT_SAME) for state in (S.NEW, S.REFUSED, S.DEFERRED)}
-"""`run_events.limit_event`: no limit is known, or the one of a run that was not to start."""
+"""Pairs that `run_events.limit_event` never gives: the limit is unknown, or of a refused run."""
 PROLOGS = [event for event in E if event.name.startswith("PROLOG")]
 
 
-def test_no_pair_stands_in_two_rows() -> None:
+def test_no_pair_is_in_two_rows() -> None:
     pairs = Counter(
         (state, event) for states, events, _, _ in ROWS for state in states for event in events
     )
@@ -74,7 +74,7 @@ def test_the_end_of_a_run_is_reported_unless_the_bank_holds_nothing() -> None:
 
 
 def test_a_deferred_run_is_never_forgotten_as_refused_without_its_end() -> None:
-    """Its hold may be in the bank. Only the report of its end closes that."""
+    """Report the end of a deferred run: the bank may have its hold."""
     targets = {
         event: effects
         for (state, event), (new, effects) in TABLE.items()

@@ -1,4 +1,4 @@
-"""The agent's settings: each mistake is told by its key, with what would be right."""
+"""Settings of the agent: each error names its key and the remedy."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fairbank.rest.client import MungeSigner, TokenSigner
 from tools.reference.pages.agent import AGENT_EXAMPLE
 
 
-def test_an_empty_file_is_the_usual_agent() -> None:
+def test_empty_file_gives_the_defaults() -> None:
     assert agent_settings(b"") == AgentSettings()
 
 
-def test_a_partition_differs_only_in_what_it_says() -> None:
+def test_partition_inherits_the_default_terms() -> None:
     settings = agent_settings(
         b'[terms]\npatience = 4\nrefusal = "cancel"\n[partitions.gpu]\noutage_policy = "open"\n'
     )
@@ -31,7 +31,7 @@ def test_a_partition_differs_only_in_what_it_says() -> None:
     assert (cpu.patience, cpu.refusal, cpu.outage_policy) == (4, "cancel", OutagePolicy.CLOSED)
 
 
-def test_the_example_of_the_documentation_is_read() -> None:
+def test_example_of_the_documentation_is_valid() -> None:
     assert (
         agent_settings(AGENT_EXAMPLE.encode()).terms_of("debug").outage_policy is OutagePolicy.OPEN
     )
@@ -101,7 +101,7 @@ def test_the_example_of_the_documentation_is_read() -> None:
         ('log = "loud"', "log", "one of: "),
     ],
 )
-def test_mistakes_name_their_key_and_the_remedy(text: str, field: str, remedy: str) -> None:
+def test_error_names_the_key_and_the_remedy(text: str, field: str, remedy: str) -> None:
     with pytest.raises(InvalidInput) as bad:
         agent_settings(text.encode())
     assert bad.value.field == field
@@ -109,7 +109,7 @@ def test_mistakes_name_their_key_and_the_remedy(text: str, field: str, remedy: s
     assert "`" not in bad.value.message
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"cannot read the settings .*none\.toml"):
         read_agent_settings(tmp_path / "none.toml")
     wrong = tmp_path / "agent.toml"
@@ -118,21 +118,21 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_agent_settings(wrong)
 
 
-def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_option_and_environment_name_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(settings_file(None)) == "/etc/fairbank/agent.toml"
     monkeypatch.setenv("FAIRBANK_AGENT_CONFIG", "/a")
     assert str(settings_file(None)) == "/a"
     assert str(settings_file("/b")) == "/b"
 
 
-def test_a_user_that_is_not_there() -> None:
+def test_unknown_slurm_user_is_an_error() -> None:
     assert agent_settings(b"[plugin]\nslurm_user = 64030").plugin.uids() == {0, 64_030}
     with pytest.raises(NotFound) as bad:
         agent_settings(b'[plugin]\nslurm_user = "nobody-of-this-name"').plugin.uids()
     assert bad.value.field == "plugin.slurm_user"
 
 
-def test_signing_in(tmp_path: Path) -> None:
+def test_signer_depends_on_server_and_token(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("fbk_x\n")
     token.chmod(0o600)

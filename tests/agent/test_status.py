@@ -1,4 +1,4 @@
-"""What the agent tells of itself: to people, to programs, to Prometheus."""
+"""Status of the agent as text, as JSON and as Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fairbank.cli.framework.exit_codes import FOUND
-from tests.agent.conftest import SU, Centre
-from tests.agent.plugin import ACCOUNT, Plugin, asks, ends
-from tests.agent.running import RunningAgent, agent_at
+from tests.agent.conftest import SU, Site
+from tests.agent.plugin import ACCOUNT, Plugin, epilog_event, prolog_request
+from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
@@ -22,18 +22,18 @@ def page(agent: RunningAgent, request: bytes) -> bytes:
         wire.settimeout(20)
         wire.connect(str(agent.control))
         wire.sendall(request)
-        said = b""
+        answer = b""
         while more := wire.recv(65_536):
-            said += more
-    return said
+            answer += more
+    return answer
 
 
-def test_status_in_words_and_as_json(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
-    centre.project(ACCOUNT, 2 * SU)
-    plugin.verdict(asks(1))
-    plugin.verdict(asks(2))
-    plugin.verdict(asks(3))
-    plugin.settle(ends(1, 60))
+def test_status_as_text_and_as_json(site: Site, agent: RunningAgent, plugin: Plugin) -> None:
+    site.project(ACCOUNT, 2 * SU)
+    plugin.verdict(prolog_request(1))
+    plugin.verdict(prolog_request(2))
+    plugin.verdict(prolog_request(3))
+    plugin.exchange(epilog_event(1, 60))
     agent.wait_until_empty()
     shown = agent.command("agent", "status")
     assert (shown.returncode, shown.stderr) == (0, "")
@@ -45,24 +45,22 @@ def test_status_in_words_and_as_json(centre: Centre, agent: RunningAgent, plugin
     assert lines["prologs"] == "0 waiting; verdicts: granted 2, refused 1"
     assert lines["holds"] == "granted 2, refused 1"
     assert lines["ends"] == "granted 1"
-    told = json.loads(agent.command("agent", "status", "--json").stdout)
-    assert told["verdicts"] == {"granted": 2, "refused": 1}
-    assert told["outbox"]["reports"] == 0
+    status = json.loads(agent.command("agent", "status", "--json").stdout)
+    assert status["verdicts"] == {"granted": 2, "refused": 1}
+    assert status["outbox"]["reports"] == 0
 
 
-def test_releasing_is_off_unless_wanted_and_its_troubles_are_told(
-    centre: Centre, agent: RunningAgent
-) -> None:
+def test_release_is_off_by_default_and_shows_errors(site: Site, agent: RunningAgent) -> None:
     assert agent.status()["release"] is None
-    with agent_at(centre.address, tables="[release]\nwhen_paid = true\nevery = 0.1\n") as wanting:
+    with agent_at(site.address, tables="[release]\nwhen_paid = true\nevery = 0.1\n") as wanting:
         wait_until(lambda: wanting.status()["release"]["error"], "squeue not to be had", seconds=60)
-        assert "jobs that can be paid now are not released: " in wanting.said()
+        assert "jobs that can be paid now are not released: " in wanting.log_text()
         lines = wanting.command("agent", "status").stdout
         assert "released   0 jobs that were held for lack of credit" in lines
-        assert "no more just now: " in lines
+        assert "stopped for now: " in lines
 
 
-def test_nobody_there_is_told_with_the_remedy(agent: RunningAgent) -> None:
+def test_status_without_agent_has_a_remedy(agent: RunningAgent) -> None:
     agent.stop()
     shown = agent.command("agent", "status")
     assert shown.returncode == 6
@@ -70,43 +68,39 @@ def test_nobody_there_is_told_with_the_remedy(agent: RunningAgent) -> None:
     assert "fairbank agent" in shown.stderr
 
 
-def assert_told(agent: RunningAgent, line: str, *, asked: bytes) -> None:
-    """That no bank answers is told by the command, with this line, and by the metrics."""
+def assert_bank_not_reachable(agent: RunningAgent, line: str, *, contacted: bytes) -> None:
+    """Assert that command and metrics show a bank that is not reachable."""
     shown = agent.command("agent", "status")
     assert shown.returncode == FOUND
     assert line in shown.stdout
     metrics = page(agent, b"GET /metrics HTTP/1.1\r\n\r\n")
-    assert b"fairbank_agent_bank_contacted " + asked in metrics
+    assert b"fairbank_agent_bank_contacted " + contacted in metrics
     assert b"fairbank_agent_bank_up 0.0" in metrics
 
 
-def test_a_bank_is_not_asked_before_a_plugin_has_said_for_which_cluster(
-    agent: RunningAgent,
-) -> None:
-    assert_told(agent, "bank       not asked yet", asked=b"0.0")
+def test_bank_is_not_probed_before_a_plugin_connects(agent: RunningAgent) -> None:
+    assert_bank_not_reachable(agent, "bank       not contacted yet", contacted=b"0.0")
 
 
-def test_a_bank_that_is_not_there_is_told_before_a_job_wants_it_and_found_when_it_is(
-    tmp_path: Path, centre: Centre
-) -> None:
+def test_status_shows_a_bank_that_is_down_before_a_job_starts(tmp_path: Path, site: Site) -> None:
     late = tmp_path / "late.sock"
     with agent_at(f"unix:{late}") as waiting, Plugin(waiting.socket).connect():
         wait_until(
             lambda: waiting.status()["bank"]["reachable"] is False,
             "that nobody answers to be known",
         )
-        assert_told(waiting, "bank       away since 20", asked=b"1.0")
-        assert "late.sock" in waiting.said()
-        late.symlink_to(centre.server.socket)
+        assert_bank_not_reachable(waiting, "bank       down since 20", contacted=b"1.0")
+        assert "late.sock" in waiting.log_text()
+        late.symlink_to(site.server.socket)
         wait_until(lambda: waiting.status()["bank"]["reachable"], "the bank to be found")
         assert waiting.command("agent", "status").returncode == 0
 
 
-def test_metrics_in_prometheus_own_words(
-    centre: Centre, agent: RunningAgent, plugin: Plugin
+def test_metrics_have_the_format_of_prometheus(
+    site: Site, agent: RunningAgent, plugin: Plugin
 ) -> None:
-    centre.project(ACCOUNT, 2 * SU)
-    plugin.verdict(asks(1))
+    site.project(ACCOUNT, 2 * SU)
+    plugin.verdict(prolog_request(1))
     head, _, body = page(agent, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").partition(b"\r\n\r\n")
     assert b"200 OK" in head
     assert b"text/plain; version=0.0.4" in head
@@ -128,8 +122,6 @@ def test_metrics_in_prometheus_own_words(
         (b"\x00\xff\r\n\r\n", b"405"),
     ],
 )
-def test_whatever_is_asked_there_harms_nothing(
-    agent: RunningAgent, request_: bytes, status: bytes
-) -> None:
+def test_bad_requests_harm_nothing(agent: RunningAgent, request_: bytes, status: bytes) -> None:
     assert page(agent, request_)[9:12] == status
     assert agent.status()["bank"]["reachable"] is None

@@ -1,4 +1,6 @@
-"""The core between a plug-in, a disk and a bank that do what a test wants, in whatever order it wants: no thread, no clock, no wire."""
+"""Simulated world of the engine: a plug-in, an outbox and a bank, without threads, clock or
+sockets.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,15 @@ from fairbank.agent.reports.send_queue import WINDOW, SendQueue
 from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.rest.schemas.job import ReportAnswer
 from tests.agent.bank import InProcessBank
-from tests.agent.plugin import Said
+from tests.agent.plugin import RunMessage
 
 _lives = count(1)
 
 
 class World:
-    """`told` is what the plug-in has said and got no answer to, by number; `settled` are questions with their verdicts."""
+    """World of one engine. `unanswered` has the messages without an answer by number, `verdicts`
+    the requests with their verdicts.
+    """
 
     def __init__(
         self,
@@ -36,16 +40,16 @@ class World:
         senders: SenderSettings | None = None,
         window: int = WINDOW,
     ) -> None:
-        """`window`: how many letters that are no open questions are kept in memory."""
+        """`window`: reports in memory that no job waits for."""
         self.path, self.bank, self.terms = folder / "outbox.sqlite", bank, terms
         self._senders, self._window = senders or SenderSettings(1, 3, 5, gather=0), window
         self.now = 1_000.0
         self.connection: object = object()
-        self.told: dict[int, Said] = {}
-        self.settled: list[tuple[PrologRequest, Verdict]] = []
+        self.unanswered: dict[int, RunMessage] = {}
+        self.verdicts: list[tuple[PrologRequest, Verdict]] = []
         self._numbers = count(1)
-        self.under_way: list[list[PendingReport]] = []
-        self.full = False
+        self.in_flight: list[list[PendingReport]] = []
+        self.disk_full = False
         self.start()
 
     # ------------------------------------------------------------------ the agent
@@ -59,27 +63,29 @@ class World:
         self.engine.restore(*self.outbox.content())
 
     def kill(self) -> None:
-        """kill -9: what was not written is lost, and so are answers under way. Another agent starts; the plug-in finds it."""
+        """Kill the agent: what is not written is lost, and so are answers in flight. Another agent
+        starts.
+        """
         self.outbox.close()
-        self.under_way.clear()
+        self.in_flight.clear()
         self.start()
         self.reconnect()
 
-    def lose_memory(self) -> None:
-        """Another agent starts, and the folder of the one before it is gone."""
+    def lose_outbox(self) -> None:
+        """Start another agent without the outbox of the one before."""
         self.outbox.close()
-        self.under_way.clear()
+        self.in_flight.clear()
         for each in self.path.parent.glob(f"{self.path.name}*"):
             each.unlink()
         self.start()
         self.reconnect()
 
     def write(self) -> None:
-        """The disk takes what is to be written, or is full."""
+        """Write the changes to the outbox, unless the disk is full."""
         changes = self.engine.flow.memory.take()
         if not changes:
             return
-        if self.full:
+        if self.disk_full:
             self.engine.flow.not_stored(changes, "database or disk is full")
             return
         try:
@@ -95,79 +101,81 @@ class World:
 
     # ------------------------------------------------------------------ the plug-in
 
-    def say(self, told: Said) -> None:
+    def deliver(self, message: RunMessage) -> None:
         number = next(self._numbers)
-        self.told[number] = msgspec.structs.replace(told, number=number)
-        self.engine.handle_message(self.told[number], self.connection, self.now)
+        self.unanswered[number] = msgspec.structs.replace(message, number=number)
+        self.engine.handle_message(self.unanswered[number], self.connection, self.now)
 
-    def again(self, number: int) -> None:
-        """A frame comes twice."""
-        self.engine.handle_message(self.told[number], self.connection, self.now)
+    def repeat(self, number: int) -> None:
+        """Deliver a message twice."""
+        self.engine.handle_message(self.unanswered[number], self.connection, self.now)
 
     def reconnect(self) -> None:
-        """Another connection: all that was not answered is said again."""
+        """Open another connection and deliver all unanswered messages again."""
         self.connection = object()
-        for each in list(self.told.values()):
+        for each in list(self.unanswered.values()):
             self.engine.handle_message(each, self.connection, self.now)
 
-    def listen(self) -> None:
-        """Take the answers."""
+    def read_replies(self) -> None:
+        """Read the replies to the plug-in."""
         for receipt, answer in self.engine.flow.take_replies():
             if receipt.connection is not self.connection or not isinstance(answer, Ack | Verdict):
                 continue
-            told = self.told.pop(answer.number, None)
-            if isinstance(told, PrologRequest):
+            request = self.unanswered.pop(answer.number, None)
+            if isinstance(request, PrologRequest):
                 assert isinstance(answer, Verdict), "a question wants a verdict"
-                self.settled.append((told, answer))
+                self.verdicts.append((request, answer))
 
     # ------------------------------------------------------------------ the bank
 
     def send(self) -> bool:
-        """A request leaves, if one may."""
+        """Send a request if one is due; return whether."""
         batch = self.engine.flow.next_request(self.now)
         if batch:
-            self.under_way.append(batch)
+            self.in_flight.append(batch)
         return bool(batch)
 
-    def arrive(
-        self, which: int = 0, *, reaches: bool = True, comes_back: bool = True
+    def finish_request(
+        self, which: int = 0, *, is_received: bool = True, is_answered: bool = True
     ) -> list[ReportAnswer]:
-        """A request under way reaches the bank or not, and its answer comes back or not."""
-        batch = self.under_way.pop(which % len(self.under_way))
-        came = self.bank.bulk(bulk_body([report.body for report in batch])) if reaches else []
-        if reaches and comes_back:
-            self.engine.handle_results(batch, [result_of(each) for each in came], self.now)
+        """Finish a request in flight, with or without the bank's receipt and its answer."""
+        batch = self.in_flight.pop(which % len(self.in_flight))
+        answers = (
+            self.bank.bulk(bulk_body([report.body for report in batch])) if is_received else []
+        )
+        if is_received and is_answered:
+            self.engine.handle_results(batch, [result_of(each) for each in answers], self.now)
         else:
-            self.trouble(batch, Unavailable("nobody answers"))
-        return came
+            self.fail_request(batch, Unavailable("nobody answers"))
+        return answers
 
-    def trouble(self, batch: list[PendingReport], trouble: FairbankError) -> None:
+    def fail_request(self, batch: list[PendingReport], trouble: FairbankError) -> None:
         self.engine.handle_failure(batch, trouble, self.now)
 
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
         self.engine.tick(self.now)
 
-    def settle(self, rounds: int = 400) -> None:
-        """Everything works again, until nothing is left to do."""
-        self.full = False
+    def run_until_idle(self, rounds: int = 400) -> None:
+        """Run without faults until nothing is left to do."""
+        self.disk_full = False
         for _ in range(rounds):
             self.load()
             while self.send():
                 pass
-            while self.under_way:
-                self.arrive()
+            while self.in_flight:
+                self.finish_request()
             self.write()
-            self.listen()
+            self.read_replies()
             if (
-                not self.told
+                not self.unanswered
                 and not len(self.engine.flow.queue)
                 and not self.engine.flow.memory.changes
             ):
                 return
             self.pass_time(1.0)
         raise AssertionError(
-            f"stuck: {len(self.engine.flow.queue)} reports, {self.told}, "
+            f"stuck: {len(self.engine.flow.queue)} reports, {self.unanswered}, "
             f"{self.engine.flow.memory.changes}"
         )
 

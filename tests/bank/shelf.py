@@ -1,6 +1,6 @@
-"""A store on a shelf: it gives each batch exactly the rows that the batch says it needs, and puts back what changed.
+"""Store in memory that loads exactly the rows of a lock set.
 
-What the judge would have wanted beyond those rows is simply not there, so that a need left out shows as another answer.
+A row that the lock set lacks is not there, so that a missing row shows as another answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Outcome, apply
 from fairbank.bank.run import RunState
-from fairbank.bank.transaction_data import RegistryHead, RegistryNotLoaded, TransactionData
+from fairbank.bank.transaction_data import (
+    LoadedEntries,
+    NewIds,
+    RegistryHead,
+    RegistryNotLoaded,
+    RegistryRows,
+    TransactionData,
+)
 
 
 def _is_wanted(row: Allocation, reaches: Iterable[tuple[int, str, AllocationFilter]]) -> bool:
@@ -29,12 +36,12 @@ class Shelf:
     """All rows of a bank, and its journal."""
 
     def __init__(self) -> None:
-        self.rows = TransactionData(registry=RegistryHead())
+        self.rows = TransactionData(registry=RegistryRows(head=RegistryHead()))
         self.journal: list[Entry] = []
         self.loads = 0
 
     def ask(self, batch: Sequence[SubmittedRequest], policy: Policy) -> list[Outcome]:
-        """Judge a batch as a bank does, in one transaction."""
+        """Apply a batch in one transaction, as the bank does."""
         try:
             return self._try(batch, policy, lock_set_of(batch))
         except RegistryNotLoaded:
@@ -86,34 +93,40 @@ class Shelf:
             allocations=allocations,
             runs=runs,
             users=[(*pair, rows.users[pair]) for pair in drawn if pair in rows.users],
-            known=[entry for entry in self.journal if (entry.actor, entry.key) in needs.keys],
-            told=[entry for entry in self.journal if entry.id in told],
-            undoing=[entry for entry in self.journal if undone_by(entry) in needs.undone],
-            words=[entry for entry in self.journal if tells_of(entry) in needs.reworded],
-            projects=[
-                each
-                for each in rows.projects.values()
-                if each.id in needs.projects | lines | enriched
-                or each.parent in needs.closing
-                or taken & {("gname", each.gname), ("gid", each.gid), ("account", each.account)}
-            ],
-            held_runs=[
-                (each.project, run)
-                for run, each in rows.runs.items()
-                if each.project in needs.closing and each.state is RunState.HELD
-            ],
-            used={number for number in needs.renaming if rows.is_used(number)},
-            members=[rows.members[pair] for pair in needs.members if pair in rows.members],
-            tokens=[
-                each
-                for each in rows.tokens.values()
-                if each.id in needs.tokens or each.digest in needs.digests
-            ],
-            registry=rows.registry if needs.registry else None,
-            entry_ids=range(entries, entries + needs.entries),
-            allocation_ids=range(opened, opened + needs.opens),
-            project_ids=range(created, created + needs.creates),
-            token_ids=range(issued, issued + needs.issues),
+            loaded=LoadedEntries(
+                by_key=[entry for entry in self.journal if (entry.actor, entry.key) in needs.keys],
+                of_runs=[entry for entry in self.journal if entry.id in told],
+                undoing=[entry for entry in self.journal if undone_by(entry) in needs.undone],
+                of_terms=[entry for entry in self.journal if tells_of(entry) in needs.reworded],
+            ),
+            registry=RegistryRows(
+                head=rows.registry if needs.registry else None,
+                projects=[
+                    each
+                    for each in rows.projects.values()
+                    if each.id in needs.projects | lines | enriched
+                    or each.parent in needs.closing
+                    or taken & {("gname", each.gname), ("gid", each.gid), ("account", each.account)}
+                ],
+                members=[rows.members[pair] for pair in needs.members if pair in rows.members],
+                tokens=[
+                    each
+                    for each in rows.tokens.values()
+                    if each.id in needs.tokens or each.digest in needs.digests
+                ],
+                held_runs=[
+                    (each.project, run)
+                    for run, each in rows.runs.items()
+                    if each.project in needs.closing and each.state is RunState.HELD
+                ],
+                used={number for number in needs.renaming if rows.is_used(number)},
+            ),
+            ids=NewIds(
+                entries=range(entries, entries + needs.entries),
+                allocations=range(opened, opened + needs.opens),
+                projects=range(created, created + needs.creates),
+                tokens=range(issued, issued + needs.issues),
+            ),
         )
 
     def _line(self, number: int | None) -> list[int]:

@@ -44,7 +44,7 @@ class FakeServices:
                 "setup.server.run": self._serve,
                 "setup.bank_settings.opened_store": self._opened_store,
                 "setup.bank_settings.settings_of": _settings_of,
-                "service.ops.audit.Audit.heads": lambda audit: self._heads(),
+                "service.ops.audit.Audit.journal_heads": lambda audit: self._heads(),
                 "service.ops.audit_processes.verify": self._verify,
                 "service.ops.backup.Backups": self._backups,
                 "service.ops.backup_file.verify_file": self._check_backup,

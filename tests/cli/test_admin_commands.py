@@ -185,14 +185,14 @@ def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
 def test_the_agent_and_its_status(fairbank: Run) -> None:
     services = FakeServices(status=STATUS)
     assert fairbank("agent", "--config", "/c", services=services).err.startswith(
-        "The agent hears slurmctld at /x/prep.sock"
+        "The agent listens for slurmctld at /x/prep.sock"
     )
     said = fairbank("agent", "status", services=services)
     assert said.code == 8
     told = said.out.splitlines()[:3]
     assert told == [
         "slurmctld  not connected",
-        "bank       away since 2026-11-21T00:00:00Z: nobody\\x1b answers",
+        "bank       down since 2026-11-21T00:00:00Z: nobody\\x1b answers",
         "           try: start it",
     ]
     assert (
@@ -201,7 +201,7 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
     )
     assert "cannot be written: disk full" in said.out
     assert (
-        "quarantine 3 frames of slurmctld's plug-in were not understood, the last: epilog: no end"
+        "quarantine 3 frames of slurmctld's plug-in cannot be read, the last: epilog: no end"
         " (end)" in said.out
     )
     assert "           try: one release" in said.out
@@ -219,7 +219,7 @@ STATUS = {
         "reachable": False,
         "since": 1_795_219_200,
         "failures": 3,
-        "trouble": "nobody\x1b answers",
+        "error": "nobody\x1b answers",
         "remedy": "start it",
     },
     "outbox": {
@@ -227,14 +227,14 @@ STATUS = {
         "on_disk_only": 0,
         "retry_later": 2,
         "oldest_seconds": 4.2,
-        "trouble": "disk full",
+        "error": "disk full",
     },
     "senders": {"size": 1, "busy": 1, "minimum": 1, "maximum": 4},
     "quarantine": {
         "path": "/x/outbox.quarantine",
         "frames": 3,
         "last": "epilog: no end (end)",
-        "trouble": None,
+        "error": None,
         "remedy": "one release",
     },
     "incidents": [
@@ -248,10 +248,10 @@ STATUS = {
             "remedy": "see who it is",
         }
     ],
-    "questions": 2,
+    "prologs_waiting": 2,
     "runs": 9,
-    "answers": {"closed: deferred": 2},
-    "sent": {"hold": {}, "adjust": {}, "complete": {}},
+    "verdicts": {"closed: deferred": 2},
+    "reports_answered": {"hold": {}, "adjust": {}, "complete": {}},
 }
 
 

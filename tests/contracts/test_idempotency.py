@@ -11,7 +11,7 @@ from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import Adjust, Deposit, Release, Request, SubmittedRequest
 from fairbank.bank.rules import Done, apply
 from fairbank.bank.run import RunState
-from fairbank.bank.transaction_data import TransactionData
+from fairbank.bank.transaction_data import NewIds, TransactionData
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
@@ -146,7 +146,9 @@ def test_a_contended_batch_may_be_asked_again(sql_place: Place, others: int) -> 
     fill(one)
     requests = [*deposits(others), Deposit(allocation=1, amount=SuMinutes(10), key="d1")]
     batch = [SubmittedRequest(request, START, 0) for request in requests]
-    stale = TransactionData(allocations=contents(one)[2], entry_ids=range(900_001, 902_000))
+    stale = TransactionData(
+        allocations=contents(one)[2], ids=NewIds(entries=range(900_001, 902_000))
+    )
     for asked in batch:
         apply(stale, asked, Policy())
     granted(two, requests[-1])

@@ -104,7 +104,7 @@ def test_rows_that_are_not_as_the_journal_says_are_found_where_the_rows_beside_t
 
 def test_two_processes_find_what_one_finds(place: Place) -> None:
     store = place.open()
-    heads = {each.book: each for each in Audit(store).heads()}
+    heads = {each.book: each for each in Audit(store).journal_heads()}
     told: list[tuple[int, int]] = []
     assert by_two(store, place, heads, told) == Audit(store).verify(heads)
     assert told[-1] == (store_entries(store), store_entries(store))

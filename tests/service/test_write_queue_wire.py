@@ -1,4 +1,4 @@
-"""The line between a server and its counter's process: what is said arrives as it was."""
+"""Protocol between a server and its write queue process: everything arrives unchanged."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbank.rest.client import Client, parse_address
-from tests.agent.running import RunningAgent
+from tests.agent.running_agent import RunningAgent
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.machine import SIZES
 from tests.slurm.lab.people import TEAMS
@@ -145,7 +145,7 @@ def opened(
         with asking(cluster):
             yield office
     finally:
-        print(agent.said())
+        print(agent.log_text())
         agent.close()
 
 

@@ -55,7 +55,7 @@ def test_what_is_charged_is_what_accounting_counts(stage: Stage, tell: Tell) -> 
     assert forward["charged"] >= 4 * OFF_SECONDS // 60
     back = seen_through(stage, OFF_SECONDS, 0, tell)
     assert (back["elapsed"], back["charged"], back["state"]) == (0, 0, "released")
-    assert "before it began: slurmctld's clock was set back" in office.agent.said()
+    assert "before it began: slurmctld's clock was set back" in office.agent.log_text()
     slurm.wait_for(slurm.submit("bob"), "COMPLETED", seconds=AGAIN_SECONDS)
     office.agent.wait_until_empty()
     reconciled = office.reconciled("--starttime", words_of(since))

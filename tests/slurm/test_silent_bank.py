@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.running import RunningAgent
+from tests.agent.running_agent import RunningAgent
 from tests.slurm.accounting_audit import words_of
 from tests.slurm.bank_cluster import Office, opened
 from tests.slurm.conftest import Tell

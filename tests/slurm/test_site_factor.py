@@ -13,7 +13,7 @@ import pytest
 
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, parse_address
-from tests.agent.running import RunningAgent
+from tests.agent.running_agent import RunningAgent
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import TEAMS
@@ -127,7 +127,7 @@ def office(
             with cluster.configured({**settings(cluster), **ranked(cluster)}):
                 yield office
         finally:
-            print(agent.said())
+            print(agent.log_text())
             agent.close()
 
 

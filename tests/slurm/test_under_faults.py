@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.running import RunningAgent
+from tests.agent.running_agent import RunningAgent
 from tests.slurm.accounting_audit import (
     CLOCK_SECONDS,
     END_MAY_COME_FIRST,

@@ -157,12 +157,12 @@ def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: O
     client = Client(parse_address(f"unix:{at_rest.bank.socket}"))
     releaser = Releaser(client, SlurmCommands({**os.environ, **slurm.place.environment}), 60)
     releaser.run_round(0)
-    assert releaser.status() == {"released": 0, "trouble": None, "remedy": None}
+    assert releaser.status() == {"released": 0, "error": None, "remedy": None}
     at_rest.deposit(allocation, 10 * SU)
     releaser.run_round(60)
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
     slurm.wait_for(job, "COMPLETED", seconds=60)
-    assert releaser.status() == {"released": 1, "trouble": None, "remedy": None}
+    assert releaser.status() == {"released": 1, "error": None, "remedy": None}
     assert slurm.job(dear)["Reason"] == "Allocation_exhausted"
     assert slurm.job(kept)["Reason"] == "Allocation_exhausted"
 

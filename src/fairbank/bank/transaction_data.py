@@ -1,9 +1,10 @@
-"""Which rows judging a batch changed, for the store to write."""
+"""Rows that a batch of requests reads and changes; the store loads, locks and writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,20 +19,60 @@ from fairbank.core.errors import Corrupt
 
 
 class RegistryHead(msgspec.Struct, frozen=True):
-    """The head of book 0."""
+    """Place and link of the last entry of the registry, the journal of what has no allocation."""
 
     seq: int = 0
     link: bytes = NO_LINK
 
 
 class RegistryNotLoaded(Exception):
-    """The batch wants to write in the registry, which was not loaded: load it and judge again."""
+    """The batch writes in the registry, which was not loaded: load it and apply the batch again."""
+
+
+class LoadedEntries(NamedTuple):
+    """Earlier entries that the rules of a batch read."""
+
+    by_key: Iterable[Entry] = ()
+    """First entries of requests whose idempotency keys the batch repeats."""
+    of_runs: Iterable[Entry] = ()
+    """Entries that set the rows of runs, for repeated reports, and entries to be undone."""
+    undoing: Iterable[Entry] = ()
+    """Entries that have undone an entry which the batch undoes."""
+    of_terms: Iterable[Entry] = ()
+    """All entries about the terms, cap or role that an undo of the batch changes."""
+
+
+class RegistryRows(NamedTuple):
+    """Rows of projects, members and tokens that the rules of a batch read."""
+
+    head: RegistryHead | None = None
+    """None if no request of the batch is known to write in the registry."""
+    projects: Iterable[Project] = ()
+    members: Iterable[Member] = ()
+    tokens: Iterable[Token] = ()
+    held_runs: Iterable[tuple[int, Run]] = ()
+    """Runs with an open hold, by project; only of projects that the batch removes."""
+    used: Iterable[int] = ()
+    """Projects that ever had an allocation or a run; only of those that change gid or account."""
+
+
+class NewIds(NamedTuple):
+    """Numbers for the rows that a batch may add."""
+
+    entries: Iterable[int] = ()
+    allocations: Iterable[int] = ()
+    projects: Iterable[int] = ()
+    tokens: Iterable[int] = ()
+
+
+NO_ENTRIES, NO_REGISTRY_ROWS, NO_IDS = LoadedEntries(), RegistryRows(), NewIds()
 
 
 class Changes:
-    """Which rows are new, or other than they were loaded, by their keys.
+    """Keys of the rows that are new, or that differ from the loaded ones.
 
-    `amended` has the allocations as each change of terms left them, in that order: at no step do two periods overlap.
+    `amended` has the allocations as each change of terms left them, in that order: two periods of a
+    project and resource overlap at no step.
     """
 
     def __init__(self) -> None:
@@ -55,9 +96,12 @@ _SEQ = attrgetter("seq")
 
 
 class Rows:
-    """Rows by their keys, as they are after the changes, and what the ledger asks of them.
+    """Loaded rows by their keys, with the changes of the batch up to now applied.
 
-    `entries` are those that were written since, in their order, and `changes` says which rows are others than were loaded.
+    Invariants: `entries` are the new entries in their order, and each of them is chained to the
+    entry before it of its allocation or of the registry. The sums of an allocation are those of its
+    last entry. `changes` names every row that differs from the loaded one. `_ids_by_fund` has all
+    loaded and new allocations by project and resource.
     """
 
     def __init__(
@@ -65,106 +109,114 @@ class Rows:
         allocations: Iterable[Allocation] = (),
         runs: Iterable[RunRecord] = (),
         users: Iterable[tuple[int, int, UserSums]] = (),
-        known: Iterable[Entry] = (),
-        told: Iterable[Entry] = (),
-        undoing: Iterable[Entry] = (),
-        words: Iterable[Entry] = (),
-        projects: Iterable[Project] = (),
-        held_runs: Iterable[tuple[int, Run]] = (),
-        used: Iterable[int] = (),
-        members: Iterable[Member] = (),
-        tokens: Iterable[Token] = (),
-        registry: RegistryHead | None = None,
-        entry_ids: Iterable[int] = (),
-        allocation_ids: Iterable[int] = (),
-        project_ids: Iterable[int] = (),
-        token_ids: Iterable[int] = (),
+        loaded: LoadedEntries = NO_ENTRIES,
+        registry: RegistryRows = NO_REGISTRY_ROWS,
+        ids: NewIds = NO_IDS,
     ) -> None:
         self.entries: list[Entry] = []
         self.changes = Changes()
-        self.allocations = {each.id: each for each in allocations}
-        self.runs: dict[Run, RunRecord] = {each.run: each for each in runs}
+        self.allocations = {allocation.id: allocation for allocation in allocations}
+        self.runs: dict[Run, RunRecord] = {record.run: record for record in runs}
         self.users = {(allocation, uid): sums for allocation, uid, sums in users}
-        self.known = {(each.actor, each.key): each for each in known if each.key is not None}
-        self.told = {each.id: each for each in told}
-        self.undoing = {undone_by(each): each for each in undoing}
-        self._words = {each.id: each for each in words}
-        self.projects = {each.id: each for each in projects}
-        self._held_runs, self._used = tuple(held_runs), frozenset(used)
-        self.members = {(each.project, each.uid): each for each in members}
-        self.tokens = {each.id: each for each in tokens}
-        self.registry = registry
-        self.entry_ids, self.allocation_ids = iter(entry_ids), iter(allocation_ids)
-        self.project_ids, self.token_ids = iter(project_ids), iter(token_ids)
-        self._by_fund: dict[tuple[int, str], list[int]] = {}
-        for each in self.allocations.values():
-            self._by_fund.setdefault((each.project, each.resource), []).append(each.id)
+        self.keyed_entries = {
+            (entry.actor, entry.key): entry for entry in loaded.by_key if entry.key is not None
+        }
+        self.run_entries = {entry.id: entry for entry in loaded.of_runs}
+        self.undoing_entries = {undone_by(entry): entry for entry in loaded.undoing}
+        self._term_entries = {entry.id: entry for entry in loaded.of_terms}
+        self.registry = registry.head
+        self.projects = {project.id: project for project in registry.projects}
+        self.members = {(member.project, member.uid): member for member in registry.members}
+        self.tokens = {token.id: token for token in registry.tokens}
+        self._held_runs, self._used = tuple(registry.held_runs), frozenset(registry.used)
+        self.entry_ids, self.allocation_ids = iter(ids.entries), iter(ids.allocations)
+        self.project_ids, self.token_ids = iter(ids.projects), iter(ids.tokens)
+        self._ids_by_fund: dict[tuple[int, str], list[int]] = {}
+        for allocation in self.allocations.values():
+            self._add_to_fund(allocation)
+
+    def _add_to_fund(self, allocation: Allocation) -> None:
+        fund = allocation.project, allocation.resource
+        self._ids_by_fund.setdefault(fund, []).append(allocation.id)
 
     def funds(self, project: int, resource: str) -> list[Allocation]:
-        """The project's own allocations of the resource, whatever their period and state."""
-        return [self.allocations[number] for number in self._by_fund.get((project, resource), ())]
+        """Return the project's own allocations of the resource, of any period and state."""
+        return [
+            self.allocations[number] for number in self._ids_by_fund.get((project, resource), ())
+        ]
 
-    def candidates(self, line: tuple[int, ...], resource: str, at: int) -> list[Allocation]:
-        """The allocations that a run of `line[0]` starting at `at` may draw on: its own, then shared ones of its parents.
+    def candidates(self, chain: tuple[int, ...], resource: str, at: int) -> list[Allocation]:
+        """Return the allocations that may pay for a run: the project's own, then shared of parents.
 
-        The period alone says which: one that has ended since still pays for a run that started in time and is reported late.
+        The state does not matter: an allocation that has ended since pays for a run that started in
+        time and is reported late.
+
+        Args:
+            chain: project of the run, then its parents.
+            resource: resource that the partition bills.
+            at: start of the run.
         """
         return [
-            each
-            for project in line
-            for number in self._by_fund.get((project, resource), ())
-            if (each := self.allocations[number]).pays_at(at)
-            and (project == line[0] or each.shared)
+            allocation
+            for project in chain
+            for allocation in self.funds(project, resource)
+            if allocation.pays_at(at) and (project == chain[0] or allocation.shared)
         ]
 
     def projects_of(self, numbers: Iterable[int]) -> list[Project]:
         return [self.projects[number] for number in numbers if number in self.projects]
 
     def entry(self, number: int) -> Entry:
-        """An entry that a run's row names. Raises Corrupt when there is none."""
-        found = self.told.get(number)
-        if found is None:
+        """Return an entry that the row of a run names. Raises Corrupt if it does not exist."""
+        entry = self.run_entries.get(number)
+        if entry is None:
             raise Corrupt(
                 f"entry {number}, which the row of a run names, is missing",
                 remedy="fairbank audit verify",
             )
-        return found
+        return entry
 
-    def words_like(self, entry: Entry) -> list[Entry]:
-        """All that was ever said of the terms, cap or role that `entry` is about, in its order; loaded where that is to be undone."""
-        said = [
-            each
-            for each in (*self._words.values(), *self.entries)
-            if tells_of(each) == tells_of(entry)
+    def entries_like(self, entry: Entry) -> list[Entry]:
+        """Return all entries about the terms, cap or role that an entry changed, in their order.
+
+        They are loaded only for an entry that the batch undoes.
+        """
+        about_same = [
+            other
+            for other in (*self._term_entries.values(), *self.entries)
+            if tells_of(other) == tells_of(entry)
         ]
         if entry.kind is Kind.MEMBER:  # a user has a role in each project
-            said = [
-                each for each in said if facts_of(each)["project"] == facts_of(entry)["project"]
-            ]
-        return sorted(said, key=_SEQ)
+            project = facts_of(entry)["project"]
+            about_same = [other for other in about_same if facts_of(other)["project"] == project]
+        return sorted(about_same, key=_SEQ)
 
     def sums_of(self, allocation: int, uid: int) -> UserSums:
-        """What a user drew, and the cap; nothing and none for somebody who never drew."""
+        """Return what a user was charged and holds, and the cap; zero for a user without a row."""
         return self.users.get((allocation, uid), NOBODY)
 
     def held_run_of(self, project: int) -> Run | None:
-        """A run of the project with an open hold, wherever it is held; loaded where the project is to be removed."""
+        """Return a run of the project with an open hold, in any allocation.
+
+        Such runs are loaded only for a project that the batch removes.
+        """
         loaded = (run for of, run in self._held_runs if of == project and run not in self.runs)
-        return next(loaded, None) or next(
-            (
-                run
-                for run, each in self.runs.items()
-                if each.project == project and each.state is _HELD
-            ),
-            None,
+        changed = (
+            run
+            for run, record in self.runs.items()
+            if record.project == project and record.state is _HELD
         )
+        return next(loaded, None) or next(changed, None)
 
     def is_used(self, project: int) -> bool:
-        """Whether the project has, or had, an allocation or a run; loaded where its gid or account is to change."""
+        """Return whether the project ever had an allocation or a run.
+
+        This is loaded only for a project whose gid or account the batch changes.
+        """
         return project in self._used or any(
-            each.project == project
+            row.project == project
             for rows in (self.allocations, self.runs)
-            for each in rows.values()
+            for row in rows.values()
         )
 
 
@@ -173,7 +225,7 @@ _replace = msgspec.structs.replace
 
 
 class TransactionData(Rows):
-    """Rows that judging changes, each change noted for the store."""
+    """Rows of a transaction, with methods that change them and record each change for the store."""
 
     def post(
         self,
@@ -187,16 +239,30 @@ class TransactionData(Rows):
         details: str | None = None,
         number: int | None = None,
     ) -> Entry:
-        """Add an entry to the book of `allocation` as it is to be after the entry (None: to the registry's), and chain it.
+        """Add an entry, chained to the one before it.
 
-        The caller has put the new sums into `allocation`; its `seq` and `link` still are those of the entry before.
-        The first entry of a request carries the request's key and its fingerprint. Raises RegistryNotLoaded.
+        The first entry of a request has the request's key and its digest.
+
+        Args:
+            submitted: request that the entry results from.
+            kind: kind of the entry.
+            amount: units that the entry moves, in SU-minutes.
+            allocation: with its new sums, but with `seq` and `link` of the entry before; None adds
+                the entry to the registry.
+            run: row id of the run.
+            owner: owner of the run, or the user concerned.
+            details: JSON object.
+            number: id of the entry, if it was taken from `next_entry_id` before.
+
+        Raises:
+            RegistryNotLoaded: the head of the registry was not loaded.
         """
         request = submitted.request
-        first = request.key is None or (submitted.actor, request.key) not in self.known
+        first = request.key is None or (submitted.actor, request.key) not in self.keyed_entries
         key = request.key if first else None
         book, seq, before, sums = self._head_of(allocation)
-        unlinked = Entry(  # by position: to sort out twenty names takes msgspec ten times as long
+        # By position: msgspec takes ten times as long to sort twenty keyword arguments.
+        unlinked = Entry(
             self.next_entry_id() if number is None else number,
             book,
             seq,
@@ -208,9 +274,11 @@ class TransactionData(Rows):
             submitted.actor,
             submitted.acting_as,
             key,
-            digest(submitted)
-            if first and (key is not None or submitted.said is not None)
-            else None,
+            (
+                digest(submitted)
+                if first and (key is not None or submitted.said is not None)
+                else None
+            ),
             *sums,
             request.comment,
             details,
@@ -221,14 +289,19 @@ class TransactionData(Rows):
     def _head_of(
         self, allocation: Allocation | None
     ) -> tuple[int, int, bytes, tuple[int, int, int, int, int]]:
-        """Of the entry to be: its book, its place there, the link before it, and the sums after it. Raises RegistryNotLoaded."""
+        """Return allocation, place, link before and sums of an entry. Raises RegistryNotLoaded."""
         if allocation is not None:
-            each = allocation
             return (
-                each.id,
-                each.seq + 1,
-                each.link,
-                (each.deposited, each.charged, each.held, each.credit_limit, each.overrun),
+                allocation.id,
+                allocation.seq + 1,
+                allocation.link,
+                (
+                    allocation.deposited,
+                    allocation.charged,
+                    allocation.held,
+                    allocation.credit_limit,
+                    allocation.overrun,
+                ),
             )
         if self.registry is None:
             raise RegistryNotLoaded
@@ -236,9 +309,9 @@ class TransactionData(Rows):
 
     def _add(self, entry: Entry, allocation: Allocation | None) -> Entry:
         self.entries.append(entry)
-        self.told[entry.id] = entry
+        self.run_entries[entry.id] = entry
         if entry.key is not None:
-            self.known[entry.actor, entry.key] = entry
+            self.keyed_entries[entry.actor, entry.key] = entry
         if allocation is None:
             self.registry = RegistryHead(entry.seq, entry.link)
         else:
@@ -251,20 +324,18 @@ class TransactionData(Rows):
         return entry
 
     def undo(self, undone: int, entry: Entry) -> Entry:
-        """Note that `entry`, posted just now, takes the entry `undone` back: it is done once, also within a batch."""
-        self.undoing[undone] = entry
+        """Record that a new entry undoes an earlier one, so that the batch undoes it only once."""
+        self.undoing_entries[undone] = entry
         return entry
 
     def next_entry_id(self) -> int:
-        """A fresh entry number; drawn beforehand where the entry's run must carry it too."""
+        """Return the next entry id; taken before the entry is made if its run needs the id too."""
         return next(self.entry_ids)
 
     def open(self, allocation: Allocation) -> None:
-        """Take a new allocation into the set, so that later requests of the batch see it."""
+        """Add a new allocation, so that later requests of the batch see it."""
         self.allocations[allocation.id] = allocation
-        self._by_fund.setdefault((allocation.project, allocation.resource), []).append(
-            allocation.id
-        )
+        self._add_to_fund(allocation)
         self.changes.opened.add(allocation.id)
 
     def put_run(self, record: RunRecord) -> None:
@@ -277,7 +348,7 @@ class TransactionData(Rows):
         self.runs[run] = record
 
     def put_user(self, allocation: int, uid: int, sums: UserSums) -> None:
-        """Set what a user drew, and the cap."""
+        """Set the sums and the cap of a user in an allocation."""
         self.users[allocation, uid] = sums
         self.changes.changed_users.add((allocation, uid))
 

@@ -1,4 +1,4 @@
-"""Entry points `fairbank` and `sproject`, and the table of commands.
+"""CommandEntry points `fairbank` and `sproject`, and the table of commands.
 
 A command's module is imported only when the command is used, so that `fairbank --help` and the
 everyday commands start fast.
@@ -30,7 +30,7 @@ EXAMPLES = (
 )
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """Line of the table of commands; `module` is its path below `fairbank.cli`."""
 
     name: str
@@ -48,58 +48,88 @@ _EVERYBODY, _STAFF, _SLURM, _HOST = (
 _GROUPS = (_EVERYBODY, _STAFF, _SLURM, _HOST)
 
 COMMANDS = (
-    Entry("balance", "commands.bank.balance", "what is left, and when it runs out", _EVERYBODY),
-    Entry("usage", "commands.bank.usage", "who used what, when and where", _EVERYBODY),
-    Entry(
+    CommandEntry(
+        "balance", "commands.bank.balance", "what is left, and when it runs out", _EVERYBODY
+    ),
+    CommandEntry("usage", "commands.bank.usage", "who used what, when and where", _EVERYBODY),
+    CommandEntry(
         "statement", "commands.bank.statement", "every entry of an allocation's journal", _EVERYBODY
     ),
-    Entry(
+    CommandEntry(
         "jobs",
         "commands.bank.jobs",
         "jobs with what they cost; and those that were refused",
         _EVERYBODY,
     ),
-    Entry("quote", "commands.bank.quote", "what a job would cost, and whether it fits", _EVERYBODY),
-    Entry("whoami", "commands.bank.whoami", "who the bank takes you for", _EVERYBODY),
-    Entry("token", "commands.bank.token", "tokens for signing in over the network", _EVERYBODY),
-    Entry("status", "commands.bank.status", "whether the bank answers", _EVERYBODY),
-    Entry("completion", "completion", "completion of words and names in your shell", _EVERYBODY),
-    Entry("project", "commands.admin.project", "projects and their members", _STAFF),
-    Entry("alloc", "commands.admin.alloc", "allocations: make, change, freeze, cap", _STAFF),
-    Entry("deposit", "commands.admin.deposit", "put credit into an allocation", _STAFF),
-    Entry("withdraw", "commands.admin.withdraw", "take credit out of an allocation", _STAFF),
-    Entry("transfer", "commands.admin.transfer", "move credit between two allocations", _STAFF),
-    Entry("refund", "commands.admin.refund", "give back what a job was charged", _STAFF),
-    Entry("undo", "commands.admin.undo", "take back what an entry did, by another one", _STAFF),
-    Entry("share", "commands.slurm.share", "fair share: shares, usage, and what moves it", _SLURM),
-    Entry("prio", "commands.slurm.prio", "priorities of jobs that wait, and who is ahead", _SLURM),
-    Entry("why", "commands.slurm.why", "why a job waits, and when it is likely to start", _SLURM),
-    Entry(
+    CommandEntry(
+        "quote", "commands.bank.quote", "what a job would cost, and whether it fits", _EVERYBODY
+    ),
+    CommandEntry("whoami", "commands.bank.whoami", "who the bank takes you for", _EVERYBODY),
+    CommandEntry(
+        "token", "commands.bank.token", "tokens for signing in over the network", _EVERYBODY
+    ),
+    CommandEntry("status", "commands.bank.status", "whether the bank answers", _EVERYBODY),
+    CommandEntry(
+        "completion", "completion", "completion of words and names in your shell", _EVERYBODY
+    ),
+    CommandEntry("project", "commands.admin.project", "projects and their members", _STAFF),
+    CommandEntry("alloc", "commands.admin.alloc", "allocations: make, change, freeze, cap", _STAFF),
+    CommandEntry("deposit", "commands.admin.deposit", "put credit into an allocation", _STAFF),
+    CommandEntry("withdraw", "commands.admin.withdraw", "take credit out of an allocation", _STAFF),
+    CommandEntry(
+        "transfer", "commands.admin.transfer", "move credit between two allocations", _STAFF
+    ),
+    CommandEntry("refund", "commands.admin.refund", "give back what a job was charged", _STAFF),
+    CommandEntry(
+        "undo", "commands.admin.undo", "take back what an entry did, by another one", _STAFF
+    ),
+    CommandEntry(
+        "share", "commands.slurm.share", "fair share: shares, usage, and what moves it", _SLURM
+    ),
+    CommandEntry(
+        "prio", "commands.slurm.prio", "priorities of jobs that wait, and who is ahead", _SLURM
+    ),
+    CommandEntry(
+        "why", "commands.slurm.why", "why a job waits, and when it is likely to start", _SLURM
+    ),
+    CommandEntry(
         "reconcile", "commands.slurm.reconcile", "compare every run with Slurm's accounting", _SLURM
     ),
-    Entry("shadow", "commands.slurm.shadow", "what would be charged and refused", _SLURM),
-    Entry(
+    CommandEntry("shadow", "commands.slurm.shadow", "what would be charged and refused", _SLURM),
+    CommandEntry(
         "slurm", "commands.slurm.slurm", "import from Slurm, write its policy and accounts", _SLURM
     ),
-    Entry("init", "commands.admin.init", "make a bank, or migrate one of an older Fairbank", _HOST),
-    Entry("serve", "commands.admin.serve", "run the bank", _HOST),
-    Entry("audit", "commands.admin.audit", "read the books again and compare every row", _HOST),
-    Entry("backup", "commands.admin.backup", "make and check backups", _HOST),
-    Entry("restore", "commands.admin.restore", "fill a store from a backup", _HOST),
-    Entry(
+    CommandEntry(
+        "init", "commands.admin.init", "make a bank, or migrate one of an older Fairbank", _HOST
+    ),
+    CommandEntry("serve", "commands.admin.serve", "run the bank", _HOST),
+    CommandEntry(
+        "audit", "commands.admin.audit", "read the books again and compare every row", _HOST
+    ),
+    CommandEntry("backup", "commands.admin.backup", "make and check backups", _HOST),
+    CommandEntry("restore", "commands.admin.restore", "fill a store from a backup", _HOST),
+    CommandEntry(
         "doctor",
         "commands.admin.doctor",
         "look for what is wrong with this bank, or next to Slurm",
         _HOST,
     ),
-    Entry("replay", "commands.planning.replay", "run a recorded workload through a bank", _HOST),
-    Entry(
+    CommandEntry(
+        "replay", "commands.planning.replay", "run a recorded workload through a bank", _HOST
+    ),
+    CommandEntry(
         "simulate", "commands.planning.simulate", "a recorded workload under other policies", _HOST
     ),
-    Entry("whatif", "commands.planning.whatif", "a workload, had something been otherwise", _HOST),
-    Entry("report", "commands.planning.report", "figures of how jobs are ranked", _HOST),
-    Entry("demo", "commands.planning.demo", "a month of jobs, then a newcomer's session", _HOST),
-    Entry("agent", "commands.slurm.agent", "run the agent beside slurmctld; its status", _SLURM),
+    CommandEntry(
+        "whatif", "commands.planning.whatif", "a workload, had something been otherwise", _HOST
+    ),
+    CommandEntry("report", "commands.planning.report", "figures of how jobs are ranked", _HOST),
+    CommandEntry(
+        "demo", "commands.planning.demo", "a month of jobs, then a newcomer's session", _HOST
+    ),
+    CommandEntry(
+        "agent", "commands.slurm.agent", "run the agent beside slurmctld; its status", _SLURM
+    ),
 )
 
 OVERVIEW = "commands.bank.overview"
@@ -175,7 +205,7 @@ def _command(module: str) -> Command | Noun:
     return command
 
 
-def find(word: str) -> Entry:
+def find(word: str) -> CommandEntry:
     """Return the command of this name. Raises InvalidInput with the nearest names."""
     for entry in COMMANDS:
         if entry.name == word:

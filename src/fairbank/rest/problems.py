@@ -12,7 +12,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 
-from fairbank.bank.refusals import NOTHING_KNOWN, Help, Refusal, sentence
+from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, sentence
 from fairbank.core.errors import Busy, FairbankError, InvalidInput, Unauthenticated
 from fairbank.core.validation import ValidationFault
 from fairbank.rest.auth.authorization import CHALLENGE
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 class RefusalError(Exception):
     """A refusal of the bank, raised by a handler to become the response."""
 
-    def __init__(self, refusal: Refusal, known: Help = NOTHING_KNOWN) -> None:
+    def __init__(self, refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> None:
         super().__init__(refusal.reason.name)
         self.refusal, self.known = refusal, known
 
@@ -47,7 +47,7 @@ def problem_of_trouble(trouble: FairbankError) -> Problem:
 
 
 def problem_of_refusal(
-    refusal: Refusal, known: Help = NOTHING_KNOWN, *, fields: Collection[str] = ()
+    refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN, *, fields: Collection[str] = ()
 ) -> Problem:
     """Return the problem for a refusal.
 

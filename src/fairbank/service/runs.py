@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from fairbank.bank.entry import Entry
 from fairbank.bank.query import GroupPage, Page, RefusalQuery, RunQuery, Usage, UsageBy, UsageQuery
 from fairbank.bank.quote import usable
-from fairbank.bank.refusals import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
+from fairbank.bank.refusals import (
+    NOTHING_KNOWN,
+    Alternative,
+    Reason,
+    Refusal,
+    RemedyFacts,
+    refusal_of,
+)
 from fairbank.bank.requests import Refund
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
@@ -95,18 +102,18 @@ class Runs:
             )
         return found[0]
 
-    def remedies_for(self, no: Refusal) -> Help:
+    def remedies_for(self, no: Refusal) -> RemedyFacts:
         """Return what may help against the refusal of a run. It may query LDAP, as
         `alternatives`.
         """
         account = self._account(no.project) if no.project else None
-        return Help(
+        return RemedyFacts(
             alternatives=self.alternatives(no),
             account=account,
             nearest=self.nearest_allocations([no])[0].nearest,
         )
 
-    def nearest_allocations(self, refused: Sequence[Refusal]) -> list[Help]:
+    def nearest_allocations(self, refused: Sequence[Refusal]) -> list[RemedyFacts]:
         """Return the account and the nearest allocation for each refused run that no allocation
         covers.
 
@@ -119,7 +126,7 @@ class Runs:
             (
                 NOTHING_KNOWN
                 if job is None
-                else Help(account=self._account(job.project_chain[0]), nearest=near.get(job))
+                else RemedyFacts(account=self._account(job.project_chain[0]), nearest=near.get(job))
             )
             for job in jobs
         ]

@@ -1,4 +1,4 @@
-"""Contract of every store. `tests/contracts` checks all three against it."""
+"""Contract of every store. The stores do not repeat it; `tests/contracts` checks all three."""
 
 from __future__ import annotations
 

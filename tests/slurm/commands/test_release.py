@@ -24,7 +24,7 @@ from fairbank.slurm.held_jobs import (
 )
 from fairbank.slurm.parsers.squeue import HeldJob, read_held_jobs
 from fairbank.slurm.parsers.values import ParsedRows
-from tests.agent.conftest import SU, Centre
+from tests.agent.conftest import SU, Site
 from tests.support.server import banking
 
 HOUR = 3_600
@@ -208,28 +208,28 @@ def test_a_round_that_breaks_off_leaves_the_rest_to_the_next() -> None:
 
 
 @pytest.fixture(scope="module")
-def centre() -> Iterator[Centre]:
+def site() -> Iterator[Site]:
     with banking() as server:
-        yield Centre(server)
+        yield Site(server)
 
 
 @pytest.mark.slow
 def test_a_deposit_lets_go_on_what_it_pays_for(
-    centre: Centre, caplog: pytest.LogCaptureFixture
+    site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    number = centre.project("chem", 1 * SU)
+    number = site.project("chem", 1 * SU)
     queue = PaperQueue(
         *named(["1", "2", "3"]), msgspec.structs.replace(JOB, name="4", account="nobody")
     )
     dear = msgspec.structs.replace(JOB, name="5", limit_seconds=100 * HOUR)
     queue.waiting_jobs.insert(0, dear)
-    releaser = Releaser(Client(parse_address(centre.address)), queue, 600)
+    releaser = Releaser(Client(parse_address(site.address)), queue, 600)
     releaser.run_round(0)
     assert queue.released == ["1"]
-    centre.withdraw(number, 1 * SU)  # it was paid from that
+    site.withdraw(number, 1 * SU)  # it was paid from that
     releaser.run_round(300)
     assert queue.released == ["1"]
-    centre.deposit(number, 2 * SU)
+    site.deposit(number, 2 * SU)
     releaser.run_round(300)
     assert queue.released == ["1"]  # nobody's turn
     releaser.run_round(600)

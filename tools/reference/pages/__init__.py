@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from tools.reference.pages.agent import agent_page
 from tools.reference.pages.client import client_page
 from tools.reference.pages.commands import commands_page
+from tools.reference.pages.metrics import metrics_page
 from tools.reference.pages.refusals import refusals_page
 from tools.reference.pages.routes import routes_page
 from tools.reference.pages.settings import settings_page, site_page
@@ -21,4 +22,5 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "commands": commands_page,
     "states": states_page,
     "refusals": refusals_page,
+    "metrics": metrics_page,
 }

@@ -27,7 +27,7 @@ from fairbank.bank.requests import (
 )
 from fairbank.bank.rules import apply
 from fairbank.bank.run import RunState
-from fairbank.bank.transaction_data import RegistryHead, TransactionData
+from fairbank.bank.transaction_data import NewIds, RegistryHead, RegistryRows, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -111,9 +111,10 @@ def _work(standing: Standing) -> TransactionData:
     other = Allocation(id=2, resource="cpu", start=_LATER, end=Instant(9_999), **common)
     return TransactionData(
         allocations=[tested, other],
-        projects=[Project(id=1, gname="chem", gid=1, account="chem")],
-        registry=RegistryHead(),
-        entry_ids=count(1),
+        registry=RegistryRows(
+            head=RegistryHead(), projects=[Project(id=1, gname="chem", gid=1, account="chem")]
+        ),
+        ids=NewIds(entries=count(1)),
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from fairbank.bank.pricing import longest_paid
 from fairbank.bank.refusals.reasons import Case, Detail, Reason
-from fairbank.bank.refusals.refusal import NOTHING_KNOWN, Help, Refusal
+from fairbank.bank.refusals.refusal import NOTHING_KNOWN, Refusal, RemedyFacts
 from fairbank.cluster.job import Run
 from fairbank.core.time import iso, show_duration
 from fairbank.core.units import MINUTES_IN_SU, exact_su, show_shortfall, show_su
@@ -34,7 +34,7 @@ class _Templates(Formatter):
 _format = _Templates().vformat
 
 
-def sentence(refusal: Refusal, known: Help = NOTHING_KNOWN) -> str:
+def sentence(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> str:
     """Return the message; a second sentence says if the bank only observed."""
     text = refusal.reason.info.message
     if message := _case(refusal, known).message:
@@ -43,11 +43,11 @@ def sentence(refusal: Refusal, known: Help = NOTHING_KNOWN) -> str:
 
 
 def longest_that_fits(refusal: Refusal) -> int:
-    """Return the longest time limit, in whole minutes as seconds, that the available credit pays."""
+    """Return the longest time limit that the available credit pays, in seconds of whole minutes."""
     return longest_paid(Fraction(refusal.billing), refusal.available) if refusal.billing else 0
 
 
-def remedies(refusal: Refusal, known: Help = NOTHING_KNOWN) -> tuple[str, ...]:
+def remedies(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> tuple[str, ...]:
     """Return what the user can do, the best first, each with the command or option to type."""
     advice = []
     seconds = longest_that_fits(refusal)
@@ -61,12 +61,12 @@ def remedies(refusal: Refusal, known: Help = NOTHING_KNOWN) -> tuple[str, ...]:
     return (*advice, _format(template, (), values_of(refusal, known)))
 
 
-def _case(refusal: Refusal, known: Help) -> Case:
+def _case(refusal: Refusal, known: RemedyFacts) -> Case:
     return refusal.reason.info.details.get(_detail(refusal, known), Case())
 
 
-def _detail(refusal: Refusal, known: Help) -> Detail:
-    """Return the detail of the rule, or what follows from the figures and the nearest allocation."""
+def _detail(refusal: Refusal, known: RemedyFacts) -> Detail:
+    """Return the detail of the rule, or what follows from the figures or the nearest allocation."""
     # First, because a rule cannot advise to withdraw a rest that does not exist. An undone refund
     # withdraws nothing: its remedy is a deposit.
     if (
@@ -85,7 +85,7 @@ def _detail(refusal: Refusal, known: Help) -> Detail:
     return Detail.NONE
 
 
-def values_of(refusal: Refusal, known: Help = NOTHING_KNOWN) -> Mapping[str, Any]:
+def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[str, Any]:
     """Return the values that templates may name."""
     allocation, near = refusal.allocation, known.nearest
     values = {
@@ -95,12 +95,14 @@ def values_of(refusal: Refusal, known: Help = NOTHING_KNOWN) -> Mapping[str, Any
         "most": exact_su(max(0, refusal.available)),
         "payer": known.account or refusal.project or "ACCOUNT",
         "begin": "..." if refusal.start is None else iso(refusal.start),
-        "show": "fairbank jobs -a -l"
-        if allocation is None
-        else f"fairbank alloc show {allocation}",
-        "statement": "fairbank project users PROJECT"
-        if allocation is None
-        else f"fairbank statement {allocation}",
+        "show": (
+            "fairbank jobs -a -l" if allocation is None else f"fairbank alloc show {allocation}"
+        ),
+        "statement": (
+            "fairbank project users PROJECT"
+            if allocation is None
+            else f"fairbank statement {allocation}"
+        ),
         "job": "JOBID" if refusal.run is None else Run.parse(refusal.run).job_id,
     }
     if near is not None:

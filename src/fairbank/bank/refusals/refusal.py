@@ -105,7 +105,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def figures(self) -> Figures:
-        """The amounts to show. Only a reason about an amount says what is available."""
+        """Amounts to show. Only a reason about an amount has the available credit."""
         if self.reason in _WITH_FIGURES:
             return Figures(self.asked, self.available, self.shortfall)
         return Figures(self.asked or None, None, None)
@@ -129,16 +129,17 @@ class Alternative(msgspec.Struct, frozen=True):
     available: int
 
 
-class Help(msgspec.Struct, frozen=True, kw_only=True):
-    """What may help against a refusal: other projects that could pay, the account of the project,
-    and the `nearest` allocation where the project has none at the start of the job."""
+class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts of the bank that remedies name: other projects that could pay, the account of the
+    project, and the `nearest` allocation if the project has none at the start of the job.
+    """
 
     alternatives: tuple[Alternative, ...] = ()
     account: str | None = None
     nearest: Allocation | None = None
 
 
-NOTHING_KNOWN = Help()
+NOTHING_KNOWN = RemedyFacts()
 
 
 def nearest(

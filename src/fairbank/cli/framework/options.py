@@ -1,11 +1,11 @@
-"""Options that several commands share, under the letters that Slurm uses."""
+"""Options of several commands, with Slurm's short names."""
 
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from fairbank.cli.framework.parser import Help, Parser
+from fairbank.cli.framework.parser import HelpAction, Parser
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import UNITS
@@ -19,7 +19,7 @@ WATCH_MIN_SECONDS = 5
 def add_common(parser: Parser) -> None:
     """Add the options of every command."""
     group = parser.add_argument_group("Common options")
-    group.add_argument("-h", "--help", action=Help, nargs=0, help="show this help")
+    group.add_argument("-h", "--help", action=HelpAction, nargs=0, help="show this help")
     group.add_argument(
         "-v",
         "--verbose",

@@ -93,7 +93,7 @@ class Parser(argparse.ArgumentParser):
         return field
 
 
-class Help(argparse.Action):
+class HelpAction(argparse.Action):
     """Action of `-h`: raises Shown."""
 
     def __call__(

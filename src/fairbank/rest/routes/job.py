@@ -12,7 +12,7 @@ from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, QueryParameter
 
 from fairbank.bank.query import RunQuery
-from fairbank.bank.refusals import NOTHING_KNOWN, Help, Reason, Refusal
+from fairbank.bank.refusals import NOTHING_KNOWN, Reason, Refusal, RemedyFacts
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
@@ -119,12 +119,12 @@ async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
     return (await request.write_queue.apply([prepared]))[0]
 
 
-async def _help(request: ApiRequest, refusal: Refusal) -> Help:
+async def _help(request: ApiRequest, refusal: Refusal) -> RemedyFacts:
     """Return what may help, such as other projects that could pay."""
     return await _in_time(lambda: request.services.runs.remedies_for(refusal), NOTHING_KNOWN)
 
 
-async def _help_for_batch(request: ApiRequest, refusals: list[Refusal]) -> list[Help]:
+async def _help_for_batch(request: ApiRequest, refusals: list[Refusal]) -> list[RemedyFacts]:
     """Return the nearest allocations, which need one query for all. Other projects that could pay
     need one for each, and are left out.
     """
@@ -161,7 +161,7 @@ def _parse(raw: msgspec.Raw) -> RunReport | FairbankError:
 _REPORT_FIELDS = fields_of_body(AnyReport)
 
 
-def _report_answer(result: Outcome | FairbankError, known: Help) -> ReportAnswer:
+def _report_answer(result: Outcome | FairbankError, known: RemedyFacts) -> ReportAnswer:
     match result:
         case Done():
             return ReportAnswer(status=200 if result.again else 201, granted=granted(result))

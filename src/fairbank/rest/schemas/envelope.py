@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from fairbank.core.time import Clock, iso
 
 if TYPE_CHECKING:
-    from fairbank.bank.refusals import Help, Refusal
+    from fairbank.bank.refusals import Refusal, RemedyFacts
     from fairbank.bank.rules import Done
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ def granted(done: Done) -> Granted:
     )
 
 
-def refusal_details(refusal: Refusal, known: Help) -> RefusalDetails:
+def refusal_details(refusal: Refusal, known: RemedyFacts) -> RefusalDetails:
     """Return a refusal with its amounts and remedies; `known` is what the bank can suggest."""
     from fairbank.bank.refusals import remedies  # noqa: PLC0415  clients do not need the bank
     from fairbank.bank.run import RunState  # noqa: PLC0415

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.refusals import NOTHING_KNOWN, Help, Refusal, remedies, sentence
+from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, remedies, sentence
 from fairbank.cluster.job import Run
 from fairbank.core.time import iso
 
@@ -40,7 +40,7 @@ class FailureRow(Struct, frozen=True, kw_only=True):
 
 
 def failure_row(
-    entry: Entry, refusal: Refusal, account: str | None, known: Help = NOTHING_KNOWN
+    entry: Entry, refusal: Refusal, account: str | None, known: RemedyFacts = NOTHING_KNOWN
 ) -> FailureRow:
     """Return a refusal with its message, amounts and remedies.
 

@@ -42,7 +42,7 @@ class Audit:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def heads(self) -> list[Head]:
+    def journal_heads(self) -> list[Head]:
         """Return the last entry number and hash of every journal, the registry's first.
 
         Kept elsewhere, they reveal even a journal that was rewritten from its beginning.

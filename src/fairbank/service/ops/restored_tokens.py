@@ -13,7 +13,7 @@ import msgspec
 from fairbank.bank.entry import Entry
 from fairbank.bank.rules.tokens import stay_revoked
 from fairbank.bank.token import Token
-from fairbank.bank.transaction_data import RegistryHead, TransactionData
+from fairbank.bank.transaction_data import NewIds, RegistryHead, RegistryRows, TransactionData
 from fairbank.core.time import Instant
 from fairbank.store.contract import RestoreTarget
 
@@ -41,7 +41,10 @@ class RestoredTokens:
         """Restore tokens, and record those that stay revoked. All entries are restored before."""
         kept = [self._as_last_known(each) for each in rows]
         changed = [new for new, old in zip(kept, rows, strict=True) if new != old]
-        work = TransactionData(registry=self._registry, entry_ids=count(self._last_entry + 1))
+        work = TransactionData(
+            registry=RegistryRows(head=self._registry),
+            ids=NewIds(entries=count(self._last_entry + 1)),
+        )
         stay_revoked(work, changed, self._at)
         if work.entries:
             self.entries(work.entries)

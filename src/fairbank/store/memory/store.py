@@ -35,9 +35,6 @@ class MemoryStore:
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Begin a transaction that commits at the end of the block and has no effect after an
-        exception.
-        """
         with self._turn:
             transaction = MemoryTransaction(self._tables)
             yield transaction
@@ -47,7 +44,6 @@ class MemoryStore:
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
-        """Begin a consistent snapshot."""
         with self._looking:
             tables = self._tables
             tables.readers += 1
@@ -59,9 +55,6 @@ class MemoryStore:
 
     @contextmanager
     def restoring(self, *, replace: bool) -> Iterator[RestoreTarget]:
-        """Fill the store from a backup. Raises Conflict if it is not empty and `replace` is
-        false.
-        """
         with self._turn:
             there = self._tables
             if not replace and (there.projects or there.entries or there.tokens or there.shares):
@@ -81,7 +74,6 @@ class MemoryStore:
                 self._tables = filling.tables
 
     def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Store a nonce until it expires. Return False if it was used before."""
         with self._turn:
             self._nonces = {known: until for known, until in self._nonces.items() if until > now}
             if nonce in self._nonces:
@@ -90,7 +82,6 @@ class MemoryStore:
             return True
 
     def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
-        """Store the records of associations that have none of that day; return their number."""
         with self._turn, self._changing() as tables:
             there = {share_key(each) for each in figures} & tables.shares.keys()
             new = [each for each in figures if share_key(each) not in there]
@@ -98,7 +89,6 @@ class MemoryStore:
             return len(new)
 
     def delete_share_records(self, before: int) -> int:
-        """Delete the records of all days before this one; return their number."""
         with self._turn, self._changing() as tables:
             old = [place for place, each in tables.shares.items() if each.day < before]
             for place in old:

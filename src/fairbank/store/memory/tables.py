@@ -11,7 +11,13 @@ from fairbank.bank.lock_set import LockSet, entries_of_runs
 from fairbank.bank.project import Member, Project, with_all_above
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
-from fairbank.bank.transaction_data import RegistryHead, TransactionData
+from fairbank.bank.transaction_data import (
+    LoadedEntries,
+    NewIds,
+    RegistryHead,
+    RegistryRows,
+    TransactionData,
+)
 from fairbank.cluster.job import Run
 from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
 
@@ -56,7 +62,6 @@ class MemoryTables:
         return twin
 
     def load(self, locks: LockSet) -> TransactionData:
-        """Return the rows that a batch needs."""
         runs = [self.runs[run] for run in locks.runs if run in self.runs]
         numbers = locks.allocations.union(each.allocation for each in runs)
         for project, resource, reach in locks.filters({each.run for each in runs}):
@@ -81,24 +86,30 @@ class MemoryTables:
             allocations=allocations,
             runs=runs,
             users=((*pair, self.users[pair]) for pair in pairs if pair in self.users),
-            known=(self.keys[key] for key in locks.keys if key in self.keys),
-            told=(
-                self.entries[number]
-                for number in entries_of_runs(locks, runs)
-                if number in self.entries
+            loaded=LoadedEntries(
+                by_key=(self.keys[key] for key in locks.keys if key in self.keys),
+                of_runs=(
+                    self.entries[number]
+                    for number in entries_of_runs(locks, runs)
+                    if number in self.entries
+                ),
+                undoing=self._undoing(locks),
+                of_terms=self._words(locks),
             ),
-            undoing=self._undoing(locks),
-            words=self._words(locks),
-            projects=self._projects(locks),
-            held_runs=self._held_runs(locks),
-            used=self._used(locks),
-            members=(self.members[pair] for pair in locks.members if pair in self.members),
-            tokens=self._tokens(locks),
-            registry=self.registry if locks.registry else None,
-            entry_ids=count(self.last_entry + 1),
-            allocation_ids=count(max(self.allocations, default=0) + 1) if locks.opens else (),
-            project_ids=count(max(self.projects, default=0) + 1) if locks.creates else (),
-            token_ids=count(max(self.tokens, default=0) + 1) if locks.issues else (),
+            registry=RegistryRows(
+                head=self.registry if locks.registry else None,
+                projects=self._projects(locks),
+                members=(self.members[pair] for pair in locks.members if pair in self.members),
+                tokens=self._tokens(locks),
+                held_runs=self._held_runs(locks),
+                used=self._used(locks),
+            ),
+            ids=NewIds(
+                entries=count(self.last_entry + 1),
+                allocations=count(max(self.allocations, default=0) + 1) if locks.opens else (),
+                projects=count(max(self.projects, default=0) + 1) if locks.creates else (),
+                tokens=count(max(self.tokens, default=0) + 1) if locks.issues else (),
+            ),
         )
 
     def apply(self, data: TransactionData) -> None:

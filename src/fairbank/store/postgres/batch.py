@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, Connection, LargeBinary, Table, Text
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.lock_set import LockSet
 from fairbank.bank.run import RunRecord
-from fairbank.bank.transaction_data import TransactionData
+from fairbank.bank.transaction_data import NewIds, TransactionData
 from fairbank.store import schema
 from fairbank.store.contract import Contention
 from fairbank.store.postgres.commit import commit_errors
@@ -115,7 +115,7 @@ class PostgresTransaction(SqlTransaction):
     def _load(self, locks: LockSet) -> tuple[list[Allocation], list[RunRecord]]:
         wanted = columns(locks.runs, 4)
         ending = [run in locks.ending for run in locks.runs]
-        drawn_now = 0 if locks.registry or locks.foretold else locks.entries
+        drawn_now = 0 if locks.registry or locks.dry_run else locks.entries
 
         def lock() -> None:
             self._run(
@@ -139,20 +139,16 @@ class PostgresTransaction(SqlTransaction):
                 raise Contention(f"run {each.run} arrived while its allocation was not locked yet")
         return allocations, runs
 
-    def _fresh(
-        self, locks: LockSet
-    ) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
-        if locks.foretold:
-            entry, allocation, project, token = self._find("next_ids")[0]
-            return count(entry), count(allocation), count(project), count(token)
-        if (
-            locks.registry or len(self._numbers) < locks.entries
-        ):  # those drawn before the registry was locked are lost: gaps are harmless
+    def _new_ids(self, locks: LockSet) -> NewIds:
+        if locks.dry_run:
+            return NewIds(*map(count, self._find("next_ids")[0]))
+        # Ids drawn before the registry was locked are lost. Gaps in the ids are harmless.
+        if locks.registry or len(self._numbers) < locks.entries:
             self._numbers = [
                 number for (number,) in self._cursor.execute(_SQL["entry_ids"], (locks.entries,))
             ]
-        return (
-            iter(self._numbers),
+        return NewIds(
+            self._numbers,
             self._one_by_one("allocation_id"),
             self._one_by_one("project_id"),
             self._one_by_one("token_id"),

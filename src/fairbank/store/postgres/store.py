@@ -76,9 +76,6 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Begin a transaction that commits at the end of the block. Raises Contention,
-        Unavailable.
-        """
         with self._writer_slot(), translated_errors(), self._writer.connect() as connection:
             transaction = self._transaction_over(connection)  # it begins with what it loads first
             yield transaction
@@ -174,7 +171,7 @@ _GUARDED = ("allocation", "run", "journal")
 
 # Every batch begins by locking rows of these two tables, in this order. So a restore waits for the
 # batches in progress and keeps new ones out, without a deadlock; readers go on.
-_ALONE = "LOCK TABLE allocation, office IN EXCLUSIVE MODE"
+_ALONE = "LOCK TABLE allocation, registry IN EXCLUSIVE MODE"
 
 # The statement limits of a batch are not meant for a restore.
 _LIMITS = (
@@ -182,8 +179,8 @@ _LIMITS = (
     " set_config('idle_in_transaction_session_timeout', '0', true)"
 )
 
-# The next numbers follow those of the backup. Entry numbers also follow all that were ever used here:
-# a reader that follows the journal goes on from its last number.
+# The next numbers follow those of the backup. Entry numbers also follow all that were ever used
+# here: a reader that follows the journal goes on from its last number.
 _NUMBERING = """
 SELECT setval('project_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM project), false),
        setval('allocation_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM allocation), false),
@@ -213,7 +210,7 @@ class PostgresRestore(SqlRestore):
         for name in _GUARDED:
             self._connection.exec_driver_sql(f"ALTER TABLE {name} DISABLE TRIGGER USER")
         for table in reversed(TABLES):
-            self._connection.exec_driver_sql(f"DELETE FROM {table.name}")  # noqa: S608 (our own table's name)
+            self._connection.exec_driver_sql(f"DELETE FROM {table.name}")  # noqa: S608 (our table)
         for name in _GUARDED:
             self._connection.exec_driver_sql(f"ALTER TABLE {name} ENABLE TRIGGER USER")
 

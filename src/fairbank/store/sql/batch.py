@@ -16,7 +16,13 @@ from fairbank.bank.lock_set import LockSet, entries_of_runs
 from fairbank.bank.project import Project, with_all_above
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.token import Token
-from fairbank.bank.transaction_data import RegistryHead, TransactionData
+from fairbank.bank.transaction_data import (
+    LoadedEntries,
+    NewIds,
+    RegistryHead,
+    RegistryRows,
+    TransactionData,
+)
 from fairbank.store import schema
 from fairbank.store.contract import Contention
 from fairbank.store.sql.project_use import (
@@ -70,9 +76,7 @@ class SqlTransaction(ABC):
         """Lock and read the allocations by id, and read the runs as they are under the lock."""
 
     @abstractmethod
-    def _fresh(
-        self, locks: LockSet
-    ) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
+    def _new_ids(self, locks: LockSet) -> NewIds:
         """Return ids for new entries, allocations, projects and tokens."""
 
     @abstractmethod
@@ -105,39 +109,38 @@ class SqlTransaction(ABC):
             raise Contention(
                 "an allocation of a project that is to be removed was opened meanwhile"
             )
-        entry_ids, allocation_ids, project_ids, token_ids = self._fresh(locks)
         return TransactionData(
             allocations=self._loaded.values(),
             runs=runs,
             users=self._users(locks, runs),
-            known=map(entry_of, self._find("known", columns(locks.keys, 2))) if locks.keys else (),
-            told=(
-                map(entry_of, self._find("told", [list(told)]))
-                if (told := entries_of_runs(locks, runs))
-                else ()
+            loaded=self._entries(locks, runs),
+            registry=RegistryRows(
+                head=self._registry,
+                projects=self._projects(locks),
+                members=(
+                    map(member_of, self._find("members", columns(locks.members, 2)))
+                    if locks.members
+                    else ()
+                ),
+                tokens=self._tokens(locks),
+                held_runs=open_runs_of(self._connection, locks.closing, len(locks.runs) + 1),
+                used=projects_in_use(self._connection, locks.renaming),
             ),
-            undoing=(
-                map(entry_of, self._find("undoing", [list(locks.undone)])) if locks.undone else ()
+            ids=self._new_ids(locks),
+        )
+
+    def _entries(self, locks: LockSet, runs: Iterable[RunRecord]) -> LoadedEntries:
+        # No statement for an empty set of keys: most batches hold and charge, and undo nothing.
+        of_runs = entries_of_runs(locks, runs)
+        return LoadedEntries(
+            by_key=map(entry_of, self._find("known", columns(locks.keys, 2)) if locks.keys else ()),
+            of_runs=map(entry_of, self._find("told", [list(of_runs)]) if of_runs else ()),
+            undoing=map(
+                entry_of, self._find("undoing", [list(locks.undone)]) if locks.undone else ()
             ),
-            words=(
-                map(entry_of, self._find("words", columns(locks.reworded, 2)))
-                if locks.reworded
-                else ()
+            of_terms=map(
+                entry_of, self._find("words", columns(locks.reworded, 2)) if locks.reworded else ()
             ),
-            projects=self._projects(locks),
-            held_runs=open_runs_of(self._connection, locks.closing, len(locks.runs) + 1),
-            used=projects_in_use(self._connection, locks.renaming),
-            members=(
-                map(member_of, self._find("members", columns(locks.members, 2)))
-                if locks.members
-                else ()
-            ),
-            tokens=self._tokens(locks),
-            registry=self._registry,
-            entry_ids=entry_ids,
-            allocation_ids=allocation_ids,
-            project_ids=project_ids,
-            token_ids=token_ids,
         )
 
     def write(self, data: TransactionData) -> None:
@@ -260,7 +263,7 @@ class SqlTransaction(ABC):
         the credit limit; then new allocations.
 
         The order matters because the database checks for overlaps at each step: an allocation that
-        was ended or moved makes room for another.
+        was ended or moved allows another.
         """
         changes = data.changes
         amended = [

@@ -48,23 +48,16 @@ class SqlStore(ABC):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Begin a transaction that commits at the end of the block. Raises Contention,
-        Unavailable.
-        """
         with self._write_transaction() as connection:
             yield self._transaction_over(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
-        """Begin a consistent snapshot. Raises Unavailable."""
         with self._read_transaction() as connection, closing(SqlReader(connection)) as reader:
             yield reader
 
     @contextmanager
     def restoring(self, *, replace: bool) -> Iterator[RestoreTarget]:
-        """Fill the store from a backup. Raises Conflict if it is not empty and `replace` is false;
-        Busy.
-        """
         with self._single_write() as connection:
             filling = self._filling_over(connection)
             filling.begin(replace=replace)
@@ -72,16 +65,10 @@ class SqlStore(ABC):
             filling.end()
 
     def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
-        """Store the records of associations that have none of that day; return their number. Raises
-        Busy, Unavailable.
-        """
         with self._single_write() as connection:
             return insert_records(connection, figures)
 
     def delete_share_records(self, before: int) -> int:
-        """Delete the records of all days before this one; return their number. Raises Busy,
-        Unavailable.
-        """
         with self._single_write() as connection:
             return delete_before(connection, before)
 

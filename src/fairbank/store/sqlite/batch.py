@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, count, islice
 from operator import attrgetter
@@ -13,7 +13,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.lock_set import LockSet
 from fairbank.bank.run import RunRecord
-from fairbank.bank.transaction_data import TransactionData
+from fairbank.bank.transaction_data import NewIds, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.store.queries import queries
 from fairbank.store.sql.batch import (
@@ -50,17 +50,12 @@ class SqliteTransaction(SqlTransaction):
         ).fetchall()
         return rows
 
-    def _fresh(
-        self, locks: LockSet
-    ) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
-        entry, allocation, project, token = (
-            count((last or 0) + 1) for last in self._find("last_ids")[0]
-        )
-        return entry, allocation, project, token
+    def _new_ids(self, locks: LockSet) -> NewIds:
+        return NewIds(*(count((last or 0) + 1) for last in self._find("last_ids")[0]))
 
     def _load(self, locks: LockSet) -> tuple[list[Allocation], list[RunRecord]]:
-        # Nothing can change between the two statements, so the runs may be read first: they name their
-        # allocations.
+        # Nothing can change between the two statements, so the runs may be read first: they name
+        # their allocations.
         runs = self._runs(locks.runs) if locks.runs else []
         numbers = locks.allocations.union(each.allocation for each in runs)
         funds = [

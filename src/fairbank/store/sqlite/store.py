@@ -84,7 +84,6 @@ class SqliteStore(SqlStore):
             return integrity_errors(connection) if thoroughly else index_faults(connection)
 
     def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Store a nonce until it expires. Return False if it was used before."""
         with self._single_write() as connection:
             connection.exec_driver_sql(_SQL["forget"], (now,))
             return (
@@ -274,7 +273,7 @@ class SqliteRestore(SqlRestore):
         for name, _ in guards:
             self._connection.exec_driver_sql(f"DROP TRIGGER {name}")
         for table in reversed(TABLES):
-            self._connection.exec_driver_sql(f"DELETE FROM {table.name}")  # noqa: S608 (our own table's name)
+            self._connection.exec_driver_sql(f"DELETE FROM {table.name}")  # noqa: S608 (our table)
         for _, made_by in guards:
             self._connection.exec_driver_sql(made_by)
 

@@ -1,4 +1,4 @@
-"""Command `fairbank agent`: run the agent beside slurmctld, and show its status."""
+"""Command `fairbank agent`: run the agent next to slurmctld, and show its status."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _run(context: Context, options: Namespace) -> int:
 
     def ready(sockets: Sequence[str]) -> None:
         context.note(
-            f"The agent hears slurmctld at {sockets[0]} and tells of itself at {sockets[1]}"
+            f"The agent listens for slurmctld at {sockets[0]}, and for status at {sockets[1]}"
         )
 
     settings = read_agent_settings(settings_file(options.config))
@@ -74,11 +74,11 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     connected = ", ".join(f"{each['slurm']} of cluster {each['cluster']}" for each in plugins)
     yield "slurmctld", f"connected: {connected}" if plugins else "not connected"
     if bank["reachable"] is None:
-        yield "bank", "not asked yet: it is when slurmctld's plug-in has said for which cluster"
+        yield "bank", "not contacted yet: it will be when slurmctld's plug-in connects"
     elif bank["reachable"]:
         yield "bank", f"answers since {iso(bank['since'])}"
     else:
-        yield "bank", f"away since {iso(bank['since'])}: {bank['error']}"
+        yield "bank", f"down since {iso(bank['since'])}: {bank['error']}"
         if bank["remedy"]:
             yield "", f"try: {bank['remedy']}"
     oldest = (
@@ -95,12 +95,12 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", "try: set the clocks of both hosts alike (chronyc tracking)"
     if outbox["error"]:
         yield "", f"cannot be written: {outbox['error']}"
-        yield "", "try: make room on its disk; the agent goes on by itself"
+        yield "", "try: free space on its disk; the agent then continues by itself"
     if quarantine := _quarantine(status):
         yield (
             "quarantine",
             (
-                f"{quarantine['frames']} frames of slurmctld's plug-in were not understood, the"
+                f"{quarantine['frames']} frames of slurmctld's plug-in cannot be read, the"
                 f" last: {quarantine['last']}"
             ),
         )
@@ -136,7 +136,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if release := status.get("release"):
         yield "released", f"{release['released']} jobs that were held for lack of credit"
         if release["error"]:
-            yield "", f"no more just now: {release['error']}"
+            yield "", f"stopped for now: {release['error']}"
             yield "", f"try: {release['remedy']}"
 
 
@@ -151,10 +151,10 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 COMMAND = Noun(
-    "run the agent beside slurmctld, and see how it fares",
+    "run the agent next to slurmctld, and show its status",
     {
         "run": Command(
-            "hear slurmctld's plug-in and ask the bank, until Ctrl-C or SIGTERM",
+            "serve slurmctld's plug-in and report to the bank, until Ctrl-C or SIGTERM",
             (
                 "fairbank agent",
                 "fairbank agent --config /etc/fairbank/agent.toml",

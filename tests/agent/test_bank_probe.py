@@ -1,0 +1,130 @@
+"""Probe of the bank: when it is due, its results, and its limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.agent.reports.bank_probe import (
+    PROBE_SECONDS,
+    ProbeResults,
+    missing_right,
+    read_identity,
+)
+from fairbank.agent.reports.bank_status import retry_pause
+from fairbank.core.errors import FairbankError, Forbidden, Unavailable
+from tests.agent.plugin import CLUSTER, prolog_request
+from tests.agent.world import World
+
+HERE = frozenset({CLUSTER})
+AWAY = Unavailable("nobody answers")
+
+
+def is_due(world: World, probes: ProbeResults, clusters: frozenset[str] = HERE) -> bool:
+    return probes.is_due(world.engine.flow, clusters, world.now)
+
+
+def reachable(world: World, probes: ProbeResults) -> bool | None:
+    return probes.reachability(world.engine.flow.bank).reachable
+
+
+def test_reachability_is_unknown_before_a_report_or_probe(world: World) -> None:
+    probes = ProbeResults()
+    assert reachable(world, probes) is None
+    assert not is_due(world, probes, frozenset())
+    assert is_due(world, probes)
+    assert probes.record(None, HERE, world.engine.flow.bank, world.now)
+    assert reachable(world, probes)
+    assert not is_due(world, probes)
+    assert is_due(world, probes, frozenset({"moon"}))
+    world.pass_time(PROBE_SECONDS)
+    assert is_due(world, probes)
+
+
+def test_report_is_a_first_contact_too(world: World) -> None:
+    probes = ProbeResults()
+    world.deliver(prolog_request(1))
+    assert not is_due(world, probes), "a report waits"
+    world.send()
+    assert not is_due(world, probes), "a request is in flight"
+    world.finish_request()
+    assert reachable(world, probes)
+
+
+def test_bank_that_is_down_is_probed_until_it_answers(world: World) -> None:
+    probes, bank = ProbeResults(), world.engine.flow.bank
+    began = world.now
+    assert probes.record(AWAY, HERE, bank, world.now)
+    assert (reachable(world, probes), probes.reachability(bank).error) == (False, AWAY)
+    assert not is_due(world, probes)
+    world.pass_time(retry_pause(1))
+    assert is_due(world, probes)
+    assert not probes.record(AWAY, HERE, bank, world.now)
+    assert (probes.reachability(bank).since, probes.reachability(bank).failures) == (began, 2)
+    world.pass_time(retry_pause(2))
+    assert probes.record(None, HERE, bank, world.now)
+    assert (reachable(world, probes), probes.reachability(bank).since) == (True, world.now)
+
+
+def test_probe_decides_no_job(world: World) -> None:
+    """Ask the bank for each job, whatever the last probe found."""
+    probes = ProbeResults()
+    probes.record(AWAY, HERE, world.engine.flow.bank, world.now)
+    world.pass_time(world.terms.patience * 10)
+    world.deliver(prolog_request(1))
+    assert world.send()
+    world.finish_request()
+    world.write()
+    world.read_replies()
+    assert [verdict.action for _, verdict in world.verdicts] == ["run"]
+    assert reachable(world, probes)
+    assert probes.reachability(world.engine.flow.bank).since == probes.at
+
+
+def test_probe_clears_no_error_of_a_report(world: World) -> None:
+    probes, error = ProbeResults(), Forbidden("you may not report runs of cluster local")
+    world.deliver(prolog_request(1))
+    world.send()
+    world.fail_request(world.in_flight.pop(), error)
+    world.pass_time(1.0)
+    probes.record(
+        None, HERE, world.engine.flow.bank, world.now
+    )  # it was in flight when the report came back
+    assert (reachable(world, probes), probes.reachability(world.engine.flow.bank).error) == (
+        False,
+        error,
+    )
+    world.pass_time(PROBE_SECONDS * 10)
+    assert not is_due(world, probes), "only a report can tell"
+
+
+ME = {
+    "actor": 64_030, "uid": 64_030, "user": None, "superuser": False, "admin": False,
+    "roles": [], "clusters": [], "scopes": ["read", "write"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("who", "why"),
+    [
+        ({"superuser": True}, None),
+        ({"clusters": ["lab", "local"], "scopes": ["agent:local"]}, None),
+        ({"clusters": ["lab"], "scopes": ["agent:lab"]}, Forbidden),
+        ({"superuser": True, "scopes": ["read"]}, Forbidden),
+        ({}, Forbidden),
+    ],
+)
+def test_missing_right_is_an_error_with_its_remedy(
+    who: dict[str, object], why: type[FairbankError] | None
+) -> None:
+    error = missing_right(read_identity(ME | who), CLUSTER)
+    assert (None if error is None else type(error)) is why
+    assert why is not Forbidden or "agents = [64030] under [clusters.local]" in str(
+        error and error.remedy
+    )
+
+
+@pytest.mark.parametrize("answer", [ME | {"superuser": "yes"}, {}, None, []])
+def test_other_answer_is_not_of_a_bank(answer: object) -> None:
+    with pytest.raises(Unavailable, match="what answers is not a bank: ") as raised:
+        read_identity(answer)
+    assert raised.value.remedy == "name the bank's address"

@@ -1,0 +1,170 @@
+"""Idempotency keys: a repeated request gets the same answer and counts once; another is a
+conflict.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import AuditNote, SubmittedRequest, digest
+from fairbank.bank.rules import Done, apply
+from fairbank.core.errors import RefusalKind
+from fairbank.core.time import Instant
+from tests.bank.beginnings import COLLEGE
+from tests.bank.story import nothing_yet, tell
+
+# Every request there is, each one granted.
+GRANTED = [
+    "project optics under physics",
+    "member physics alice pi",
+    "open physics/gpu 0..1000",
+    "open physics/gpu 0..1000 with 50 limit 5",
+    "deposit physics/cpu 50",
+    "withdraw physics/cpu 50",
+    "transfer 50 physics/cpu => college/cpu",
+    "cap alice physics/cpu 30",
+    "freeze physics/cpu",
+    "amend physics/cpu limit 10",
+    "end physics/cpu",
+    "hold 1 alice physics/cpu 60",
+    "adjust 9 20",
+    "charge 9 5",
+    "charge 9 500",
+    "release 9",
+    "charge 1 alice physics/cpu 200",
+    "release 1 alice physics/cpu",
+    "refund 8 5",
+    "refund 8 all",
+]
+
+
+@pytest.mark.parametrize("line", GRANTED)
+def test_the_same_request_again_gets_the_same_answer_and_is_counted_once(line: str) -> None:
+    told = tell(f"{COLLEGE}\n {line} key k")
+    first, entries = told.said, list(told.work.entries)
+    told.now = Instant(7)
+    told.play("deposit college/cpu 1")  # whatever happened since
+    told.now = Instant(0)
+    told.play(f"{line} key k -> again")
+    assert isinstance(first, Done)
+    assert told.said == msgspec.structs.replace(first, again=True)
+    assert told.work.entries[:-1] == entries
+
+
+@pytest.mark.parametrize("line", GRANTED)
+def test_another_request_under_the_key_is_a_conflict(line: str) -> None:
+    told = tell(f"{COLLEGE}\n {line} key k")
+    entries = list(told.work.entries)
+    told.play("deposit physics/cpu 51 key k -> KEY_REUSED")
+    told.play(f"{line} key k note otherwise -> KEY_REUSED")
+    assert told.work.entries == entries
+    assert isinstance(told.said, Refusal)
+    assert told.said.kind is RefusalKind.CONFLICT
+
+
+def test_a_key_is_remembered_beyond_the_life_of_its_run() -> None:
+    tell(
+        COLLEGE
+        + """
+        hold 1 alice physics/cpu 60 key h       -> ok left 20
+        adjust 1 70 key a                       -> ok left 10
+        hold 1 alice physics/cpu 60 key h       -> again left 20 amount 60
+        charge 1 50 key c                       -> ok left 30
+        hold 1 alice physics/cpu 60 key h       -> again left 20
+        adjust 1 70 key a                       -> again left 10 amount 10
+        refund 1 all key r                      -> ok
+        charge 1 50 key c                       -> again left 30
+        refund 1 all key r                      -> again left 80 amount 50
+        left physics/cpu 80
+        """
+    )
+
+
+def test_without_a_key_credit_moves_each_time() -> None:
+    tell(COLLEGE + "deposit physics/cpu 1 -> ok left 81\n deposit physics/cpu 1 -> ok left 82")
+
+
+def test_digest_differs_between_requests() -> None:
+    told = tell(COLLEGE)
+
+    def fingerprint(line: str) -> bytes:
+        return digest(SubmittedRequest(told.cast.request(line, Instant(0)), Instant(0), 0))
+
+    prints = [fingerprint(line) for line in GRANTED]
+    assert len(set(prints)) == len(prints)
+    assert [fingerprint(line) for line in GRANTED] == prints
+    assert fingerprint("release 1") != fingerprint("lapse 1")
+
+
+def test_a_note_is_kept_once() -> None:
+    work, asked = (
+        nothing_yet(),
+        SubmittedRequest(AuditNote(details="acted as alice", key="k"), Instant(0), 0),
+    )
+    first, second = apply(work, asked, Policy()), apply(work, asked, Policy())
+    assert isinstance(first, Done)
+    assert second == msgspec.structs.replace(first, again=True)
+    assert [entry.details for entry in work.entries] == ['{"note":"acted as alice"}']
+
+
+def test_request_without_effect_adds_no_entry_and_no_key() -> None:
+    tell(
+        COLLEGE
+        + """
+        hold 1 alice physics/cpu 20 key a
+        hold 1 alice physics/cpu 20 key b       -> again
+        deposit physics/cpu 1 key b             -> ok
+        """
+    )
+
+
+def test_key_belongs_to_its_actor() -> None:
+    tell(
+        COLLEGE
+        + """
+        deposit physics/cpu 1 key k                 -> ok left 81
+        deposit physics/cpu 2 key k by alice        -> ok left 83
+        deposit physics/cpu 1 key k by bob          -> ok left 84      # the same request of somebody else is another request
+        deposit physics/cpu 1 key k                 -> again left 81
+        deposit physics/cpu 2 key k by alice        -> again left 83
+        deposit physics/cpu 1 key k by alice        -> KEY_REUSED
+        withdraw physics/cpu 999 key n by alice     -> NOT_ENOUGH
+        withdraw physics/cpu 1 key n                -> ok left 83
+        """
+    )
+
+
+def test_keys_of_a_user_acting_as_another_are_separate() -> None:
+    told = tell(COLLEGE)
+    request = told.cast.request("deposit physics/cpu 1 key k", Instant(0))
+    asked = [
+        SubmittedRequest(request, Instant(0), actor, acting_as)
+        for actor, acting_as in ((7, 1001), (1001, None), (7, 1001), (7, 1002), (7, None))
+    ]
+    first, of_the_user, again, as_another, as_oneself = (
+        apply(told.work, each, Policy()) for each in asked
+    )
+    assert isinstance(first, Done)
+    assert isinstance(of_the_user, Done)
+    assert (of_the_user.again, again) == (False, msgspec.structs.replace(first, again=True))
+    assert as_another == as_oneself == Refusal(reason=Reason.KEY_REUSED)
+
+
+def test_a_keyed_report_is_the_same_request_whatever_it_costs_by_now() -> None:
+    tell(
+        COLLEGE
+        + """
+        hold 1 alice physics/cpu 60 until 500 key h report start        -> ok left 20
+        hold 1 alice physics/cpu 40 until 600 key h report start        -> again left 20 amount 60
+        hold 1 alice physics/cpu 60 until 500 key h report other        -> KEY_REUSED
+        hold 1 alice physics/cpu 60 until 500 key h report start note x -> KEY_REUSED
+        hold 1 alice physics/cpu 60 until 500 key h                     -> KEY_REUSED
+        adjust 1 70 until 500 key a report change                       -> ok left 10
+        adjust 1 50 until 600 key a report change                       -> again left 10
+        charge 1 50 key c report end                                    -> ok left 30
+        release 1 key c report end                                      -> again left 30 amount 50   # its state costs nothing now
+        """
+    )

@@ -1,0 +1,299 @@
+"""Lock sets of requests. `test_model` checks that they are sufficient, this file what they
+contain.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+import pytest
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.allocation_filter import ALL_OF_IT, AllocationFilter
+from fairbank.bank.lock_set import _OF, LockSet, lock_set_of
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import (
+    Adjust,
+    Amend,
+    AuditNote,
+    Charge,
+    CreateProject,
+    Deposit,
+    Hold,
+    IssueToken,
+    Open,
+    Release,
+    Request,
+    RevokeToken,
+    SetCap,
+    SetMember,
+    SubmittedRequest,
+    Transfer,
+    Undo,
+    Unpriced,
+)
+from fairbank.bank.rules import Done, apply
+from fairbank.bank.transaction_data import NewIds, RegistryNotLoaded, TransactionData
+from fairbank.cluster.job import Run
+from fairbank.core.time import DAY, Instant
+from fairbank.core.units import SuMinutes
+from tests.bank.requests import GRANTS, PROJECTS
+from tests.bank.shelf import Shelf
+
+RUN = Run("darwin", 1, 0)
+HOLD = Hold(
+    run=RUN,
+    chain=(2, 1),
+    resource="cpu",
+    owner=7,
+    amount=SuMinutes(5),
+    start=Instant(0),
+    until=Instant(9),
+    key="h",
+)
+CHARGE = Charge(
+    run=RUN,
+    amount=SuMinutes(5),
+    ended=Instant(9),
+    outcome="COMPLETED",
+    elapsed_seconds=9,
+    chain=(2, 1),
+    resource="cpu",
+    owner=7,
+    start=Instant(0),
+)
+
+
+def asked(*requests: Request) -> list[SubmittedRequest]:
+    return [SubmittedRequest(request, Instant(5), 0) for request in requests]
+
+
+def test_a_hold_needs_its_run_and_whatever_its_line_may_draw_on() -> None:
+    needs = lock_set_of(asked(HOLD))
+    assert (needs.runs, needs.keys) == ({RUN}, {(0, "h")})
+    assert needs.funds == {
+        (2, "cpu", 0): AllocationFilter(0, 0, own=True),
+        (1, "cpu", 0): AllocationFilter(0, 0, own=False),
+    }
+    assert needs.owners == {(2, "cpu"): {7}, (1, "cpu"): {7}}
+    assert not needs.registry
+
+
+def reaches(needs: LockSet, *known: Run) -> set[tuple[int, str, AllocationFilter]]:
+    return set(needs.filters(set(known)))
+
+
+def test_the_end_of_a_known_run_needs_no_more_than_the_run() -> None:
+    """Every report of an end tells the line; it matters only where the hold never arrived."""
+    needs = lock_set_of(asked(CHARGE, Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1))))
+    assert (needs.runs, needs.registry) == ({RUN}, False)
+    assert reaches(needs, RUN) == set()
+    assert reaches(needs) == {
+        (2, "cpu", AllocationFilter(0, 0, own=True)),
+        (1, "cpu", AllocationFilter(0, 0, own=False)),
+    }
+
+
+def test_the_end_of_a_run_that_nobody_knows_needs_what_it_could_have_drawn_on() -> None:
+    other = Release(
+        run=RUN._replace(job_id=2),
+        ended=Instant(9),
+        outcome="NODE_FAIL",
+        chain=(4,),
+        resource="cpu",
+        owner=7,
+        start=Instant(3),
+    )
+    needs = lock_set_of(
+        asked(msgspec.structs.replace(HOLD, run=RUN._replace(job_id=3), chain=(5,)), CHARGE, other)
+    )
+    start = (5, "cpu", AllocationFilter(0, 0, own=True))
+    assert reaches(needs, RUN, other.run) == {start}
+    assert reaches(needs, RUN) > {start, (4, "cpu", AllocationFilter(3, 3, own=True))}
+
+
+def test_late_report_does_not_lock_all_allocations_between() -> None:
+    later = msgspec.structs.replace(
+        HOLD, run=RUN._replace(job_id=2), chain=(2,), start=Instant(365 * DAY)
+    )
+    needs = lock_set_of(asked(HOLD, later))
+    assert {reach for project, _, reach in needs.filters(set()) if project == 2} == {
+        AllocationFilter(0, 0, own=True),
+        AllocationFilter(365 * DAY, 365 * DAY, own=True),
+    }
+
+
+ACCOUNT = {"chain": (), "account": "nosuch"}
+
+
+@pytest.mark.parametrize(
+    "bank_request",
+    [
+        msgspec.structs.replace(HOLD, **ACCOUNT),
+        msgspec.structs.replace(HOLD, chain=()),
+        msgspec.structs.replace(CHARGE, **ACCOUNT),
+        Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1), owner=7, account="nosuch"),
+        Release(
+            run=RUN,
+            ended=Instant(9),
+            outcome="NODE_FAIL",
+            owner=7,
+            start=Instant(0),
+            account="nosuch",
+        ),
+        Unpriced(
+            run=RUN,
+            why="",
+            ended=Instant(9),
+            outcome="COMPLETED",
+            elapsed_seconds=9,
+            account="nosuch",
+        ),
+    ],
+)
+def test_what_is_reported_of_an_account_that_no_project_has_is_judged_once(
+    bank_request: Request,
+) -> None:
+    """Its refusal is kept in the registry, and that is known beforehand."""
+    assert lock_set_of(asked(bank_request)).registry
+    shelf = Shelf()
+    (no,) = shelf.ask(asked(bank_request), Policy())
+    assert isinstance(no, Refusal)
+    assert (shelf.loads, len(shelf.journal)) == (1, 1)
+
+
+def test_setting_a_cap_locks_the_roles() -> None:
+    cap = SetCap(allocation=4, uid=7, cap=None, project=3, by=8)
+    needs = lock_set_of(asked(cap))
+    assert (needs.members, needs.registry) == ({(3, 7), (3, 8)}, True)
+    assert not lock_set_of(asked(msgspec.structs.replace(cap, by=None))).registry
+
+
+def test_needs_of_a_batch_are_those_of_all_its_requests() -> None:
+    needs = lock_set_of(
+        asked(
+            Deposit(allocation=1, amount=SuMinutes(1)),
+            Transfer(source=2, target=3, amount=SuMinutes(1)),
+            SetCap(allocation=4, uid=7, cap=None),
+            Open(project=5, resource="gpu", category="startup", start=Instant(0), end=Instant(1)),
+            Amend(allocation=6, project=8, resource="cpu"),
+        )
+    )
+    assert needs.allocations == {1, 2, 3, 4, 6}
+    assert needs.caps == {(4, 7)}
+    assert (needs.projects, needs.funds, needs.opens) == (
+        {5},
+        {(5, "gpu", 0): ALL_OF_IT, (8, "cpu", 0): ALL_OF_IT},
+        1,
+    )
+    assert (needs.entries, needs.creates, needs.registry) == (10, 0, True)
+
+
+def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
+    later, above = (
+        msgspec.structs.replace(HOLD, **more)
+        for more in ({"start": Instant(7)}, {"chain": (1,), "start": Instant(3)})
+    )
+    needs = lock_set_of(asked(HOLD, later, above))
+    assert needs.funds == {
+        (2, "cpu", 0): AllocationFilter(0, 7, own=True),
+        (1, "cpu", 0): AllocationFilter(0, 7, own=True),
+    }
+    rows = [
+        Allocation(
+            id=n, project=1, resource="cpu", category="x", start=Instant(n), end=Instant(n + 2)
+        )
+        for n in range(12)
+    ]
+    assert [row.id for row in rows if AllocationFilter(3, 7, own=True).has(row)] == [
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+    ]
+    assert not any(AllocationFilter(0, 99, own=False).has(row) for row in rows)
+    assert all(
+        AllocationFilter(0, 99, own=False).has(msgspec.structs.replace(row, shared=True))
+        for row in rows
+    )
+
+
+def test_every_request_has_a_lock_set() -> None:
+    assert set(_OF) == set(get_args(Request))
+
+
+@pytest.mark.parametrize(
+    "bank_request",
+    [
+        CreateProject(gname="a", gid=1, account="a", parent=3),
+        SetMember(project=3, uid=7, role=None),
+        AuditNote(details="{}"),
+    ],
+)
+def test_the_registry_is_asked_for_by_what_writes_there(bank_request: Request) -> None:
+    needs = lock_set_of(asked(bank_request))
+    assert needs.registry
+    assert needs.projects == (set() if isinstance(bank_request, AuditNote) else {3})
+
+
+def test_the_registry_is_asked_for_a_second_time_when_a_refusal_met_no_allocation() -> None:
+    with pytest.raises(RegistryNotLoaded):
+        apply(TransactionData(ids=NewIds(entries=range(9))), asked(HOLD)[0], Policy())
+    assert lock_set_of(asked(HOLD), registry=True).registry
+    shelf = Shelf()
+    (no,) = shelf.ask(asked(HOLD), Policy())
+    assert isinstance(no, Refusal)
+    assert (no.reason, shelf.loads, len(shelf.journal)) == (Reason.NO_ALLOCATION, 2, 1)
+
+
+def test_a_batch_sees_what_it_did_itself() -> None:
+    shelf = Shelf()
+    outcomes = shelf.ask(asked(*PROJECTS, *GRANTS, HOLD, HOLD, CHARGE), Policy())
+    assert not any(isinstance(each, Refusal) for each in outcomes)
+    assert [each.again for each in outcomes[-3:]] == [False, True, False]  # type: ignore[union-attr]
+    assert shelf.rows.allocations[2].charged == 5
+
+
+def test_an_amendment_under_a_wrong_fund_does_not_overlap_unseen() -> None:
+    shelf = Shelf()
+    shelf.ask(asked(*PROJECTS, *GRANTS), Policy())
+    right = Amend(allocation=2, project=2, resource="cpu", end=Instant(70))
+    (seen,) = shelf.ask(asked(right), Policy())
+    (unseen,) = shelf.ask(asked(msgspec.structs.replace(right, resource="gpu")), Policy())
+    assert isinstance(seen, Refusal)
+    assert isinstance(unseen, Refusal)
+    assert (seen.reason, unseen.reason) == (Reason.OVERLAP, Reason.UNKNOWN_ALLOCATION)
+
+
+def test_a_role_needs_the_roles_of_both() -> None:
+    needs = lock_set_of(
+        asked(SetMember(project=3, uid=7, role=None, by=8), SetMember(project=4, uid=9, role=None))
+    )
+    assert needs.members == {(3, 7), (3, 8), (4, 9)}
+
+
+def test_a_token_needs_those_of_its_secret_and_its_number() -> None:
+    issue = IssueToken(digest=b"d", uid=7, label="laptop", scopes=("read",), expires=Instant(9))
+    needs = lock_set_of(asked(issue, RevokeToken(token=4)))
+    assert (needs.digests, needs.tokens, needs.issues, needs.registry) == ({b"d"}, {4}, 1, True)
+
+
+def test_terms_that_a_batch_changes_and_takes_back_are_those_before_it() -> None:
+    """The earlier terms must be loaded although the entry to be undone does not exist yet."""
+    shelf = Shelf()
+    for requests in (PROJECTS, GRANTS):
+        shelf.ask(asked(*requests), Policy())
+    old, number = shelf.rows.allocations[1], len(shelf.journal) + 1
+    amend = Amend(
+        allocation=1,
+        project=old.project,
+        resource=old.resource,
+        credit_limit=SuMinutes(old.credit_limit + 5),
+    )
+    back = Undo(entry=number, book=1, project=old.project, resource=old.resource)
+    assert [type(each) for each in shelf.ask(asked(amend, back), Policy())] == [Done, Done]
+    assert shelf.rows.allocations[1].credit_limit == old.credit_limit

@@ -1,0 +1,234 @@
+"""Reports without a key that come again: they get their first answer; a contradiction is
+refused.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fairbank.bank.entry import Kind
+from fairbank.bank.policy import Policy
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done, apply
+from fairbank.bank.transaction_data import TransactionData
+from fairbank.core.errors import Corrupt
+from fairbank.core.time import Instant
+from tests.bank.story import Teller, tell
+
+WORLD = """
+    project college
+    project physics under college
+    project optics under college
+    open college/cpu 0..1000 with 50 shared yes
+    open physics/cpu 0..1000 with 100
+    hold 9 bob physics/cpu 10
+"""
+
+# What was done, and the report that comes again after it.
+LIVES = {
+    "a hold": ("", "hold 1 alice physics/cpu 60"),
+    "an adjust": ("hold 1 alice physics/cpu 60", "adjust 1 70"),
+    "an adjust of its deadline": ("hold 1 alice physics/cpu 60", "adjust 1 60 until 2000"),
+    "the second adjust": ("hold 1 alice physics/cpu 60\n adjust 1 70", "adjust 1 20"),
+    "a charge": ("hold 1 alice physics/cpu 60", "charge 1 45"),
+    "a charge of an adjusted run": ("hold 1 alice physics/cpu 60\n adjust 1 70", "charge 1 45"),
+    "a charge that was written off": ("hold 1 alice physics/cpu 60", "charge 1 500"),
+    "a charge after a lapse": ("hold 1 alice physics/cpu 60 until 0\n lapse 1", "charge 1 45"),
+    "a release": ("hold 1 alice physics/cpu 60", "release 1"),
+    "a release after a lapse": ("hold 1 alice physics/cpu 60 until 0\n lapse 1", "release 1"),
+    "a charge without a hold": ("", "charge 1 alice physics/cpu 45"),
+    "a release without a hold": ("", "release 1 alice physics/cpu"),
+}
+
+
+@pytest.mark.parametrize("life", LIVES)
+@pytest.mark.parametrize("meanwhile", ["", "deposit physics/cpu 5\n charge 9 7"])
+def test_a_report_that_comes_again_gets_its_first_answer_again(life: str, meanwhile: str) -> None:
+    before, report = LIVES[life]
+    told = tell(f"{WORLD}\n {before}\n {report}")
+    first = told.said
+    assert isinstance(first, Done)
+    assert first.entry == told.work.entries[-1].id
+    _play(told, meanwhile)
+    entries = list(told.work.entries)
+    told.play(f"{report} -> again")
+    assert told.said == msgspec.structs.replace(first, again=True)
+    assert told.work.entries == entries
+
+
+@pytest.mark.parametrize(("key", "answer", "held"), [("", "ok", 20), (" key a", "again", 70)])
+def test_a_change_that_comes_again_after_a_newer_one_counts_anew_unless_it_has_a_key(
+    key: str, answer: str, held: int
+) -> None:
+    """Only the last change of a run is recognised by the run (repeated-requests.md)."""
+    tell(f"""{WORLD}
+        hold 1 alice physics/cpu 60
+        adjust 1 20{key}
+        adjust 1 70
+        adjust 1 20{key} -> {answer}
+        held physics/cpu {held + 10}
+    """)
+
+
+def _play(told: Teller, lines: str) -> None:
+    for line in filter(None, lines.split("\n")):
+        told.play(line.strip())
+
+
+def test_a_charge_is_answered_alike_when_part_of_it_was_refunded() -> None:
+    tell(
+        WORLD
+        + """
+        hold 1 alice physics/cpu 60
+        charge 1 45                             -> ok left 45 amount 45
+        refund 1 5
+        charge 1 45                             -> again left 45 amount 45
+        """
+    )
+
+
+def test_a_change_that_changes_nothing_is_answered_with_the_entry_that_set_the_hold() -> None:
+    told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60 until 500")
+    first = told.said
+    told.play("adjust 1 60 until 500 -> again")
+    assert isinstance(first, Done)
+    assert told.said == msgspec.structs.replace(first, again=True)
+
+
+def test_a_start_that_was_refused_is_judged_again_and_kept_again() -> None:
+    told = tell(
+        f"{WORLD}\n hold 1 alice physics/cpu 500 -> INSUFFICIENT_CREDIT\n hold 1 alice physics/cpu"
+        " 500 -> INSUFFICIENT_CREDIT"
+    )
+    assert [entry.kind for entry in told.work.entries[-2:]] == [Kind.REFUSAL, Kind.REFUSAL]
+    told.play("deposit physics/cpu 500")
+    told.play("hold 1 alice physics/cpu 500 -> ok")
+
+
+def test_a_hold_is_known_again_after_its_limit_changed() -> None:
+    tell(
+        WORLD
+        + """
+        hold 1 alice physics/cpu 60             -> ok left 30
+        adjust 1 70                             -> ok left 20
+        hold 1 alice physics/cpu 60             -> again left 30 amount 60
+        hold 1 alice physics/cpu 70             -> again left 30 amount 60     # repeated as it is now
+        hold 1 alice physics/cpu 65             -> HOLD_EXISTS
+        adjust 1 60                             -> ok left 30
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "hold 1 alice physics/cpu 59 partition std start 5",
+        "hold 1 bob physics/cpu 60 partition std start 5",
+        "hold 1 alice physics/cpu 60 partition std start 6",
+        "hold 1 alice physics/cpu 60 partition gpu start 5",
+        "hold 1 alice physics/cpu 60 start 5",
+        "hold 1 alice college/cpu 60 partition std start 5",
+        "hold 1 alice physics/gpu 60 partition std start 5",
+    ],
+)
+@pytest.mark.parametrize("report", ["", " report b"])
+def test_another_start_of_the_same_run_contradicts_its_hold(other: str, report: str) -> None:
+    told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60 partition std start 5 until 70 report a")
+    before = list(told.work.entries)
+    told.play(f"{other}{report} -> HOLD_EXISTS")
+    assert told.work.entries == before
+    told.play(f"hold 1 alice physics/cpu 60 partition std start 5 until 90{report} -> again")
+
+
+def test_a_parents_credit_does_not_hide_whose_run_it_is() -> None:
+    tell(
+        WORLD
+        + """
+        hold 1 alice optics/cpu 20              -> ok from college/cpu
+        hold 1 alice optics/cpu 20              -> again from college/cpu
+        hold 1 alice physics/cpu 20             -> HOLD_EXISTS
+        hold 1 alice college/cpu 20             -> HOLD_EXISTS
+        """
+    )
+
+
+def test_a_report_is_known_again_whatever_it_costs_by_now() -> None:
+    """Prices, free states or the grace of holds change before the same reports come again."""
+    tell(
+        WORLD
+        + """
+        hold 1 alice physics/cpu 60 until 500 report start          -> ok left 30
+        hold 1 alice physics/cpu 40 until 600 report start          -> again left 30 amount 60
+        adjust 1 70 until 500 report change                         -> ok left 20
+        adjust 1 50 until 600 report change                         -> again left 20 amount 10
+        hold 1 alice physics/cpu 40 until 600 report start          -> again left 30
+        adjust 1 80 until 500 report later                          -> ok left 10
+        adjust 1 50 until 500 report change                         -> ok left 40      # back to what it was before
+        charge 1 45 report end                                      -> ok left 45
+        charge 1 30 report end                                      -> again left 45 amount 45
+        release 1 report end                                        -> again left 45 amount 45
+        charge 1 30 report other                                    -> RUN_CLOSED
+        charge 1 30                                                 -> RUN_CLOSED
+        charge 1 45                                                 -> again left 45
+        """
+    )
+
+
+def test_a_report_is_known_again_with_or_without_its_key() -> None:
+    tell(
+        WORLD
+        + """
+        hold 1 alice physics/cpu 60 report start key h              -> ok
+        hold 1 alice physics/cpu 40 report start                    -> again amount 60
+        hold 1 alice physics/cpu 40 report start key other          -> again amount 60
+        hold 1 alice physics/cpu 40 report start note other         -> again amount 60
+        charge 1 45 report end note why                             -> ok
+        charge 1 30 report end key c                                -> again amount 45
+        """
+    )
+
+
+def test_a_run_that_was_resolved_does_not_start_again() -> None:
+    tell(
+        WORLD
+        + """
+        hold 1 alice physics/cpu 60 report start
+        charge 1 45
+        hold 1 alice physics/cpu 60 report start                    -> RUN_CLOSED
+        adjust 1 60 report start                                    -> RUN_CLOSED
+        """
+    )
+
+
+def test_the_row_of_a_run_names_the_entry_that_set_it() -> None:
+    told = tell(WORLD)
+    for line, kind in (
+        ("hold 1 alice physics/cpu 60 until 500", Kind.HOLD),
+        ("adjust 1 70 until 500", Kind.ADJUST),
+        ("lapse 1", Kind.LAPSE),
+        ("charge 1 45", Kind.CHARGE),
+    ):
+        told.now = Instant(500 if kind is Kind.LAPSE else 0)
+        told.play(line)
+        (record,) = [each for each in told.work.runs.values() if each.run.job_id == 1]
+        assert told.work.entries[-1].kind is kind
+        assert record.set_by == told.work.entries[-1].id
+    told.play("refund 1 5")
+    assert told.work.runs[record.run] == msgspec.structs.replace(record, refunded=5 * 60)
+
+
+def test_missing_entry_of_a_run_is_an_error() -> None:
+    told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60")
+    rows = told.work
+    work = TransactionData(allocations=rows.allocations.values(), runs=rows.runs.values())
+    with pytest.raises(
+        Corrupt, match=f"entry {rows.entries[-1].id}, which the row of a run names, is missing"
+    ):
+        apply(
+            work,
+            SubmittedRequest(
+                told.cast.request("hold 1 alice physics/cpu 60", Instant(0)), Instant(0), 0
+            ),
+            Policy(),
+        )

@@ -1,0 +1,63 @@
+"""Shared credit of parents: it is used after a project's own, and a hold is in one allocation."""
+
+from __future__ import annotations
+
+from tests.bank.story import tell
+
+FAMILY = """
+    project college
+    project physics under college
+    project optics under physics
+    open college/cpu 0..1000 with 100 shared yes
+    open physics/cpu 0..1000 with 50
+    open optics/cpu 0..1000 with 10
+"""
+
+
+def test_children_draw_on_their_own_first_then_on_what_parents_share() -> None:
+    tell(
+        FAMILY
+        + """
+        hold 1 alice optics/cpu 8       -> ok from optics/cpu
+        hold 2 alice optics/cpu 8       -> ok from college/cpu         # physics does not share
+        hold 3 alice optics/cpu 2       -> ok from optics/cpu left 0
+        amend physics/cpu shared yes
+        hold 4 alice optics/cpu 8       -> ok from physics/cpu         # the nearest parent first
+        hold 5 alice optics/cpu 93      -> INSUFFICIENT_CREDIT asked 93 left 0 from optics/cpu
+        hold 6 bob college/cpu 8        -> ok from college/cpu
+        charge 2 5                      -> ok from college/cpu left 87
+        charge 8 bob optics/cpu 60      -> ok from college/cpu left 27 # late, and to the first that can carry it all
+        charge 9 bob optics/cpu 95      -> ok from optics/cpu left 0 off 95
+        amend college/cpu shared no
+        adjust 4 20                     -> ok from physics/cpu
+        hold 7 alice optics/cpu 45      -> INSUFFICIENT_CREDIT
+        """
+    )
+
+
+def test_a_hold_is_never_split_over_two_allocations() -> None:
+    tell(
+        FAMILY
+        + "amend physics/cpu shared yes\n hold 1 alice optics/cpu 120 -> INSUFFICIENT_CREDIT left"
+        " 10 short 110 from optics/cpu"
+    )
+
+
+def test_a_project_without_credit_of_its_own_draws_on_its_parents() -> None:
+    tell("""
+        project college
+        project physics under college
+        open college/cpu 0..1000 with 100 shared yes
+        cap alice college/cpu 10
+        hold 1 alice physics/cpu 11     -> CAPPED left 10 from college/cpu
+        hold 1 bob physics/cpu 11       -> ok from college/cpu
+        charge 2 bob physics/cpu 20     -> ok from college/cpu
+        """)
+
+
+def test_parents_do_not_draw_on_their_children() -> None:
+    tell(
+        FAMILY
+        + "amend optics/cpu shared yes\n hold 1 alice physics/cpu 60 -> ok from college/cpu\n left"
+        " optics/cpu 10"
+    )

@@ -1,0 +1,38 @@
+"""Changes of terms: each entry shows the difference to the terms before it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairbank.bank.entry import Kind
+from fairbank.bank.term_changes import changes
+from tests.bank.story import tell
+
+STORY = """
+project physics
+open physics/cpu 0..1000 with 100
+freeze physics/cpu
+thaw physics/cpu
+hold 1 alice physics/cpu 60
+amend physics/cpu limit 5
+"""
+
+
+def test_changed_terms_are_shown_with_new_values() -> None:
+    book = [each for each in tell(STORY).work.entries if each.book]
+    told = changes(None, book)
+    assert [told[each.id] for each in book if each.kind is Kind.TERMS] == [
+        {"state": "frozen"},
+        {"state": "active"},
+        {"credit_limit": 300},
+    ]
+    assert len(told) == 3
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_without_earlier_terms_all_count_as_changed(known: bool) -> None:
+    book = [each for each in tell(STORY).work.entries if each.book]
+    frozen = next(each for each in book if each.kind is Kind.TERMS)
+    told = changes(book[0] if known else None, [frozen])[frozen.id]
+    assert told["state"] == "frozen"
+    assert ({"start", "end", "shared", "credit_limit", "category"} <= told.keys()) is not known

@@ -1,0 +1,319 @@
+"""Checks of the doctor on Slurm's output: as recorded, and with one thing wrong."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.errors import InvalidInput
+from fairbank.core.time import iso, parse_instant
+from fairbank.core.tres import BillingRule, parse_weights
+from fairbank.slurm.health import slurm_checks
+from fairbank.slurm.health.slurm_checks import AgentHealth, PolicyFileHealth
+from fairbank.slurm.parsers import sacctmgr, scontrol
+from fairbank.slurm.reconcile.import_plan import SlurmMachine
+from tests.slurm.health.recorded_health import CONFIG, said, wrong
+
+ASKING = {
+    **CONFIG,
+    "PrEpPlugins": "prep/fairbank,prep/script",
+    "PrEpParameters": "fairbank_socket=/run/fairbank-agent/prep.sock",
+    "JobSubmitPlugins": "lua",
+    "CliFilterPlugins": "lua",
+}
+MACHINE = SlurmMachine(
+    cluster="lab",
+    partitions=scontrol.read_partitions(said("partitions-oneliner")).rows,
+    nodes=scontrol.read_nodes(said("nodes-oneliner")).rows,
+    qos=sacctmgr.read_qos(said("qos-plain")).rows,
+    flags=CONFIG["PriorityFlags"],
+)
+FACTORS = {each.name: Fraction(each.factor) for each in MACHINE.qos}
+STATUS: dict[str, Any] = {
+    "plugins": [{"slurm": "22.05.8", "cluster": "lab"}],
+    "bank": {"reachable": True, "error": None, "remedy": None},
+    "outbox": {"reports": 0, "error": None},
+    "quarantine": {
+        "frames": 0,
+        "last": None,
+        "path": "/x/outbox.quarantine",
+        "remedy": "one release",
+    },
+}
+AGENT = AgentHealth(
+    socket="/run/fairbank-agent/prep.sock",
+    slurm_users=frozenset({0, 64030}),
+    patience=10.0,
+    status=STATUS,
+)
+NOW = 1_795_000_000
+POLICY = PolicyFileHealth(
+    path="/etc/slurm/fairbank/policy",
+    written=1_000,
+    is_whole=True,
+    is_readable=True,
+    stale_seconds=3600,
+)
+
+
+def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
+    """The bank's prices, as Slurm has them."""
+    return Cluster(
+        "lab",
+        {
+            each.name: Partition(each.name, "cpu", parse_weights(each.weights or "cpu=1"), adding)
+            for each in MACHINE.partitions
+        },
+        FACTORS,
+    )
+
+
+def without(machine: SlurmMachine, name: str, **facts: object) -> SlurmMachine:
+    """The machine with other facts of one partition."""
+    places = tuple(
+        msgspec.structs.replace(each, **facts) if each.name == name else each
+        for each in machine.partitions
+    )
+    return msgspec.structs.replace(machine, partitions=places)
+
+
+def test_the_lab_with_all_of_fairbank_is_well() -> None:
+    checks = [
+        slurm_checks.clock_check(100, 103, "slurmctld"),
+        slurm_checks.authentication_check(CONFIG),
+        *slurm_checks.accounting_checks(CONFIG, MACHINE),
+        *slurm_checks.billing_weights(MACHINE, known()),
+        *slurm_checks.price_checks(MACHINE, known()),
+        *slurm_checks.limit_checks(MACHINE.partitions),
+        *slurm_checks.plugin_checks(ASKING, AGENT),
+        *slurm_checks.agent_checks(ASKING, AGENT, NOW),
+        *slurm_checks.policy_checks(POLICY, 4_600),
+    ]
+    assert wrong(checks) == []
+    told = [each.what for each in checks]
+    assert "the bank prices 3 partitions as Slurm bills them (max_tres)" in told
+    assert "slurmctld is connected to the agent: 22.05.8" in told
+    assert "the agent lets SlurmUser in (slurm(64030))" in told
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        (1_006, "the clock of the bank is 6 s from this host's, ahead of ours"),
+        (994, "the clock of the bank is 6 s from this host's, behind ours"),
+    ],
+)
+def test_a_clock_that_is_wrong(there: int, expected: str) -> None:
+    assert wrong([slurm_checks.clock_check(1_000, there, "the bank")]) == [expected]
+
+
+def test_slurmctlds_clock_is_read_from_its_answer() -> None:
+    assert scontrol.read_clock(said("config")) == parse_instant("2026-11-21T14:17:50Z")
+    with pytest.raises(InvalidInput, match="does not begin with its time"):
+        scontrol.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
+
+
+def test_accounting_that_nothing_can_be_compared_with() -> None:
+    lacking = {
+        **CONFIG,
+        "AccountingStorageType": "accounting_storage/none",
+        "AccountingStorageTRES": "cpu,mem,energy,node,billing",
+    }
+    assert wrong(slurm_checks.accounting_checks(lacking, MACHINE)) == [
+        "accounting is stored by none",
+        "GPUs are counted in accounting",
+    ]
+    assert (
+        wrong(
+            slurm_checks.accounting_checks(
+                {**lacking, "AccountingStorageType": CONFIG["AccountingStorageType"]},
+                SlurmMachine(cluster="lab", partitions=()),
+            )
+        )
+        == []
+    )
+
+
+def test_daemons_without_authentication_are_reported() -> None:
+    assert wrong([slurm_checks.authentication_check({**CONFIG, "AuthType": "auth/none"})]) == [
+        "Slurm signs by auth/none"
+    ]
+
+
+def test_tres_that_are_added_up() -> None:
+    summing = msgspec.structs.replace(MACHINE, flags="")
+    assert wrong(slurm_checks.billing_weights(summing, known())) == [
+        "PriorityFlags: no MAX_TRES, a GPU and its cores cost both"
+    ]
+    assert (
+        wrong(slurm_checks.billing_weights(summing, known(BillingRule.SUM))) == []
+    )  # where the bank says so too, it is meant
+    assert len(wrong(slurm_checks.price_checks(summing, known()))) == 3
+
+
+def test_weights_that_lack_the_gpus_or_differ() -> None:
+    cheap = without(MACHINE, "gpu", weights="CPU=1.0")
+    assert wrong(slurm_checks.billing_weights(cheap, known())) == [
+        "partition gpu has GPUs, and they cost nothing"
+    ]
+    assert wrong(slurm_checks.price_checks(cheap, known())) == [
+        "partition gpu: Slurm's weights are CPU=1.0; the bank's settings have others"
+    ]
+
+
+def test_a_partition_without_a_finite_limit() -> None:
+    (line,) = [
+        each
+        for each in said("partitions-oneliner").splitlines()
+        if each.startswith("PartitionName=cpu ")
+    ]
+    endless = scontrol.read_partitions(
+        line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n"
+    ).rows
+    assert wrong(slurm_checks.limit_checks(endless)) == [
+        "partition cpu has no finite MaxTime: jobs without a limit are refused, or run without a"
+        " hold"
+    ]
+    assert {place.max_minutes for place in MACHINE.partitions} == {7 * 24 * 60}
+
+
+def test_a_slurm_that_loads_nothing_of_ours() -> None:
+    assert wrong(slurm_checks.plugin_checks(CONFIG, AGENT)) == [
+        "slurmctld does not ask before a job starts: PrEpPlugins=prep/script",
+        "slurmctld: JobSubmitPlugins=(none)",
+        "submit commands: CliFilterPlugins=(none)",
+    ]
+
+
+def test_a_script_may_stand_in_for_the_plugin() -> None:
+    script = {
+        **ASKING,
+        "PrEpPlugins": "prep/script",
+        "PrologSlurmctld": "/etc/slurm/prolog_slurmctld",
+    }
+    assert slurm_checks.uses_prolog_script(script)
+    several = {
+        "PrologSlurmctld[0]": "/etc/slurm/clean_up",
+        "PrologSlurmctld[1]": "/etc/slurm/prolog_slurmctld",
+    }  # as 24.11 tells them
+    assert slurm_checks.uses_prolog_script({**ASKING, "PrEpPlugins": "prep/script", **several})
+    assert wrong(slurm_checks.plugin_checks(script, None)) == []
+    assert not slurm_checks.uses_prolog_script({**script, "PrologSlurmctld": "/etc/slurm/clean_up"})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ("fairbank_socket=/elsewhere", "plug-in and agent meet at /elsewhere"),
+        (
+            "fairbank_poll_interval=1,fairbank_patience=10",
+            "the plug-in waits 10 s for the agent, the agent 10 s for the bank",
+        ),
+    ],
+)
+def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) -> None:
+    assert wrong(slurm_checks.plugin_checks({**ASKING, "PrEpParameters": parameters}, AGENT)) == [
+        expected
+    ]
+    assert (
+        wrong(slurm_checks.plugin_checks({**ASKING, "PrEpParameters": parameters}, None)) == []
+    )  # that there is no agent is told elsewhere
+
+
+def test_an_agent_in_trouble() -> None:
+    bank = {
+        "reachable": False,
+        "error": "you may not report runs of lab",
+        "remedy": "agents = [64030] under [clusters.lab]",
+    }
+    aside = {
+        "frames": 3,
+        "last": "epilog: 'x' is not known here (key)",
+        "path": "/x/aside",
+        "remedy": "one release",
+    }
+    outbox = {"reports": 7, "retry_later": 2, "error": "disk full"}
+    status = {
+        "plugins": [{"slurm": "22.05.8", "cluster": "other"}],
+        "bank": bank,
+        "outbox": outbox,
+        "quarantine": aside,
+    }
+    checks = list(
+        slurm_checks.agent_checks(
+            ASKING, msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0})), NOW
+        )
+    )
+    assert wrong(checks) == [
+        "the agent lets SlurmUser in (slurm(64030))",
+        "slurmctld is connected to the agent: no",
+        "the agent reaches the bank: you may not report runs of lab",
+        "the agent's outbox: cannot be written: disk full",
+        "the agent's ends: 2 are too early for the bank's clock, and sent again later",
+        (
+            "the agent understands slurmctld's plug-in, but for 3 frames, the last: epilog: 'x' is"
+            " not known here (key); they are in /x/aside"
+        ),
+    ]
+    assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]
+
+
+def test_agent_before_its_first_request_to_the_bank() -> None:
+    status = {**STATUS, "bank": {"reachable": None, "error": None, "remedy": None}}
+    (check,) = [
+        each
+        for each in slurm_checks.agent_checks(
+            ASKING, msgspec.structs.replace(AGENT, status=status), NOW
+        )
+        if not each.ok
+    ]
+    assert check.what == "the agent reaches the bank: it has not asked yet"
+    assert "plug-in has named the cluster" in (check.remedy or "")
+
+
+def test_agent_incidents_are_reported_for_a_day() -> None:
+    stranger = {
+        "kind": "stranger",
+        "about": "strangers sent away from its socket",
+        "count": 3,
+        "since": NOW - 90_000,
+        "last": NOW - 60,
+    }
+    told = stranger | {
+        "text": "a process of user 1000 wanted to speak for slurmctld",
+        "remedy": "look at what it is",
+    }
+    agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [told]})
+    (check,) = [each for each in slurm_checks.agent_checks(ASKING, agent, NOW) if not each.ok]
+    assert (
+        check.what
+        == f"the agent reports strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
+        f" the last at {iso(NOW - 60)}: a process of user 1000 wanted to speak for slurmctld"
+    )
+    assert check.remedy == "look at what it is"
+    assert (
+        wrong(slurm_checks.agent_checks(ASKING, agent, NOW + slurm_checks.INCIDENT_SECONDS)) == []
+    )
+
+
+def test_an_agent_that_was_not_restarted_after_an_update() -> None:
+    status = {name: said for name, said in STATUS.items() if name != "quarantine"}
+    assert wrong(
+        slurm_checks.agent_checks(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)
+    ) == ["the agent is older than this command"]
+
+
+def test_a_policy_that_is_old_damaged_or_hidden() -> None:
+    old = msgspec.structs.replace(POLICY, is_whole=False, is_readable=False)
+    assert wrong(slurm_checks.policy_checks(old, 4_601)) == [
+        "/etc/slurm/fairbank/policy is damaged: jobs are not checked",
+        (
+            "/etc/slurm/fairbank/policy is of 1970-01-01T00:16:40Z, more than 3600 s ago: its"
+            " balances are not used"
+        ),
+        "slurmctld's user may not read /etc/slurm/fairbank/policy",
+    ]

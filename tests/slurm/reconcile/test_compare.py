@@ -1,0 +1,314 @@
+"""Differences between accounting and the ledger."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
+from fairbank.slurm.reconcile import reports
+from fairbank.slurm.reconcile.compare import Category, ReconcileComparison
+from fairbank.slurm.reconcile.prices import ClusterPrices
+from tests.slurm.reconcile.comparison import HOUR, compared, kinds, only
+from tests.slurm.reconcile.jobs import CLUSTER, NOW, a_job, booked
+
+# --- they agree ---
+
+
+def test_a_charge_that_is_what_accounting_tells() -> None:
+    job = a_job(1)  # 4 CPUs for 10 minutes
+    assert ClusterPrices(CLUSTER).price(job, job.elapsed) == 40
+    assert compared([job], [booked(job)]) == ReconcileComparison(
+        matched=1, free=0, late=0, findings=()
+    )
+
+
+@pytest.mark.parametrize("charged", [39, 40, 41])
+def test_times_cut_to_seconds_are_no_difference(charged: int) -> None:
+    job = a_job(1)
+    assert compared([job], [booked(job, charged=charged)]).matched == 1
+
+
+def test_what_was_written_off_counts_as_paid_and_what_was_refunded_as_charged() -> None:
+    job = a_job(1)
+    assert compared([job], [booked(job, charged=30, written_off=10)]).matched == 1
+    assert compared([job], [booked(job, refunded=40)]).matched == 1
+
+
+def test_a_node_failure_that_cost_nothing() -> None:
+    job = a_job(1, state="NODE_FAIL")
+    assert compared([job], [booked(job, state="released")]).matched == 1
+
+
+def test_what_is_free_by_now_may_have_been_let_off_under_another_name() -> None:
+    """Slurm told us of a node failure, and accounting of a failed boot."""
+    job = a_job(1, state="BOOT_FAIL")
+    run = msgspec.structs.replace(booked(job, state="released"), outcome="NODE_FAIL")
+    assert compared([job], [run]).matched == 1
+    assert only(compared([msgspec.structs.replace(job, state="TIMEOUT")], [run])).amount == -40
+
+
+def test_a_run_that_ended_before_it_began_by_a_clock_that_was_set_back() -> None:
+    """slurmdbd's difference of the two is never below 0, nor is the plug-in's, so that the agent
+    has it released.
+    """
+    job = a_job(1, elapsed=0)
+    assert job.start is not None
+    back = msgspec.structs.replace(job, end=job.start - 1_800)
+    assert compared([back], [booked(back, state="released")]).matched == 1
+
+
+def test_a_run_that_lasted_far_beyond_its_limit_by_a_clock_that_was_set_forward() -> None:
+    job = a_job(1, elapsed=11 * HOUR)
+    assert compared([job], [booked(job, charged=11 * 4 * 60)]).matched == 1
+
+
+def test_run_of_no_time_may_be_missing_in_the_ledger() -> None:
+    assert compared([a_job(1, elapsed=0)]) == ReconcileComparison(
+        matched=0, free=1, late=0, findings=()
+    )
+
+
+def test_what_never_ran_is_nobodys_business() -> None:
+    never = msgspec.structs.replace(a_job(1, state="CANCELLED"), start=None, elapsed=0)
+    assert compared(
+        [never, a_job(2, state="PENDING"), a_job(3, state="RUNNING")]
+    ) == ReconcileComparison(matched=0, free=0, late=0, findings=())
+
+
+def test_a_row_that_is_read_twice_counts_once() -> None:
+    job = a_job(1)
+    assert compared([job, job], [booked(job)]).matched == 1
+
+
+# --- charges that are missing ---
+
+
+def test_unknown_run_is_reported_to_the_bank() -> None:
+    found = only(compared([a_job(1)]))
+    assert only(compared([a_job(1, state="NODE_FAIL")])).amount == 0
+    assert (found.category, found.amount, found.run) == (Category.MISSING, 40, None)
+
+
+@pytest.mark.parametrize("state", ["held", "lapsed"])
+def test_a_run_whose_end_got_lost(state: str) -> None:
+    job = a_job(1)
+    found = only(compared([job], [booked(job, state=state)]))
+    assert (found.category, found.amount) == (Category.OPEN, 40)
+
+
+def test_a_row_that_is_not_whole_is_left_for_the_next_time() -> None:
+    """The end of a short job can be in accounting before its start, then without partition and
+    TRES.
+    """
+    young = a_job(1, submitted=NOW - 1_000)
+    half = msgspec.structs.replace(young, partition="", tres="")
+    assert compared([half]) == ReconcileComparison(matched=0, free=0, late=1, findings=())
+    assert compared([half], [booked(young, state="held")]) == ReconcileComparison(
+        matched=0, free=0, late=1, findings=()
+    )
+
+
+def test_an_end_of_this_very_minute_may_still_be_told() -> None:
+    """By the agent: it need not race with us."""
+    fresh = a_job(1, submitted=NOW - 630)
+    for runs in ([], [booked(fresh, state="held")]):
+        assert compared([fresh], runs) == ReconcileComparison(
+            matched=0, free=0, late=1, findings=()
+        )
+        assert len(compared([fresh], runs, now=NOW + 60).findings) == 1
+        assert len(compared([fresh], runs, grace_seconds=0).findings) == 1
+
+
+def test_a_row_that_never_became_whole_is_reported() -> None:
+    half = half_of(a_job(1))
+    assert kinds(compared([half])) == [Category.INCOMPLETE]
+    assert kinds(compared([half], [booked(a_job(1), state="held")])) == [Category.INCOMPLETE]
+
+
+def test_incomplete_record_with_reported_end_is_matched() -> None:
+    for state in ("charged", "released"):
+        assert compared(
+            [half_of(a_job(1))], [booked(a_job(1), state=state)]
+        ) == ReconcileComparison(matched=0, free=0, late=0, findings=(), bank_only=1)
+
+
+def test_incomplete_record_is_completed_from_the_reported_start() -> None:
+    job = a_job(1)
+    run = booked(job, state="held", tres=job.tres, qos="normal", limit_seconds=3_600)
+    found = only(compared([half_of(job)], [run]))
+    assert (found.category, found.amount, found.job) == (Category.OPEN, 40, job)
+    assert found.job is not None
+    said = reports.charge_report(found.job, run, 0, CLUSTER)
+    assert (said["partition"], said["tres"], said["elapsed"], said["time_limit"]) == (
+        "cpu",
+        job.tres,
+        600,
+        3_600,
+    )
+    young = a_job(1, submitted=NOW - 1_000)
+    assert compared([half_of(young)], [booked(young, state="held", tres=job.tres)]).late == 1, (
+        "the other half may still come"
+    )
+
+
+def test_half_a_record_of_a_start_that_was_refused_costs_nothing() -> None:
+    job = a_job(1, elapsed=1, state="REQUEUED")
+    assert compared([half_of(job)], refused={(1, job.submitted): job.submitted}).free == 1
+    assert compared([half_of(a_job(1, elapsed=0))]).free == 1
+
+
+def half_of(job: AccountingJob) -> AccountingJob:
+    """Its end, without what only its start would have told."""
+    return msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None)
+
+
+def test_charge_refused_after_the_end_is_not_retried() -> None:
+    job = a_job(1)
+    end = job.end or 0
+    assert kinds(compared([job], refused={(1, job.submitted): end + 5})) == [Category.REFUSED]
+
+
+@pytest.mark.parametrize("state", ["REQUEUED", "CANCELLED"])
+def test_refused_job_is_never_charged(state: str) -> None:
+    job = a_job(1, elapsed=1, state=state)
+    for refused in (job.submitted, job.submitted + 1):
+        assert compared([job], refused={(1, job.submitted): refused}) == ReconcileComparison(
+            matched=0, free=1, late=0, findings=()
+        )
+
+
+def test_what_ran_is_no_refused_start() -> None:
+    for ran, refused in (
+        (a_job(1, elapsed=1, state="COMPLETED"), 0),
+        (a_job(1, elapsed=600, state="REQUEUED"), 0),
+        (a_job(1, elapsed=1, state="REQUEUED"), -3_600),
+    ):
+        assert kinds(compared([ran], refused={(1, ran.submitted): ran.submitted + refused})) == [
+            Category.MISSING
+        ]
+
+
+def test_a_hold_that_was_refused_says_nothing_of_the_charge() -> None:
+    """The agent let the job run all the same."""
+    job = a_job(1)
+    assert kinds(compared([job], refused={(1, job.submitted): job.submitted})) == [Category.MISSING]
+
+
+def test_a_partition_without_a_price() -> None:
+    job = a_job(1, partition="unknown")
+    assert only(compared([job])).amount is None
+    assert compared([job], [booked(job, charged=7)]).matched == 1
+
+
+# --- holds that are lost ---
+
+
+def test_a_hold_of_which_slurm_knows_nothing() -> None:
+    found = only(compared(runs=[booked(a_job(1), state="held")]))
+    assert (found.category, found.amount) == (Category.ORPHAN, 240)
+
+
+def test_a_hold_of_a_job_that_is_there() -> None:
+    job = a_job(1, state="RUNNING")
+    run = booked(job, state="held")
+    for state in ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "PENDING"):
+        assert compared([job], [run], [QueuedJob(1, job.submitted, state)]).findings == ()
+
+
+def test_a_young_hold_may_only_be_early() -> None:
+    job = a_job(1, submitted=NOW - HOUR + 1)
+    assert compared(runs=[booked(job, state="held")]) == ReconcileComparison(
+        matched=0, free=0, late=1, findings=()
+    )
+
+
+def test_a_job_that_slurmctld_lost_and_accounting_takes_for_running() -> None:
+    job = a_job(1, state="RUNNING")
+    assert kinds(compared([job], [booked(job, state="held")])) == [Category.RUNAWAY]
+
+
+def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
+    first, second = (
+        a_job(1, submitted=NOW - 90_000),
+        a_job(1, submitted=NOW - 80_000, state="RUNNING"),
+    )
+    found = compared(
+        [second], [booked(first, state="held")], [QueuedJob(1, second.submitted, "RUNNING")]
+    )
+    assert kinds(found) == [Category.ORPHAN]
+
+
+# --- what people must look at ---
+
+
+@pytest.mark.parametrize(("charged", "more"), [(10, -30), (400, 360)])
+def test_another_amount(charged: int, more: int) -> None:
+    job = a_job(1)
+    found = only(compared([job], [booked(job, charged=charged)]))
+    assert (found.category, found.amount) == (Category.AMOUNT, more)
+
+
+@pytest.mark.parametrize(
+    ("state", "refunded", "more"),
+    [("COMPLETED", 360, None), ("COMPLETED", 100, 260), ("NODE_FAIL", 400, None)],
+)
+def test_wrong_amount_is_fixed_by_a_refund(state: str, refunded: int, more: int | None) -> None:
+    found = compared([a_job(1, state=state)], [booked(a_job(1), charged=400, refunded=refunded)])
+    assert [each.amount for each in found.findings] == ([] if more is None else [more])
+    assert found.matched == (more is None)
+
+
+def test_a_run_that_was_given_back_and_ran_all_the_same() -> None:
+    job = a_job(1)
+    assert kinds(compared([job], [booked(job, state="released", outcome="LOST", elapsed=0)])) == [
+        Category.AMOUNT
+    ]
+
+
+def test_one_job_charged_twice() -> None:
+    job = a_job(1)
+    found = only(compared([job], [booked(job), booked(job, restart=1, number=2)]))
+    assert (found.category, found.amount) == (Category.DUPLICATE, 40)
+    assert (
+        compared([job], [booked(job), booked(job, restart=1, number=2, refunded=40)]).findings == ()
+    )
+
+
+def test_a_charge_that_accounting_lost() -> None:
+    job = a_job(1)
+    assert kinds(compared(runs=[booked(job)])) == [Category.UNACCOUNTED]
+    assert compared(runs=[booked(a_job(1, submitted=NOW - 700))]).findings == ()  # accounting lags
+    assert compared(runs=[booked(job)], since=job.submitted + 1).findings == ()  # not looked for
+
+
+# --- laws ---
+
+
+STATES = st.sampled_from(["COMPLETED", "REQUEUED", "RUNNING", "NODE_FAIL"])
+WORLDS = st.dictionaries(
+    st.tuples(st.integers(1, 4), st.integers(0, 3)), st.tuples(STATES, st.booleans()), max_size=8
+)
+
+
+@given(WORLDS)
+def test_each_run_is_found_once_and_what_agrees_is_never_found(
+    world: dict[tuple[int, int], tuple[str, bool]],
+) -> None:
+    told = [
+        (a_job(n, submitted=NOW - 200_000 + 1_000 * slot, state=state), known)
+        for (n, slot), (state, known) in world.items()
+    ]
+    jobs, kept = [job for job, _ in told], [job for job, known in told if known]
+    runs = [
+        booked(job, number=place, state="held" if job.end is None else "charged")
+        for place, job in enumerate(kept, 1)
+    ]
+    queue = [QueuedJob(job.job_id, job.submitted, "RUNNING") for job in jobs if job.end is None]
+    found = compared(jobs, runs, queue)
+    ended = [job for job in jobs if job.has_ended]
+    assert found.matched + found.free + found.late + len(found.findings) == len(ended)
+    assert {each.category for each in found.findings} <= {Category.MISSING}
+    assert len(found.findings) == len(ended) - sum(1 for run in runs if run.state == "charged")

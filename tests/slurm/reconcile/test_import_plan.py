@@ -1,0 +1,428 @@
+"""Slurm's accounts, users and partitions as projects, members and settings; and the way back."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.tres import BillingRule
+from fairbank.slurm.parsers.values import SlurmAssociation, SlurmNode, SlurmPartition, SlurmQos
+from fairbank.slurm.reconcile.accounts import (
+    AccountUsage,
+    TargetAccounts,
+    billing_limit,
+    plan_changes,
+)
+from fairbank.slurm.reconcile.history_allocations import plan_allocations
+from fairbank.slurm.reconcile.import_plan import (
+    NewMember,
+    PlannedProject,
+    SlurmMachine,
+    SlurmPeople,
+    plan_import,
+    price_differences,
+    settings,
+)
+from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
+
+GROUPS = {"chem": 5001, "qmc": 5002, "bio": 5003}
+USERS = {"alice": 101, "bob": 102}
+NAMES = {number: name for name, number in USERS.items()}
+
+
+def account(name: str, parent: str = "root", **more: str) -> SlurmAssociation:
+    return SlurmAssociation(name, parent=parent, **more)  # type: ignore[arg-type]
+
+
+TREE = (
+    account("root", parent=""),
+    account("qmc", "chem"),
+    account("chem"),
+    SlurmAssociation("qmc", "alice"),
+    SlurmAssociation("chem", "bob"),
+)
+
+
+# --- import ---
+
+
+def test_parents_come_before_their_children() -> None:
+    found = plan_import(SlurmPeople(associations=TREE), (), GROUPS.get, USERS.get)
+    assert found.notes == ()
+    assert found.steps == (
+        PlannedProject(account="chem", group="chem", gid=5001),
+        PlannedProject(account="qmc", group="qmc", gid=5002, parent="chem"),
+        NewMember(account="qmc", user="alice", uid=101, role="member"),
+        NewMember(account="chem", user="bob", uid=102, role="member"),
+    )
+
+
+def test_coordinators_are_coordinators() -> None:
+    centre = SlurmPeople(
+        associations=TREE, coordinators=(SlurmAssociation("chem", coordinators=("bob",)),)
+    )
+    assert (
+        NewMember(account="chem", user="bob", uid=102, role="coordinator")
+        in plan_import(centre, (), GROUPS.get, USERS.get).steps
+    )
+
+
+def test_what_the_bank_has_stays_as_it_is() -> None:
+    known = [
+        a_project(1, "chem", members={102: "pi"}),
+        a_project(2, "qmc", members={101: "member"}),
+    ]
+    assert plan_import(SlurmPeople(associations=TREE), known, GROUPS.get, USERS.get).steps == ()
+
+
+def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
+    """Its people stay out, and an account below it has no parent in the bank."""
+    found = plan_import(
+        SlurmPeople(associations=TREE), [a_project(7, "chem", removed=True)], GROUPS.get, USERS.get
+    )
+    assert found.notes == (
+        "account chem: its project was removed; bring it back: fairbank project set 7 --restore",
+    )
+    assert found.steps == (
+        PlannedProject(account="qmc", group="qmc", gid=5002),
+        NewMember(account="qmc", user="alice", uid=101, role="member"),
+    )
+
+
+def test_names_that_another_project_has_are_reported_and_the_others_entered() -> None:
+    """The bank gives no gid and no group twice, not those of a removed project either."""
+    chemists = msgspec.structs.replace(a_project(7, "chemistry", removed=True), gid=5001)
+    qmc = msgspec.structs.replace(a_project(8, "carlo"), group="qmc")
+    tree = (*TREE, account("bio"), SlurmAssociation("bio", "bob"), account("twin"))
+    found = plan_import(
+        SlurmPeople(associations=tree), [chemists, qmc], {**GROUPS, "twin": 5003}.get, USERS.get
+    )
+    assert found.notes == (
+        (
+            "account chem: project 7 (chemistry, removed) has its gid 5001 already; name another:"
+            " --gid chem=NUMBER"
+        ),
+        "account twin: account bio has its gid 5003 already; name another: --gid twin=NUMBER",
+        (
+            "account qmc: project 8 (carlo) has its group already; say which account that one has:"
+            " fairbank project set 8 -A qmc"
+        ),
+    )
+    assert found.steps == (
+        PlannedProject(account="bio", group="bio", gid=5003),
+        NewMember(account="bio", user="bob", uid=102, role="member"),
+    )
+
+
+def test_name_unknown_to_this_host_is_reported() -> None:
+    tree = (
+        *TREE,
+        account("lab7"),
+        SlurmAssociation("lab7", "bob"),
+        SlurmAssociation("chem", "ghost"),
+    )
+    found = plan_import(SlurmPeople(associations=tree), (), GROUPS.get, USERS.get)
+    assert len(found.steps) == 4
+    assert [note.partition(":")[0] for note in found.notes] == ["account lab7", "user ghost"]
+    assert "--gid lab7=NUMBER" in found.notes[0]
+
+
+def test_ignored_user_is_neither_entered_nor_reported() -> None:
+    """An account with its people, or a user in all accounts; what is below such an account has no
+    parent in the bank.
+    """
+    tree = (*TREE, SlurmAssociation("chem", "ghost"), SlurmAssociation("qmc", "ghost"))
+    found = plan_import(
+        SlurmPeople(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"}
+    )
+    assert found.notes == ()
+    assert found.steps == (
+        PlannedProject(account="qmc", group="qmc", gid=5002),
+        NewMember(account="qmc", user="alice", uid=101, role="member"),
+    )
+
+
+def test_nothing_hangs_on_a_circle() -> None:
+    circle = (account("chem", "qmc"), account("qmc", "chem"))
+    assert len(plan_import(SlurmPeople(associations=circle), (), GROUPS.get, USERS.get).steps) == 2
+
+
+MACHINE = SlurmMachine(
+    cluster="lab",
+    partitions=(
+        SlurmPartition("std", weights="CPU=1.0,Mem=0.5G"),
+        SlurmPartition("fast"),
+        SlurmPartition("vis"),
+    ),
+    nodes=(SlurmNode("v1", 8, 1000, ("vis",), ("t4",)),),
+    qos=(SlurmQos("normal", 0, "1.000000"), SlurmQos("high", 100, "1.500000")),
+    flags="MAX_TRES,FAIR_TREE",
+)
+
+
+def test_the_settings_price_as_slurm_bills() -> None:
+    text = settings(MACHINE, (account("chem", shares="50"),))
+    assert '[clusters.lab]\nadding = "max_tres"\n' in text
+    assert (
+        '[clusters.lab.partitions."std"]\nresource = "cpu"\nweights = "CPU=1.0,Mem=0.5G"\n' in text
+    )
+    assert '[clusters.lab.partitions."fast"]\nresource = "cpu"\n\n' in text
+    assert '[clusters.lab.partitions."vis"]\nresource = "gpu"\n' in text
+    assert '[clusters.lab.qos_factors]\n"high" = "1.500000"\n' in text
+    assert text.endswith("#   chem  50\n")
+
+
+def test_prices_that_differ_are_reported() -> None:
+    known = Cluster(
+        "lab",
+        {
+            "std": Partition("std", "cpu", {"cpu": Fraction(2)}, BillingRule.SUM),
+            "vis": Partition("vis", "gpu"),
+        },
+    )
+    said = price_differences(MACHINE, known)
+    assert [each.partition(":")[0] for each in said] == [
+        "partition std",
+        "partition std",
+        "partition fast",
+        "QOS high",
+    ]
+
+
+def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there() -> None:
+    assert (
+        "agents = []    # the uids that report runs: Slurm's user, whose number is to be put here:"
+        " id -u slurm\n" in settings(MACHINE, [])
+    )
+    told = msgspec.structs.replace(MACHINE, slurm_uid=64_030)
+    assert "agents = [64030]    # the uids" in settings(told, [])
+
+
+def test_no_difference_where_there_is_none() -> None:
+    place = SlurmPartition("cpu", weights="CPU=1.0,Mem=0.5G")
+    assert (
+        price_differences(
+            SlurmMachine(cluster="lab", partitions=(place,), flags="MAX_TRES"), CLUSTER
+        )
+        == []
+    )
+
+
+# --- the past ---
+
+
+def test_a_history_is_covered_with_what_it_costs() -> None:
+    jobs = [
+        a_job(1),
+        a_job(2, submitted=NOW - 40_000),
+        a_job(3, elapsed=0),
+        a_job(4, state="NODE_FAIL"),
+        a_job(5, account="nobody"),
+    ]
+    (found,) = plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
+    assert (found.account, found.resource, found.amount, found.jobs) == ("chem", "cpu", 80, 3)
+    assert (found.start, found.end) == (NOW - 50_000, NOW - 40_000 + 1)
+
+
+def test_runs_that_cost_nothing_are_covered_too() -> None:
+    failed = a_job(4, submitted=NOW - 90_000, state="NODE_FAIL")
+    (alone,) = plan_allocations([failed], [a_project(1, "chem")], [], CLUSTER)
+    assert (alone.start, alone.end, alone.amount, alone.jobs) == (
+        failed.start,
+        (failed.start or 0) + 1,
+        0,
+        1,
+    )
+    (both,) = plan_allocations([a_job(1), failed], [a_project(1, "chem")], [], CLUSTER)
+    assert (both.start, both.amount, both.jobs) == (failed.start, 40, 2)
+
+
+def test_what_costs_nothing_is_as_the_bank_says() -> None:
+    jobs = [a_job(1, state="TIMEOUT"), a_job(2, state="NODE_FAIL", elapsed=1_200)]
+    assert [
+        each.amount for each in plan_allocations(jobs, [a_project(1, "chem")], [], LENIENT)
+    ] == [80]
+    assert [
+        each.amount for each in plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
+    ] == [40]
+
+
+def test_gaps_between_allocations_are_covered_each_by_itself() -> None:
+    jobs = [a_job(1, submitted=1_000), a_job(2, submitted=5_000), a_job(3, submitted=9_000)]
+    there = [an_allocation(1, 1, 0, start=4_000, end=6_000)]
+    found = plan_allocations(jobs, [a_project(1, "chem")], there, CLUSTER)
+    assert [(each.start, each.end) for each in found] == [(1_000, 1_001), (9_000, 9_001)]
+
+
+def test_what_a_parent_shares_pays_for_the_past_too() -> None:
+    projects = [a_project(1, "all"), a_project(2, "chem", parent=1)]
+    assert (
+        plan_allocations([a_job(1)], projects, [an_allocation(1, 1, 0, shared=True)], CLUSTER) == []
+    )
+    assert len(plan_allocations([a_job(1)], projects, [an_allocation(1, 1, 0)], CLUSTER)) == 1
+
+
+# --- accounts and associations ---
+
+
+NOTHING_RAN = {"chem": AccountUsage(), "qmc": AccountUsage(), "bio": AccountUsage()}
+
+
+def wanted(*projects: object, **more: object) -> TargetAccounts:
+    more = {"associations": TREE, "usage": NOTHING_RAN, **more}
+    return TargetAccounts(cluster="lab", projects=projects, now=NOW, **more)  # type: ignore[arg-type]
+
+
+def words(found: TargetAccounts) -> list[str]:
+    return [" ".join(change.words) for change in plan_changes(found, NAMES.get)[0]]
+
+
+def test_projects_get_accounts_and_members_associations() -> None:
+    projects = (
+        a_project(3, "bio", parent=1, members={101: "pi"}),
+        a_project(1, "chem", members={102: "member"}),
+    )
+    assert words(wanted(*projects)) == [
+        "add account bio cluster=lab description=bio organization=bio parent=chem",
+        "add user alice account=bio cluster=lab",
+    ]
+
+
+def test_slurm_that_is_in_line_is_left_alone() -> None:
+    projects = (
+        a_project(1, "chem", members={102: "member"}),
+        a_project(2, "qmc", parent=1, members={101: "member"}),
+    )
+    assert words(wanted(*projects)) == []
+
+
+def test_an_account_moves_below_its_projects_parent() -> None:
+    projects = (a_project(1, "chem"), a_project(2, "qmc"), a_project(3, "bio"))
+    moved = (a_project(1, "chem", parent=3), *projects[1:])
+    assert "modify account where name=chem cluster=lab set parent=bio" in words(wanted(*moved))
+
+
+def test_associations_go_only_when_that_is_asked() -> None:
+    projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1, members={101: "member"}))
+    assert words(wanted(*projects)) == []
+    assert words(wanted(*projects, remove=True)) == [
+        "delete user where name=bob account=chem cluster=lab"
+    ]
+
+
+def test_users_of_a_removed_project_are_removed_with_remove() -> None:
+    project = a_project(2, "qmc", members={101: "member"})
+    assert words(wanted(project, removed=["chem"])) == []
+    assert words(wanted(project, removed=["chem"], remove=True)) == [
+        "delete user where name=bob account=chem cluster=lab"
+    ]
+
+
+def test_no_member_is_removed_while_a_member_has_no_name() -> None:
+    found, notes = plan_changes(
+        wanted(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get
+    )
+    assert found == []
+    assert ["uid 999" in notes[0], "no association is removed" in notes[1]] == [True, True]
+
+
+def test_limit_in_slurm_leaves_all_available_credit_usable() -> None:
+    """Slurm ends running jobs at the limit: what is used, what runs, what is left; with what lies
+    below it.
+    """
+    projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1))
+    allocations = (
+        an_allocation(1, 1, 100, held=7),
+        an_allocation(2, 2, 50),
+        an_allocation(3, 2, 1_000, state="frozen"),
+    )
+    usage = {"chem": AccountUsage(1_199, 3), "qmc": AccountUsage(300, 60)}
+    found = words(wanted(*projects, allocations=allocations, usage=usage, fence=True))
+    assert found == [
+        "modify account where name=chem cluster=lab set GrpTRESMins=billing=177",
+        "modify account where name=qmc cluster=lab set GrpTRESMins=billing=115",
+    ]
+
+
+def test_the_account_of_a_removed_project_is_fenced_off() -> None:
+    """It had credit when it was fenced last; an account that Slurm does not have is not made for
+    it.
+    """
+    known = [a_project(2, "qmc", parent=1)]
+    tree = (
+        account("root", parent=""),
+        account("qmc", "chem", group_limits="billing=0"),
+        account("chem", group_limits="cpu=5,billing=900"),
+    )
+    found = plan_changes(
+        wanted(*known, associations=tree, removed=["chem", "lab7"], fence=True), NAMES.get
+    )[0]
+    assert [(" ".join(each.words), each.why) for each in found] == [
+        (
+            "modify account where name=chem cluster=lab set GrpTRESMins=billing=0",
+            "the project of chem was removed",
+        )
+    ]
+    running = {**NOTHING_RAN, "chem": AccountUsage(120, 30)}
+    assert words(wanted(*known, associations=tree, removed=["chem"], usage=running, fence=True))[
+        0
+    ].endswith("set GrpTRESMins=billing=32")
+    closed = (*tree[:2], account("chem", group_limits="cpu=5,billing=0"))
+    assert words(wanted(*known, associations=closed, removed=["chem", "lab7"], fence=True)) == []
+    assert words(wanted(*known, associations=tree, removed=["chem"])) == []
+
+
+def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
+    """PrivateData hides the usage of others: a fence as if nothing had run would end what runs. A
+    new account has used nothing.
+    """
+    projects = (
+        a_project(1, "chem", members={102: "member"}),
+        a_project(2, "qmc", parent=1, members={101: "member"}),
+        a_project(3, "new"),
+    )
+    found, notes = plan_changes(
+        wanted(*projects, usage={"qmc": AccountUsage(60)}, removed=["old"], fence=True), NAMES.get
+    )
+    assert [each.words[3] for each in found if each.words[-1].startswith("GrpTRESMins")] == [
+        "name=qmc",
+        "name=new",
+    ]
+    assert [note.partition(":")[0] for note in notes] == ["account chem"]
+    tree = (*TREE, account("old", group_limits="billing=900"))
+    hidden = wanted(associations=tree, usage={}, removed=["old"], fence=True)
+    assert plan_changes(hidden, NAMES.get) == (
+        [],
+        [
+            "account old: sshare does not show its usage, so it gets no limit; run this as root"
+            " or as SlurmUser"
+        ],
+    )
+
+
+def test_limit_in_slurm_without_credit_is_reached_at_once() -> None:
+    """Without `safe` Slurm lets a job start as long as the limit is not reached yet."""
+    assert [AccountUsage(seconds).billing_limit(0) for seconds in (0, 59, 60, 119)] == [0, 0, 1, 1]
+    assert [AccountUsage(seconds).billing_limit(5) for seconds in (0, 59, 60, 119)] == [5, 6, 6, 7]
+
+
+def test_a_fence_that_stands_right_is_left_alone() -> None:
+    fenced = [SlurmAssociation("chem", group_limits="cpu=1,billing=150", parent="root"), *TREE[3:]]
+    found = wanted(
+        a_project(1, "chem", members={102: "pi"}),
+        associations=fenced,
+        allocations=[an_allocation(1, 1, 150)],
+        fence=True,
+    )
+    assert words(found) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("", None), ("billing=5", 5), ("cpu=3,billing=70", 70), ("billing=x", None), ("cpu=9", None)],
+)
+def test_the_fence_is_read(text: str, value: int | None) -> None:
+    assert billing_limit(SlurmAssociation("x", group_limits=text)) == value

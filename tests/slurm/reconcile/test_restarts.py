@@ -1,0 +1,72 @@
+"""Job ids that come again: which execution is which run."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.slurm.reconcile.compare import Category, restart_count
+from tests.slurm.reconcile.comparison import compared, kinds, only
+from tests.slurm.reconcile.jobs import NOW, a_job, booked
+
+
+def test_a_job_id_that_is_used_again_after_a_reset() -> None:
+    old, new = a_job(1, submitted=NOW - 500_000), a_job(1, submitted=NOW - 50_000)
+    assert compared([old, new], [booked(old, number=1), booked(new, number=2)]).matched == 2
+    assert only(compared([old, new], [booked(old)])).job == new
+
+
+def test_a_requeued_job_is_another_run() -> None:
+    first = a_job(1, state="REQUEUED")
+    second = a_job(1, submitted=(first.end or 0) + 1)
+    assert (
+        compared(
+            [first, second], [booked(first, number=1), booked(second, restart=1, number=2)]
+        ).matched
+        == 2
+    )
+
+
+def test_submit_time_changed_by_a_crash_is_matched() -> None:
+    """Same id, same start, same owner: the same run, whatever slurmctld says of its
+    submission now.
+    """
+    job = a_job(1)
+    assert compared([job], [booked(job, submitted=job.submitted - 30)]).matched == 1
+    assert kinds(compared([job], [booked(job, submitted=job.submitted - 30, owner=1)])) == [
+        Category.MISSING,
+        Category.UNACCOUNTED,
+    ]
+
+
+def test_restarts_are_counted_in_accounting() -> None:
+    first = a_job(1, state="NODE_FAIL", submitted=NOW - 90_000)
+    second = a_job(
+        1, state="REQUEUED", submitted=(first.end or 0) + 30
+    )  # once the epilogs were done
+    third = a_job(1, submitted=(second.end or 0) + 20_000)  # REQUEUED says so, however long it took
+    stranger = a_job(1, submitted=(first.end or 0) + 5, owner=7)
+    another = a_job(1, submitted=(third.end or 0) + 5)  # after a reset of slurmctld
+    history = [third, first, second]
+    assert [restart_count(job, history) for job in (first, second, third)] == [0, 1, 2]
+    assert restart_count(another, [*history, another]) == 0
+    assert restart_count(stranger, [first, stranger]) == 0
+    assert restart_count(msgspec.structs.replace(first, restart=9), history) == 9
+
+
+def test_a_record_that_waits_for_ever_is_no_restart() -> None:
+    """As 24.11 leaves one where a job is put back while its prolog runs; its next record is the
+    job.
+    """
+    first = a_job(1, state="REQUEUED")
+    end = first.end or 0
+    left = msgspec.structs.replace(
+        a_job(1, state="PENDING", submitted=end), start=None, end=None, elapsed=0
+    )
+    again = a_job(1, submitted=end + 1)
+    assert [restart_count(job, [first, left, again]) for job in (first, left, again)] == [0, 1, 1]
+    assert (
+        compared(
+            [first, left, again], [booked(first, number=1), booked(again, restart=1, number=2)]
+        ).matched
+        == 2
+    )

@@ -1,0 +1,136 @@
+"""Charges and refusals that a bank would have made in a past period."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.reconcile.bank_records import BankAllocation, BankCluster
+from fairbank.slurm.reconcile.shadow import (
+    ShadowAccount,
+    ShadowInput,
+    ShadowReason,
+    ShadowResult,
+    simulate,
+)
+from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
+
+PROJECTS = (a_project(1, "all"), a_project(2, "chem", parent=1))
+
+
+def watched(jobs: Sequence[AccountingJob], *allocations: BankAllocation) -> ShadowResult:
+    return simulate(
+        jobs, ShadowInput(cluster=CLUSTER, projects=PROJECTS, allocations=allocations, now=NOW)
+    )
+
+
+def whys(shadow: ShadowResult) -> list[ShadowReason]:
+    return [each.reason for each in shadow.refused]
+
+
+def test_a_run_holds_its_limit_and_costs_its_time() -> None:
+    (row,) = watched([a_job(1)], an_allocation(1, 2, 1_000)).rows
+    assert row == ShadowAccount(account="chem", resource="cpu", jobs=1, charged=40, left=960)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "state", "charged"),
+    [
+        (CLUSTER, "TIMEOUT", 40),
+        (CLUSTER, "NODE_FAIL", 0),
+        (LENIENT, "TIMEOUT", 0),
+        (LENIENT, "NODE_FAIL", 40),
+    ],
+)
+def test_what_is_free_is_as_the_bank_says(cluster: BankCluster, state: str, charged: int) -> None:
+    world = ShadowInput(
+        cluster=cluster, projects=PROJECTS, allocations=[an_allocation(1, 2, 1_000)], now=NOW
+    )
+    (row,) = simulate([a_job(1, state=state)], world).rows
+    assert (row.charged, row.left) == (charged, 1_000 - charged)
+
+
+def test_a_running_job_still_holds() -> None:
+    (row,) = watched([a_job(1, state="RUNNING")], an_allocation(1, 2, 1_000)).rows
+    assert (row.held, row.charged, row.left) == (240, 0, 760)
+
+
+def test_the_race_for_the_last_credit() -> None:
+    """Two jobs at once that hold 240 each, and 300 there: the second would not have started."""
+    found = watched([a_job(1), a_job(2)], an_allocation(1, 2, 300))
+    assert whys(found) == [ShadowReason.INSUFFICIENT_CREDIT]
+    assert (found.refused[0].job.job_id, found.refused[0].asked, found.refused[0].available) == (
+        2,
+        240,
+        60,
+    )
+    (row,) = found.rows
+    assert (row.jobs, row.refused, row.refused_asked, row.charged, row.left) == (2, 1, 240, 40, 260)
+
+
+def test_what_comes_back_is_there_for_the_next() -> None:
+    first = a_job(1)
+    found = watched([first, a_job(2, submitted=first.end or 0)], an_allocation(1, 2, 300))
+    assert (whys(found), found.rows[0].charged) == ([], 80)
+
+
+def test_the_parents_shared_credit_pays_when_ones_own_does_not() -> None:
+    shared, own = an_allocation(1, 1, 1_000, shared=True), an_allocation(2, 2, 100)
+    assert whys(watched([a_job(1)], own, shared)) == []
+    assert whys(watched([a_job(1)], own, an_allocation(1, 1, 1_000))) == [
+        ShadowReason.INSUFFICIENT_CREDIT
+    ]
+
+
+def test_every_reason() -> None:
+    jobs = [
+        a_job(1, account="nobody"),
+        a_job(2, partition="unknown"),
+        a_job(3, limit_seconds=None),
+        a_job(4, partition="gpu"),
+        a_job(5, state="PENDING", limit_seconds=10**8),
+    ]
+    found = watched(jobs, an_allocation(1, 2, 1_000))
+    assert sorted(each.reason.name for each in found.refused) == sorted(
+        why.name for why in ShadowReason
+    )
+
+
+def test_node_failures_cost_nothing() -> None:
+    (row,) = watched([a_job(1, state="NODE_FAIL")], an_allocation(1, 2, 1_000)).rows
+    assert (row.charged, row.left) == (0, 1_000)
+
+
+def test_what_was_cancelled_before_it_ran_is_left_out() -> None:
+    assert (
+        watched([a_job(1, state="PENDING", limit_seconds=60)], an_allocation(1, 2, 1_000))
+        .rows[0]
+        .jobs
+        == 1
+    )
+    assert watched([], an_allocation(1, 2, 1_000)).rows == ()
+
+
+@given(
+    st.lists(
+        st.builds(
+            a_job,
+            st.integers(1, 50),
+            submitted=st.integers(NOW - 5_000, NOW - 1),
+            elapsed=st.integers(0, 3_600),
+            state=st.sampled_from(["COMPLETED", "RUNNING", "PENDING", "NODE_FAIL"]),
+        ),
+        max_size=12,
+    ),
+    st.integers(0, 1_500),
+)
+def test_no_overdraft_by_two_servers(jobs: list[AccountingJob], credit: int) -> None:
+    found = watched(jobs, an_allocation(1, 2, credit))
+    drawn = sum(row.charged + row.held for row in found.rows)
+    assert 0 <= drawn <= credit
+    if found.rows:
+        assert found.rows[0].left == credit - drawn
