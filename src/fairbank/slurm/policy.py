@@ -107,7 +107,7 @@ def _balances(sources: PolicySources) -> Iterator[PolicyBalance]:
     funds = BankFunds(sources.projects, sources.allocations)
     for project in sources.projects:
         for resource in sorted(
-            {allocation.resource for allocation in sources.cluster.partitions.values()}
+            {partition.resource for partition in sources.cluster.partitions.values()}
         ):
             payers = funds.payers(project.id, resource, sources.now)
             yield PolicyBalance(
