@@ -243,5 +243,5 @@ def _row(
         why=why,
         ahead=[names[number] for number in why.ahead],
         reason=slurm_job.reason,
-        told=slurm_job.expected,
+        expected_start=slurm_job.expected,
     )

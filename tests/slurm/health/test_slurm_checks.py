@@ -272,7 +272,7 @@ def test_agent_before_its_first_request_to_the_bank() -> None:
         if not each.ok
     ]
     assert check.what == "the agent reaches the bank: it has not asked yet"
-    assert "plug-in has said for which cluster" in (check.remedy or "")
+    assert "plug-in has named the cluster" in (check.remedy or "")
 
 
 def test_agent_incidents_are_reported_for_a_day() -> None:
@@ -291,7 +291,7 @@ def test_agent_incidents_are_reported_for_a_day() -> None:
     (check,) = [each for each in slurm_checks.agent_checks(ASKING, agent, NOW) if not each.ok]
     assert (
         check.what
-        == f"the agent tells of strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
+        == f"the agent reports strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
         f" the last at {iso(NOW - 60)}: a process of user 1000 wanted to speak for slurmctld"
     )
     assert check.remedy == "look at what it is"
@@ -313,7 +313,7 @@ def test_a_policy_that_is_old_damaged_or_hidden() -> None:
         "/etc/slurm/fairbank/policy is damaged: jobs are not checked",
         (
             "/etc/slurm/fairbank/policy is of 1970-01-01T00:16:40Z, more than 3600 s ago: its"
-            " balances are not judged by"
+            " balances are not used"
         ),
         "slurmctld's user may not read /etc/slurm/fairbank/policy",
     ]

@@ -67,7 +67,7 @@ def merge_factors(reported: Sequence[ShareRow], computed: Sequence[ShareRow]) ->
 
 def compute_priorities(
     rows: Sequence[PriorityRow],
-    of: PriorityInputs,
+    inputs: PriorityInputs,
     factors: Mapping[Payer, float],
     now: int | None = None,
 ) -> list[PriorityRow]:
@@ -78,31 +78,34 @@ def compute_priorities(
 
     Args:
         rows: of sprio.
-        of: inputs.
+        inputs: of priorities.
         factors: fair-share factors by association.
         now: time of slurmctld's computation; None to derive it from the ages of the jobs.
 
     Raises:
         InvalidInput: a value that Slurm could not hold.
     """
-    queries = _queries(rows, of)
-    names = [name for name in of.tres.lower().split(",") if name != "billing"]
-    to = _scale(of, names)
+    queries = _queries(rows, inputs)
+    names = [name for name in inputs.tres.lower().split(",") if name != "billing"]
+    factor_scale = _scale(inputs, names)
     terms = weighted(
-        _columns(queries, of, factors, to),
-        to,
-        of.settings,
-        _last_computed_at(queries, of) if now is None else now,
+        _columns(queries, inputs, factors, factor_scale),
+        factor_scale,
+        inputs.settings,
+        _last_computed_at(queries, inputs) if now is None else now,
     )
     totals = shown(terms)
     return [
-        _row(query, terms, to, position, float(totals[position]))
+        _row(query, terms, factor_scale, position, float(totals[position]))
         for position, query in enumerate(queries)
     ]
 
 
-def _queries(rows: Sequence[PriorityRow], of: PriorityInputs) -> list[PriorityQuery]:
-    jobs, places = {job.job_id: job for job in of.jobs}, {place.name: place for place in of.places}
+def _queries(rows: Sequence[PriorityRow], inputs: PriorityInputs) -> list[PriorityQuery]:
+    jobs, places = (
+        {job.job_id: job for job in inputs.jobs},
+        {place.name: place for place in inputs.places},
+    )
     return [
         PriorityQuery(row, jobs[row.job], places[row.partition_name])
         for row in rows
@@ -110,11 +113,11 @@ def _queries(rows: Sequence[PriorityRow], of: PriorityInputs) -> list[PriorityQu
     ]
 
 
-def _last_computed_at(queries: Sequence[PriorityQuery], of: PriorityInputs) -> int:
-    weight, maximum = of.settings.counted.age, of.settings.max_age_seconds
+def _last_computed_at(queries: Sequence[PriorityQuery], inputs: PriorityInputs) -> int:
+    weight, maximum = inputs.settings.counted.age, inputs.settings.max_age_seconds
     return max(
         (
-            round(query.row.age / weight * maximum) + _accrued(query.job, of)
+            round(query.row.age / weight * maximum) + _accrued(query.job, inputs)
             for query in queries
             if weight and query.row.age
         ),
@@ -122,35 +125,41 @@ def _last_computed_at(queries: Sequence[PriorityQuery], of: PriorityInputs) -> i
     )
 
 
-def _scale(of: PriorityInputs, names: Sequence[str]) -> FactorScale:
-    has = [parse_counts(place.tres) if place.tres else {} for place in of.places]
+def _scale(inputs: PriorityInputs, names: Sequence[str]) -> FactorScale:
+    tres_counts = [parse_counts(place.tres) if place.tres else {} for place in inputs.places]
     return scale(
-        nodes=len(of.nodes),
-        cpus=sum(node.cpus for node in of.nodes),
-        partition_factors=[place.factor for place in of.places],
-        qos_priorities=[each.priority for each in of.qualities],
-        association_max=max((each.priority for each in of.priorities), default=0),
-        totals={name: [float(counts.get(name, 0)) for counts in has] for name in names},
+        nodes=len(inputs.nodes),
+        cpus=sum(node.cpus for node in inputs.nodes),
+        partition_factors=[place.factor for place in inputs.places],
+        qos_priorities=[qos.priority for qos in inputs.qualities],
+        association_max=max((record.priority for record in inputs.priorities), default=0),
+        totals={name: [float(counts.get(name, 0)) for counts in tres_counts] for name in names},
     )
 
 
 def _columns(
     queries: Sequence[PriorityQuery],
-    of: PriorityInputs,
+    inputs: PriorityInputs,
     factors: Mapping[Payer, float],
-    to: FactorScale,
+    factor_scale: FactorScale,
 ) -> Columns:
-    own = {(query.account, query.user, query.partition): query.priority for query in of.priorities}
-    places, qualities = [place.name for place in of.places], [query.name for query in of.qualities]
+    own = {
+        (record.account, record.user, record.partition): record.priority
+        for record in inputs.priorities
+    }
+    places, qualities = (
+        [place.name for place in inputs.places],
+        [qos.name for qos in inputs.qualities],
+    )
     counts = [parse_counts(query.job.tres) if query.job.tres else {} for query in queries]
     return pending(
-        to,
+        factor_scale,
         len(queries),
-        accrued_at=[_accrued(query.job, of) for query in queries],
+        accrued_at=[_accrued(query.job, inputs) for query in queries],
         association=[_association_value(own, query) for query in queries],
         fairshare=[_association_value(factors, query) for query in queries],
         nodes=[query.job.nodes for query in queries],
-        cpus=[of.tested.get(query.job.job_id, query.job.cpus) for query in queries],
+        cpus=[inputs.tested.get(query.job.job_id, query.job.cpus) for query in queries],
         limit_minutes=[
             query.job.limit_minutes or query.place.max_minutes or U32_MAX for query in queries
         ],
@@ -161,15 +170,15 @@ def _columns(
             qualities.index(name) if (name := _qos(query)) in qualities else NO_QOS
             for query in queries
         ],
-        tres={name: [float(query.get(name, 0)) for query in counts] for name in to.tres},
+        tres={name: [float(tres.get(name, 0)) for tres in counts] for name in factor_scale.tres},
     )
 
 
-def _accrued(job: PendingFactors, of: PriorityInputs) -> int:
+def _accrued(job: PendingFactors, inputs: PriorityInputs) -> int:
     """Return since when the job ages; 0 if it does not yet."""
     if job.accrued is None:
         return 0
-    return job.submitted if Flag.ACCRUE_ALWAYS in of.settings.flags else job.accrued
+    return job.submitted if Flag.ACCRUE_ALWAYS in inputs.settings.flags else job.accrued
 
 
 def _association_value(figures: Mapping[Payer, float], query: PriorityQuery) -> float:
@@ -184,7 +193,11 @@ def _qos(query: PriorityQuery) -> str:
 
 
 def _row(
-    query: PriorityQuery, terms: PriorityTerms, to: FactorScale, position: int, total: float
+    query: PriorityQuery,
+    terms: PriorityTerms,
+    factor_scale: FactorScale,
+    position: int,
+    total: float,
 ) -> PriorityRow:
     return query.row._replace(
         age=float(terms.age[position]),
@@ -195,7 +208,7 @@ def _row(
         qos=float(terms.qos[position]),
         tres={
             name: float(column[position])
-            for name, column in zip(to.tres, terms.tres, strict=True)
+            for name, column in zip(factor_scale.tres, terms.tres, strict=True)
             if column[position]
         },
         nice=query.job.nice,

@@ -24,7 +24,7 @@ def open_dependencies(
         ended: jobs that are over, as far as they are known.
     """
     slurm_job, ended_jobs = slurm_jobs[job.number], tuple(ended)
-    jobs = tuple({dependency.job_id: dependency for dependency in slurm_jobs.values()}.values())
+    jobs = tuple({other.job_id: other for other in slurm_jobs.values()}.values())
     dependencies = msgspec.structs.replace(
         slurm_job.dependencies,
         items=tuple(

@@ -54,7 +54,8 @@ class _RunningUsage(NamedTuple):
 class _LimitUsageTotals:
     """Usage of the running jobs of one owner of limits, and of jobs that ended during the pass.
 
-    `places` counts the jobs on each node, since GrpTRES counts a node once.
+    Invariant: `places` counts the jobs on each node; `nodes` are those with at least one, and
+    `counts["node"]` is their number, since GrpTRES counts a node once.
     """
 
     __slots__ = ("counts", "gone", "jobs", "nodes", "places", "seconds", "wall")
@@ -127,7 +128,7 @@ class SnapshotLimits:
     def copy(self) -> SnapshotLimits:
         other = object.__new__(SnapshotLimits)
         other._inputs = self._inputs
-        other._tallies = {whose: tally.copy() for whose, tally in self._tallies.items()}
+        other._tallies = {owner: tally.copy() for owner, tally in self._tallies.items()}
         other._running, other._tasks, other._licences = (
             self._running.copy(),
             self._tasks.copy(),

@@ -139,13 +139,13 @@ def preemption(config: Mapping[str, str], qualities: Sequence[QosRecord]) -> Pre
     if kind not in {value.value for value in PreemptBy}:
         return Preemption()
     rules = {
-        value.name: QosRules(
-            priority=value.priority,
-            preempts=value.preempts,
-            preempted=_mode(value.mode),
-            exempt_seconds=value.exempt_seconds,
+        qos.name: QosRules(
+            priority=qos.priority,
+            preempts=qos.preempts,
+            preempted=_mode(qos.mode),
+            exempt_seconds=qos.exempt_seconds,
         )
-        for value in qualities
+        for qos in qualities
         if kind == PreemptBy.QOS.value
     }
     return Preemption(

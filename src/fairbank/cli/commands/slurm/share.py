@@ -288,7 +288,7 @@ def _show_tree(context: Context, shares: Shares, rows: Sequence[ShareRow]) -> No
         tree_rows(rows, shares.rule),
         context.format,
         context.width,
-        heads=not context.options.noheader,
+        header=not context.options.noheader,
     )
     for line in output.lines:
         context.paint(line)
@@ -317,7 +317,7 @@ def _show_forecast(context: Context, shares: Shares, rows: Sequence[ShareRow]) -
         forecasts.table_rows(recoveries),
         context.format,
         context.width,
-        heads=not context.options.noheader,
+        header=not context.options.noheader,
     )
     for line in output.lines:
         context.paint(line)
