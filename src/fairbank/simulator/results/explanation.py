@@ -66,10 +66,7 @@ def explain_wait(
     free, expected = snapshot.machine.free, state.start_with_full_limits(job)
     code = PRIORITY if ahead else RESOURCES if job.processors > free else NEVER_TESTED
     likely = start_range(
-        partial(state.sample_start, job),
-        runs=sample.runs,
-        seed=sample.seed,
-        passes=sample.passes,
+        partial(state.sample_start, job), runs=sample.runs, seed=sample.seed, passes=sample.passes
     )
     at = (
         ""
