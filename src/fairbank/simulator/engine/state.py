@@ -70,13 +70,13 @@ class SimulationState(NamedTuple):
         return self._simulate(job, whole_limit, (), max_passes).at
 
     def sample_start(
-        self, job: TraceJob, random: Random, max_passes: int = FOR_EVER
+        self, job: TraceJob, rng: Random, max_passes: int = FOR_EVER
     ) -> SimulatedStart:
         """Return the same with run times sampled from the history of users, and with the arrivals
         of one of the last weeks.
         """
-        sampler = RunTimeSampler(self.history, random)
-        arrivals = self.arrivals(random)
+        sampler = RunTimeSampler(self.history, rng)
+        arrivals = self.arrivals(rng)
 
         def lasts(job: TraceJob, limit: int, elapsed: int) -> int:
             return sampler.run_time(job.user, limit, elapsed)
@@ -103,7 +103,7 @@ class SimulationState(NamedTuple):
             max_passes=max_passes,
         )
 
-    def arrivals(self, random: Random) -> Iterator[TraceJob]:
+    def arrivals(self, rng: Random) -> Iterator[TraceJob]:
         """Yield the arrivals since this hour of this weekday in one of the last weeks, again and
         again.
 
@@ -112,7 +112,7 @@ class SimulationState(NamedTuple):
         spans = self._spans()
         if not spans:
             return
-        span = random.choice(spans)
+        span = rng.choice(spans)
         repeated = self.recent_arrivals[
             bisect_right(self.recent_arrivals, self.at - span, key=_submitted) :
         ]
