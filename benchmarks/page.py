@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, floor, log10
 from pathlib import Path
@@ -102,11 +103,19 @@ def _claim(claim: Claim, remark: str) -> Iterator[str]:
         yield from _table(table)
     if remark:
         yield remark.strip() + "\n"
-    yield f"`make bench ARGS='--only {claim.name}'` on {_machine(claim.machine)}.\n"
+    yield _wrapped(f"`make bench ARGS='--only {claim.name}'` on {_machine(claim.machine)}.") + "\n"
+
+
+def _wrapped(text: str) -> str:
+    """Return the paragraphs of a text with at most 100 columns."""
+    return "\n\n".join(
+        textwrap.fill(paragraph, 100, break_long_words=False, break_on_hyphens=False)
+        for paragraph in text.split("\n\n")
+    )
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield f"## {table.title}\n\n{table.about}\n"
+    yield f"## {table.title}\n\n{_wrapped(table.about)}\n"
     if table.schedules:
         yield from lines(table.schedules)
     else:

@@ -40,7 +40,7 @@ Jobs are computed in blocks, so that intermediate values stay in the processor's
 ABOUT = (
     "Age, association, fair share, job size, partition, QOS, three TRES, site and nice, each job in"
     " one of four partitions; one thread. Plain Python works the same formula out job by job, over"
-    " fewer jobs; its time is told for as many."
+    " fewer jobs; its time is scaled to as many."
 )
 
 

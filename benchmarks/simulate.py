@@ -132,7 +132,7 @@ def _slurm(trace: Trace, rounds: int, say: Say) -> Table:
     )
     about = (
         f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s,"
-        " priorities anew every 5 minutes."
+        " priorities every 5 minutes."
     )
     return Table(
         f"Simulating Slurm: {trace.name}",

@@ -1,1 +1,1 @@
-"""The tests of the money: stories in the field's words, a reference model, and what must hold whatever is asked."""
+"""Tests of the bank: stories, a reference model, and invariants."""

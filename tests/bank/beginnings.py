@@ -1,4 +1,4 @@
-"""How stories begin that are told in several files."""
+"""Beginnings of stories that several files use."""
 
 from __future__ import annotations
 

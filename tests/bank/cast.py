@@ -1,4 +1,4 @@
-"""Who is who in a story, and how one of its lines becomes a request."""
+"""Names of a story, and the request that one of its lines makes."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Cast:
         self.tokens: dict[str, int] = {}
 
     def request(self, line: str, now: Instant) -> Request:
-        """The request that a line tells. Raises AssertionError for a line that tells none."""
+        """Return the request of a line. Raises AssertionError for a line that makes none."""
         words, options = options_of(line)
         request = (
             self._of_run(words, options, now)
@@ -168,7 +168,7 @@ class Cast:
         return None
 
     def _drawn(self, user: str, name: str, options: Options, now: Instant) -> dict[str, Any]:
-        """Who draws on what."""
+        """Return the projects, the resource and the owner of a request."""
         project, resource = self._fund(name)
         account = name.partition("/")[0]
         known = account in self.projects

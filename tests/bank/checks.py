@@ -1,4 +1,4 @@
-"""What must hold of the books whatever was asked: counted again here, by other words than the product's."""
+"""Invariants of the ledger, computed independently of the product."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESOLVED = {Kind.CHARGE, Kind.RELEASE}
 
 
 def books_of(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
-    """The journal, book by book."""
+    """Return the entries of the journal by allocation."""
     books: dict[int, list[Entry]] = {}
     for entry in entries:
         books.setdefault(entry.book, []).append(entry)
@@ -26,7 +26,7 @@ def books_of(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
 
 
 def folded(entries: Iterable[Entry]) -> tuple[int, int, int]:
-    """Deposited, charged and held, counted again from one book's entries."""
+    """Return deposited, charged and held, added up from the entries of one allocation."""
     deposited = charged = 0
     holds: dict[int | None, int] = {}
     for entry in entries:
@@ -50,7 +50,7 @@ def folded(entries: Iterable[Entry]) -> tuple[int, int, int]:
 def check_books(
     work: TransactionData, entries: list[Entry] | None = None, *, overdraft: bool = False
 ) -> None:
-    """Everything that holds at every commit; `overdraft` where policy lets `available` go below zero."""
+    """Check all invariants of a commit. `overdraft`: policy lets `available` go below zero."""
     journal = work.entries if entries is None else entries
     written = books_of(journal)
     for allocation in work.allocations.values():
@@ -105,7 +105,9 @@ def _check_chain(lines: list[Entry]) -> None:
 
 
 def _check_runs(work: TransactionData, journal: list[Entry]) -> None:
-    """One hold and at most one resolution a run; a run's row says what its entries say."""
+    """Check that each run has one hold and is closed at most once, and that its row follows from
+    entries.
+    """
     opened = Counter(entry.run for entry in journal if entry.kind is Kind.HOLD)
     closed = Counter(entry.run for entry in journal if entry.kind in RESOLVED)
     assert all(times == 1 for times in (opened | closed).values())
@@ -123,7 +125,9 @@ def _check_runs(work: TransactionData, journal: list[Entry]) -> None:
 
 
 def _check_conservation(work: TransactionData, journal: list[Entry]) -> None:
-    """Units are made by deposits and unmade by withdrawals; a transfer only moves them."""
+    """Check that only deposits and withdrawals change the sum of all credit; a transfer moves
+    it.
+    """
     moved = {kind: sum(entry.amount for entry in journal if entry.kind is kind) for kind in Kind}
     assert moved[Kind.TRANSFER_IN] == moved[Kind.TRANSFER_OUT]
     assert (
@@ -133,8 +137,11 @@ def _check_conservation(work: TransactionData, journal: list[Entry]) -> None:
 
 
 def findings(work: TransactionData, journal: list[Entry], *, soon: bool = True) -> list[Finding]:
-    """What the product's own audit finds in these rows and this journal. `soon`: a run's row is shown when the run is opened, as a
-    store's audit does; else after the last entry."""
+    """Return the findings of the product's own audit for rows and a journal.
+
+    `soon`: the row of a run is shown when the run is opened, as a store does; otherwise after the
+    last entry.
+    """
     written = books_of(journal)
     return [
         each

@@ -1,4 +1,4 @@
-"""What the tests of the bank share."""
+"""Fixtures of the tests of the bank."""
 
 from __future__ import annotations
 
@@ -10,5 +10,7 @@ from tests.bank.story import Teller, tell
 
 @pytest.fixture(scope="module")
 def told() -> Teller:
-    """Everything has happened once. One for a whole file, whose tests leave it as they find it."""
+    """Return a story in which everything has happened once. All tests of a file share it and do not
+    change it.
+    """
     return tell(EVERYTHING)

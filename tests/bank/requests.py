@@ -121,7 +121,7 @@ _ended: dict[str, Any] = {
 
 
 def _of_its_job(request: Hold | Adjust | Charge | Release) -> Request:
-    """Starts, changes and ends of one job that agree on whose it is."""
+    """Draw starts, changes and ends of one job with the same owner."""
     which = request.run.job_id - 1
     return msgspec.structs.replace(request, owner=which % 2 + 1, chain=LINES[which])
 
@@ -236,7 +236,7 @@ of_anything = st.one_of(of_runs, of_credit, of_terms, of_the_registry, of_entrie
 
 
 def asked_by(actor: int, report: int | None, request: Request) -> SubmittedRequest:
-    """The request as it arrives, made from one of two reports of its kind about its run: one report under other prices is another request."""
+    """Return a request as it arrives, from one of two reports of its kind about its run."""
     said = None
     if report is not None and isinstance(request, Hold | Adjust | Charge | Release):
         kind = "end" if isinstance(request, Charge | Release) else type(request).__name__
@@ -249,5 +249,5 @@ reports = st.sampled_from([None, None, 1, 2])
 
 
 def arriving(some: st.SearchStrategy[Request]) -> st.SearchStrategy[SubmittedRequest]:
-    """Requests, each with who asks for it."""
+    """Draw requests with their users."""
     return st.builds(asked_by, actors, reports, some)

@@ -1,6 +1,6 @@
-"""A store on a shelf: it gives each batch exactly the rows that the batch says it needs, and puts back what changed.
+"""Store in memory that loads exactly the rows of a lock set.
 
-What the judge would have wanted beyond those rows is simply not there, so that a need left out shows as another answer.
+A row that the lock set lacks is not there, so that a missing row shows as another answer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Shelf:
         self.loads = 0
 
     def ask(self, batch: Sequence[SubmittedRequest], policy: Policy) -> list[Outcome]:
-        """Judge a batch as a bank does, in one transaction."""
+        """Apply a batch in one transaction, as the bank does."""
         try:
             return self._try(batch, policy, lock_set_of(batch))
         except RegistryNotLoaded:

@@ -1,9 +1,9 @@
-"""A story language for the bank: each line is a request and what came of it, in the words of the people who run a centre.
+"""Language of stories about the bank: each line is a request and its outcome.
 
-Amounts are in SU (hours) as everywhere (`45`, `30m`), instants in seconds. `physics/cpu` names the allocation of a
-project on a resource, `physics/cpu:next` another one of them. After `->` stands the answer: `ok`, `again` or a refusal,
-and perhaps figures of it: `left`, `amount`, `off` (written off), `asked`, `short`, `from` (the allocation that carries it), `for` (the
-project concerned, of a run that is looked at the one that it ran for).
+Amounts are in SU (`45`, `30m`), times in seconds. `physics/cpu` names the allocation of a project on
+a resource, `physics/cpu:next` another one. After `->` comes the answer: `ok`, `again` or a refusal,
+and figures of it: `left`, `amount`, `off` (written off), `asked`, `short`, `from` (the allocation
+that pays), `for` (the project concerned; of a run, its project).
 
     project physics
     open physics/cpu 0..1000 with 100
@@ -12,9 +12,10 @@ project concerned, of a run that is looked at the one that it ran for).
     charge 1 45                           -> ok left 55
     left physics/cpu 55
 
-A request may come `by` a user instead of the staff, and be made from a `report`: one report may be priced in several ways.
-A request without an answer expects `ok`. Lines with `left`, `held`, `charged`, `limit`, `used`, `run` and `kept` only look.
-`now 100` moves the clock; `policy observe` changes the rules. A `#` begins a remark.
+A request may come `by` a user instead of staff, and from a `report`, which may have several prices.
+A request without an answer expects `ok`. Lines with `left`, `held`, `charged`, `limit`, `used`,
+`run` and `kept` only read.
+`now 100` moves the clock; `policy observe` changes the rules. A `#` begins a comment.
 """
 
 from __future__ import annotations
@@ -55,14 +56,14 @@ LOOKS = {
 
 
 def nothing_yet() -> TransactionData:
-    """A working set with nothing in it and fresh numbers for everything."""
+    """Return transaction data without rows, and with new ids for all kinds."""
     return TransactionData(
         registry=RegistryRows(head=RegistryHead()), ids=NewIds(*(count(1) for _ in range(4)))
     )
 
 
 class Teller:
-    """A working set, the policy and the clock; plays lines against them."""
+    """Transaction data, policy and clock; plays the lines of a story."""
 
     def __init__(self, policy: Policy) -> None:
         self.work = nothing_yet()
@@ -73,7 +74,7 @@ class Teller:
         self.said: Outcome | None = None
 
     def play(self, line: str) -> None:
-        """Play one line. Raises AssertionError when something else came of it."""
+        """Play one line. Raises AssertionError if the outcome is another."""
         deed, _, answer = line.partition("->")
         match deed.split():
             case ["now", at]:
@@ -102,7 +103,7 @@ class Teller:
         self.check()
 
     def hear(self, deed: str) -> None:
-        """Ask what a line asks, whatever comes of it."""
+        """Apply the request of a line, whatever the outcome."""
         before = len(self.work.entries)
         _, options = options_of(deed)
         actor = USERS[options["by"]] if "by" in options else STAFF
@@ -118,7 +119,7 @@ class Teller:
             assert [entry.id for entry in self.work.entries[before:]] in ([], [self.said.entry])
 
     def check(self) -> None:
-        """What must hold whatever was asked."""
+        """Check all invariants."""
         self.overdraft |= not self.policy.enforce or self.policy.overrun is Overrun.RECORD
         check_books(self.work, overdraft=self.overdraft)
 
@@ -175,7 +176,7 @@ class Teller:
 
 
 def tell(story: str, policy: Policy | None = None) -> Teller:
-    """Play a story to its end. Raises AssertionError naming the line that went otherwise."""
+    """Play a whole story. Raises AssertionError with the line whose outcome is another."""
     teller = Teller(policy or Policy())
     for number, line in enumerate(story.splitlines(), start=1):
         text = line.partition("#")[0].strip()

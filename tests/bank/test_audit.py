@@ -1,4 +1,6 @@
-"""The audit finds any altered, missing or added entry and row, and nothing in books that are as they were written."""
+"""The audit finds any altered, missing or added entry and row, and nothing in an unchanged
+journal.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from tests.bank.story import Teller, tell
 
 
 def findings(work: TransactionData, journal: list[Entry]) -> list[Finding]:
-    """What is found, and it is found in the same books whenever the rows of runs are shown."""
+    """Return the findings, after checking that they do not depend on when rows of runs are
+    shown.
+    """
     soon, late = (checks.findings(work, journal, soon=soon) for soon in (True, False))
     assert {each.book for each in soon} == {each.book for each in late}
     return soon
@@ -38,7 +42,7 @@ OTHER: dict[type, Any] = {int: 7_777, str: "other", bytes: b"\1" * 32, type(None
 
 
 def other(field: str, value: Any) -> Any:
-    """Another value that the field may have."""
+    """Return another value that the field may have."""
     if isinstance(value, Kind):
         return Kind.NOTE if value is not Kind.NOTE else Kind.DEPOSIT
     if field in ("key", "comment", "details") and value is None:
@@ -46,7 +50,7 @@ def other(field: str, value: Any) -> Any:
     return OTHER[type(value)]
 
 
-def test_nothing_is_found_in_books_that_are_as_written(told: Teller) -> None:
+def test_audit_finds_nothing_in_an_unchanged_journal(told: Teller) -> None:
     assert {entry.kind for entry in told.work.entries} == set(Kind) - {Kind.NOTE}
     assert findings(told.work, told.work.entries) == []
 
@@ -181,7 +185,7 @@ def test_an_added_row_is_found(told: Teller) -> None:
         assert found, row
 
 
-def test_details_that_cannot_be_read_are_a_finding_not_an_accident(told: Teller) -> None:
+def test_unreadable_details_are_a_finding(told: Teller) -> None:
     for place, entry in enumerate(told.work.entries):
         for rubbish in ("", "{", "[]", "7", "null", "{}", '{"run":7}'):
             journal = list(told.work.entries)
@@ -189,7 +193,7 @@ def test_details_that_cannot_be_read_are_a_finding_not_an_accident(told: Teller)
             assert findings(told.work, journal)
 
 
-def test_a_number_that_no_row_can_hold_is_a_finding_too(told: Teller) -> None:
+def test_number_beyond_a_column_is_a_finding(told: Teller) -> None:
     place, entry = next(
         (place, each) for place, each in enumerate(told.work.entries) if each.kind is Kind.CHARGE
     )
@@ -201,7 +205,7 @@ def test_a_number_that_no_row_can_hold_is_a_finding_too(told: Teller) -> None:
 
 
 @pytest.mark.parametrize("soon", [True, False])
-def test_nothing_is_kept_of_runs_that_are_over_and_as_the_journal_says(*, soon: bool) -> None:
+def test_audit_forgets_closed_runs_that_match(*, soon: bool) -> None:
     """A book may have millions. Their rows are shown as each is opened, or once it is over."""
     told = tell("project physics\n open physics/cpu 0..1000 with 100000")
     for number in range(1, 121):
@@ -229,7 +233,7 @@ def test_nothing_is_kept_of_runs_that_are_over_and_as_the_journal_says(*, soon: 
 # --- tokens ---
 
 
-def test_a_revocation_that_was_taken_out_of_the_row_is_found(told: Teller) -> None:
+def test_removed_revocation_is_found(told: Teller) -> None:
     laptop = told.work.tokens[1]
     assert laptop.revoked is not None
     told.work.tokens[1] = msgspec.structs.replace(laptop, revoked=None)

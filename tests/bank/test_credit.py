@@ -1,4 +1,4 @@
-"""Credit: deposits, withdrawals, transfers, credit limits, caps, and no sum beyond what the bank can count."""
+"""Credit: deposits, withdrawals, transfers, credit limits, caps, and the largest sum."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 
 
-def test_credit_comes_and_goes() -> None:
+def test_deposit_and_withdrawal_change_the_balance() -> None:
     tell(
         PHYSICS
         + """
@@ -16,7 +16,7 @@ def test_credit_comes_and_goes() -> None:
         hold 1 alice physics/cpu 20
         withdraw physics/cpu 11         -> NOT_ENOUGH asked 11 left 10 short 1  # what is held stays
         withdraw physics/cpu 10         -> ok left 0
-        kept physics/cpu 0                                                      # staff read the answer; no owner looks for it
+        kept physics/cpu 0  # staff read the answer
         deposit chemistry/cpu 1         -> UNKNOWN_ALLOCATION
         withdraw chemistry/cpu 1        -> UNKNOWN_ALLOCATION
         """
@@ -24,8 +24,7 @@ def test_credit_comes_and_goes() -> None:
 
 
 def test_a_transfer_is_two_entries_or_none() -> None:
-    told = tell(
-        """
+    told = tell("""
         project physics
         project optics
         open physics/cpu 0..1000 with 100
@@ -42,8 +41,7 @@ def test_a_transfer_is_two_entries_or_none() -> None:
         left physics/cpu 10
         left optics/cpu 60
         left optics/gpu 0
-        """
-    )
+        """)
     out, into = told.work.entries[-2:]
     assert (out.kind.value, out.details, into.kind.value, into.details) == (
         "transfer-out",
@@ -56,9 +54,8 @@ def test_a_transfer_is_two_entries_or_none() -> None:
 # --- credit limits ---
 
 
-def test_a_credit_limit_can_be_drawn_but_not_taken_away() -> None:
-    tell(
-        """
+def test_credit_limit_can_be_used_but_not_withdrawn() -> None:
+    tell("""
         project physics
         open physics/cpu 0..1000 with 10 limit 5        -> ok left 15
         open physics/cpu:next 1000..2000
@@ -74,18 +71,15 @@ def test_a_credit_limit_can_be_drawn_but_not_taken_away() -> None:
         deposit physics/cpu 4                           -> ok left 4
         amend physics/cpu limit 0                       -> ok left 1
         withdraw physics/cpu 1                          -> ok left 0
-        """
-    )
+        """)
 
 
 def test_usage_is_written_off_only_beyond_the_credit_limit() -> None:
-    tell(
-        """
+    tell("""
         project physics
         open physics/cpu 0..1000 with 10 limit 5
         charge 1 alice physics/cpu 20   -> ok left 0 amount 15 off 5
-        """
-    )
+        """)
 
 
 # --- caps ---
@@ -112,7 +106,7 @@ def test_a_cap_bounds_one_user() -> None:
     )
 
 
-def test_a_cap_below_what_is_drawn_only_stops_new_holds() -> None:
+def test_cap_below_usage_only_stops_new_holds() -> None:
     tell(
         PHYSICS
         + """
@@ -127,7 +121,7 @@ def test_a_cap_below_what_is_drawn_only_stops_new_holds() -> None:
     )
 
 
-def test_an_empty_allocation_is_told_before_a_cap() -> None:
+def test_insufficient_credit_is_reported_before_a_cap() -> None:
     tell(
         PHYSICS
         + "cap alice physics/cpu 1\n hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT left 100"
@@ -141,8 +135,7 @@ def test_no_sum_is_more_than_the_bank_can_count() -> None:
     steps = SUM_MAX // AMOUNT_MAX
     deposits = "\n".join([f"deposit physics/cpu {AMOUNT_MAX}m"] * steps)
     rest = SUM_MAX - steps * AMOUNT_MAX
-    tell(
-        f"""
+    tell(f"""
         project physics
         open physics/cpu 0..1000
         {deposits}
@@ -154,8 +147,7 @@ def test_no_sum_is_more_than_the_bank_can_count() -> None:
         deposit physics/cpu 1m                  -> TOO_LARGE
         open physics/cpu:next 1000..2000 with {AMOUNT_MAX}m limit {AMOUNT_MAX}m
         transfer 1m physics/cpu:next => physics/cpu     -> TOO_LARGE
-        """
-    )
+        """)
 
 
 def test_a_charge_that_cannot_be_counted_is_refused_and_kept() -> None:
@@ -164,14 +156,14 @@ def test_a_charge_that_cannot_be_counted_is_refused_and_kept() -> None:
         f"charge {number} alice physics/cpu {AMOUNT_MAX}m" for number in range(1, 10)
     )
     tell(
-        f"{PHYSICS}\n policy record\n {charges}\n charge 10 alice physics/cpu {AMOUNT_MAX}m -> TOO_LARGE\n kept physics/cpu 1\n"
-        f"policy observe\n hold 11 bob physics/cpu 1\n charge 11 {AMOUNT_MAX}m -> TOO_LARGE\n run 11 held\n kept physics/cpu 3"
+        f"{PHYSICS}\n policy record\n {charges}\n charge 10 alice physics/cpu {AMOUNT_MAX}m ->"
+        " TOO_LARGE\n kept physics/cpu 1\npolicy observe\n hold 11 bob physics/cpu 1\n charge 11"
+        f" {AMOUNT_MAX}m -> TOO_LARGE\n run 11 held\n kept physics/cpu 3"
     )
 
 
-def test_an_old_overrun_is_no_licence_to_lower_the_limit() -> None:
-    tell(
-        """
+def test_old_overrun_does_not_allow_a_lower_credit_limit() -> None:
+    tell("""
         project physics
         open physics/cpu 0..1000 with 10 limit 10
         policy record
@@ -180,5 +172,4 @@ def test_an_old_overrun_is_no_licence_to_lower_the_limit() -> None:
         policy write_off
         amend physics/cpu limit 0               -> LIMIT_IN_USE asked 5 left 0
         amend physics/cpu limit 5               -> ok left 0
-        """
-    )
+        """)

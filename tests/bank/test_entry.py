@@ -1,4 +1,4 @@
-"""The journal's chain: every field of an entry and all that was before it go into its link, the same way in every release."""
+"""Hash chain: all fields of an entry and all before it go into its link, in every release alike."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENTRY = Entry(
 
 
 def test_a_link_is_the_same_in_every_release() -> None:
-    """When this fails, books written before cannot be verified any more."""
+    """If this fails, journals of earlier releases cannot be verified."""
     first = link_of(ENTRY, NO_LINK)
     assert first.hex() == "507d040da157d6516819d0798b0a9b07384051babf1f9e3d424faa5a7cd65894"
     assert (

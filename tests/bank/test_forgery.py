@@ -1,4 +1,6 @@
-"""The audit finds what was forged by somebody who can chain entries too: it does not follow, or the head betrays it."""
+"""Forged journals whose links are valid: the entries do not follow, or the saved head reveals
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tests.bank.story import Teller
 
 
 def rewritten(lines: list[Entry], **change: object) -> list[Entry]:
-    """The book as somebody would forge it who can chain entries too."""
+    """Return a journal as a forger would write it who can compute links."""
     before, forged = bytes(32), []
     for entry in lines:
         unlinked = msgspec.structs.replace(entry, **change)
@@ -39,7 +41,7 @@ def test_a_forged_entry_with_fitting_links_behind_it_does_not_follow_from_those_
         (Kind.CHARGE, {"owner": 4_321}, "never opened in this book for this user"),
         (Kind.REFUND, {"run": 4_321}, "never opened in this book for this user"),
         (Kind.REFUND, {"run": None}, "names no run"),
-        (Kind.DEPOSIT, {"credit_limit": 7}, "without a word"),
+        (Kind.DEPOSIT, {"credit_limit": 7}, "without an entry about terms"),
         (Kind.DEPOSIT, {"overrun": 7}, "drawn beyond"),
     ]
     for kind, change, what in forgeries:
@@ -60,7 +62,7 @@ def heard(lines: list[Entry], head: Head) -> list[str]:
     return [each.what for each in fold.findings]
 
 
-def test_a_head_written_down_betrays_a_book_rewritten_from_the_start(told: Teller) -> None:
+def test_saved_head_reveals_a_rewritten_journal(told: Teller) -> None:
     lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     head = Head(lines[0].book, lines[-3].seq, lines[-3].link)
     assert heard(lines, head) == []
@@ -75,7 +77,9 @@ def test_a_head_written_down_betrays_a_book_rewritten_from_the_start(told: Telle
 
 
 def with_details(told: Teller, kind: Kind, details: Callable[[str], str]) -> list[str]:
-    """What is found in a book whose first entry of this kind has other details, with fitting links."""
+    """Return the findings for a journal whose first entry of a kind has other details, with valid
+    links.
+    """
     lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     place = next(place for place, entry in enumerate(lines) if entry.kind is kind)
     other = msgspec.structs.replace(lines[place], details=details(lines[place].details or "{}"))
@@ -134,7 +138,7 @@ def test_a_second_resolution_of_a_run_is_found(told: Teller, kind: Kind) -> None
 def test_an_entry_that_makes_another_token_of_one_that_is_there(
     told: Teller, of: str, made_to_say: dict[str, Any]
 ) -> None:
-    """It is chained as it should be, and yet no entry of the bank's: only a token in use is revoked, and nothing else happens to it."""
+    """Its links are valid, but the bank never writes it: a token is only revoked, and once."""
     registry = books_of(told.work.entries)[0]
     first = next(
         entry

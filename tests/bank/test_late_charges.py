@@ -1,4 +1,4 @@
-"""Nothing that happened is lost: runs whose hold lapsed, runs whose hold never came, and who pays for these."""
+"""Late charges: runs whose hold lapsed, runs whose hold never arrived, and who pays for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.bank.story import tell
 # --- deadlines ---
 
 
-def test_a_hold_of_which_nothing_more_is_heard_lapses() -> None:
+def test_hold_without_further_reports_lapses() -> None:
     tell(
         PHYSICS
         + """
@@ -30,7 +30,7 @@ def test_a_hold_of_which_nothing_more_is_heard_lapses() -> None:
     )
 
 
-def test_a_run_heard_of_after_its_lapse_is_charged_all_the_same() -> None:
+def test_run_reported_after_its_lapse_is_charged() -> None:
     tell(
         PHYSICS
         + """
@@ -48,7 +48,7 @@ def test_a_run_heard_of_after_its_lapse_is_charged_all_the_same() -> None:
     )
 
 
-def test_a_lapsed_run_finds_its_credit_spent() -> None:
+def test_lapsed_run_may_find_its_credit_used() -> None:
     tell(
         PHYSICS
         + """
@@ -68,8 +68,7 @@ def test_a_lapsed_run_finds_its_credit_spent() -> None:
 
 
 def test_a_late_charge_goes_where_the_hold_would_have_been() -> None:
-    tell(
-        """
+    tell("""
         project physics
         open physics/cpu 0..100 with 50
         open physics/cpu:next 100..200 with 50
@@ -82,8 +81,7 @@ def test_a_late_charge_goes_where_the_hold_would_have_been() -> None:
         hold 3 alice physics/cpu 20             -> RUN_CLOSED        # the hold comes after all
         run 3 released
         used alice physics/cpu 20
-        """
-    )
+        """)
 
 
 def test_a_late_charge_is_never_lost() -> None:
@@ -115,7 +113,8 @@ def test_a_late_charge_takes_what_is_left() -> None:
     )
 
 
-# A group under a faculty under a university: three allocations on one line, each to be made unwilling in its own way.
+# A group, its faculty and its university: three allocations of one project chain, each of which
+# refuses for a reason of its own.
 LINE = """
     project uni
     project faculty under uni
@@ -126,7 +125,7 @@ LINE = """
 """
 
 
-def test_a_late_charge_goes_where_the_whole_of_it_is_wanted() -> None:
+def test_late_charge_goes_where_it_fits_whole() -> None:
     tell(
         LINE
         + """
@@ -202,9 +201,10 @@ def test_a_late_charge_that_nobody_can_carry_takes_what_is_left_where_nothing_is
 # --- accounts and partitions that nobody knows ---
 
 
-def test_usage_of_an_account_that_nobody_has_counts_once_its_project_is_entered() -> None:
+def test_usage_of_unknown_account_counts_once_its_project_exists() -> None:
     told = tell(
-        "charge 1 alice physics/cpu 20 key c -> UNKNOWN_PROJECT asked 20 left 0\n release 2 alice physics/cpu -> UNKNOWN_PROJECT"
+        "charge 1 alice physics/cpu 20 key c -> UNKNOWN_PROJECT asked 20 left 0\n release 2 alice"
+        " physics/cpu -> UNKNOWN_PROJECT"
     )
     assert isinstance(told.said, Refusal)
     assert (told.said.account, told.said.project) == ("physics", None)
@@ -216,7 +216,7 @@ def test_usage_of_an_account_that_nobody_has_counts_once_its_project_is_entered(
         told.play(line.strip())
 
 
-def test_usage_of_a_partition_that_nobody_knows_is_kept() -> None:
+def test_usage_of_unknown_partition_is_kept() -> None:
     told = tell(PHYSICS)
     charge = told.cast.request("charge 1 alice physics/cpu 20", told.now)
     no = apply(

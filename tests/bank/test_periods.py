@@ -1,4 +1,4 @@
-"""The periods of allocations: none overlaps another of its project and resource, and the clock says how each stands."""
+"""Periods of allocations: none overlaps another of its project and resource; state by the clock."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ def test_the_clock_says_how_an_allocation_stands(
 
 
 def test_no_two_allocations_of_one_project_and_resource_overlap() -> None:
-    tell(
-        """
+    tell("""
         project physics
         project optics
         open physics/cpu 100..200
@@ -44,13 +43,11 @@ def test_no_two_allocations_of_one_project_and_resource_overlap() -> None:
         now 200
         expire physics/cpu
         open physics/cpu:c 150..160     -> OVERLAP              # its past stays its own
-        """
-    )
+        """)
 
 
 def test_a_period_may_be_moved_where_there_is_room() -> None:
-    told = tell(
-        """
+    told = tell("""
         project physics
         open physics/cpu 100..200
         open physics/cpu:next 200..300
@@ -61,20 +58,17 @@ def test_a_period_may_be_moved_where_there_is_room() -> None:
         amend chemistry/cpu period 0..1         -> UNKNOWN_ALLOCATION
         amend physics/cpu:next period 250..300  -> ok
         amend physics/cpu period 50..250        -> ok
-        """
-    )
+        """)
     assert (told.allocation("physics/cpu").start, told.allocation("physics/cpu").end) == (50, 250)
 
 
 def test_an_allocation_ends_after_it_starts_and_belongs_to_a_project() -> None:
-    tell(
-        """
+    tell("""
         project physics
         open physics/cpu 100..100       -> INVALID_PERIOD
         open physics/cpu 100..99        -> INVALID_PERIOD
         open chemistry/cpu 100..200     -> UNKNOWN_PROJECT
-        """
-    )
+        """)
 
 
 instants = st.integers(0, 30).map(Instant)

@@ -1,4 +1,4 @@
-"""What the site decides: who pays for usage beyond the credit, what is free, and a bank that only observes."""
+"""Policy: usage beyond the credit, free states, and a bank that only observes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 
 
-def test_usage_beyond_what_is_left_is_written_off() -> None:
+def test_usage_beyond_the_credit_is_written_off() -> None:
     tell(
         PHYSICS
         + """
@@ -21,7 +21,7 @@ def test_usage_beyond_what_is_left_is_written_off() -> None:
     )
 
 
-def test_usage_beyond_what_is_left_is_recorded() -> None:
+def test_usage_beyond_the_credit_is_recorded() -> None:
     told = tell(
         PHYSICS
         + """
@@ -60,7 +60,7 @@ def test_an_observing_bank_refuses_no_job() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["NODE_FAIL", "BOOT_FAIL"])
-def test_what_is_free_is_policy(outcome: str) -> None:
+def test_policy_sets_the_free_states(outcome: str) -> None:
     assert outcome in Policy().free_states
     assert "FAILED" not in Policy().free_states
 
@@ -82,9 +82,7 @@ def test_an_observing_bank_records_what_it_would_have_refused() -> None:
     )
 
 
-def test_a_job_without_an_allocation_is_let_through_and_its_cost_is_kept_while_the_bank_observes() -> (
-    None
-):
+def test_observing_bank_keeps_the_cost_of_a_job_without_allocation() -> None:
     tell(
         PHYSICS
         + """
@@ -106,12 +104,10 @@ def test_a_job_without_an_allocation_is_let_through_and_its_cost_is_kept_while_t
     )
 
 
-def test_a_job_of_an_account_that_nobody_has_is_let_through_while_the_bank_observes() -> None:
-    tell(
-        """
+def test_observing_bank_lets_a_job_of_an_unknown_account_run() -> None:
+    tell("""
         hold 1 alice nosuch/cpu 1               -> UNKNOWN_PROJECT asked 1
         policy observe
         hold 2 alice nosuch/cpu 1               -> ok amount 0
         kept registry 2
-        """
-    )
+        """)

@@ -18,9 +18,8 @@ from fairbank.core.time import Instant
 from tests.bank.story import nothing_yet, tell
 
 
-def test_a_project_is_entered_once() -> None:
-    told = tell(
-        """
+def test_project_is_created_once() -> None:
+    told = tell("""
         project physics
         project physics                         -> again
         project optics under physics
@@ -30,8 +29,7 @@ def test_a_project_is_entered_once() -> None:
         member physics bob member
         member physics bob none
         member chemistry bob member             -> UNKNOWN_PROJECT
-        """
-    )
+        """)
     assert [(each.uid, each.role.value) for each in told.work.members.values()] == [(1001, "pi")]
 
 
@@ -72,7 +70,7 @@ def test_no_two_projects_share_a_group_a_gid_or_an_account(
 
 
 @given(st.dictionaries(st.integers(0, 9), st.none() | st.integers(0, 9)), st.integers(0, 9))
-def test_a_line_is_nearest_first_without_repetition(
+def test_project_chain_is_nearest_first_without_repetition(
     parents: dict[int, int | None], project: int
 ) -> None:
     line = line_of(project, parents)
@@ -81,6 +79,6 @@ def test_a_line_is_nearest_first_without_repetition(
     assert all(parents[child] == parent for child, parent in pairwise(line))
 
 
-def test_a_line_is_not_endless() -> None:
+def test_project_chain_has_a_maximum_length() -> None:
     assert line_of(1, {1: 2, 2: 1}) == (1, 2)
     assert line_of(0, {number: number + 1 for number in range(20)}) == tuple(range(LINE_MAX))

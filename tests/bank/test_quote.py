@@ -111,7 +111,8 @@ CLUSTER = Cluster(
             "cpu",
             "hihg",
             [
-                "QOS hihg has no price factor on cluster darwin, so it counts as 1; those with one: high, low"
+                "QOS hihg has no price factor on cluster darwin, so it counts as 1; those with one:"
+                " high, low"
             ],
         ),
     ],

@@ -8,7 +8,7 @@ from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 
 
-def test_a_refund_gives_back_at_most_the_charge() -> None:
+def test_refund_is_at_most_the_charge() -> None:
     tell(
         PHYSICS
         + """
@@ -32,7 +32,7 @@ def test_a_refund_gives_back_at_most_the_charge() -> None:
     )
 
 
-def test_a_refund_that_is_taken_back_is_charged_again() -> None:
+def test_undone_refund_is_charged_again() -> None:
     told = tell(
         PHYSICS
         + """
@@ -81,7 +81,7 @@ def test_what_policy_let_run_below_zero_is_charged_again_too() -> None:
     )
 
 
-def test_an_overrun_of_before_is_no_leave_to_run_below_zero_again() -> None:
+def test_earlier_overrun_does_not_allow_another() -> None:
     told = tell(
         PHYSICS
         + """
@@ -118,11 +118,12 @@ def test_nothing_is_recharged_that_cannot_be_counted() -> None:
     most = f"alice physics/cpu {AMOUNT_MAX}m"
     charges = "\n".join(f"charge {number} {most}" for number in range(2, 2 + SUM_MAX // AMOUNT_MAX))
     tell(
-        f"{PHYSICS}\n policy record\n charge 1 {most}\n refund 1 all\n {charges}\n undo 5 physics/cpu 1 -> TOO_LARGE"
+        f"{PHYSICS}\n policy record\n charge 1 {most}\n refund 1 all\n {charges}\n undo 5"
+        " physics/cpu 1 -> TOO_LARGE"
     )
 
 
-def test_a_refund_of_nothing_is_told_so() -> None:
+def test_refund_without_a_charge_is_refused() -> None:
     for lines in ("charge 1 alice physics/cpu 0", "charge 1 alice physics/cpu 5\n refund 1 all"):
         told = tell(PHYSICS + lines + "\n refund 1 all -> NOTHING_TO_REFUND")
         assert isinstance(told.said, Refusal)
@@ -130,8 +131,7 @@ def test_a_refund_of_nothing_is_told_so() -> None:
 
 
 def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -> None:
-    tell(
-        """
+    tell("""
         project physics
         open physics/cpu 0..100 with 50
         open physics/cpu:next 100..200 with 50
@@ -140,12 +140,11 @@ def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -
         now 150
         expire physics/cpu
         refund 1 all                    -> ok left 50 from physics/cpu
-        """
-    )
+        """)
 
 
 def test_what_was_written_off_is_not_refunded() -> None:
     tell(
-        PHYSICS
-        + "charge 1 alice physics/cpu 130 -> ok amount 100 off 30\n refund 1 101 -> REFUND_TOO_LARGE left 100"
+        PHYSICS + "charge 1 alice physics/cpu 130 -> ok amount 100 off 30\n refund 1 101 ->"
+        " REFUND_TOO_LARGE left 100"
     )

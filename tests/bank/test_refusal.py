@@ -1,4 +1,4 @@
-"""How the bank says no: golden sentences with their figures, and remedies."""
+"""Messages of refusals, their figures and remedies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def refused(line: str) -> Refusal:
         ),
         (
             "hold 1 bob physics/cpu 12 billing 3/2 seconds 28800",
-            "the user's cap in this allocation is reached: requested 12 SU, available 10 SU, short by 2 SU.",
+            (
+                "the user's cap in this allocation is reached: requested 12 SU, available 10 SU,"
+                " short by 2 SU."
+            ),
             (
                 "a shorter time limit: -t 06:40:00",
                 "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap 1 1002 AMOUNT",
@@ -51,9 +54,15 @@ def refused(line: str) -> Refusal:
         ),
         (
             "hold 1 alice physics/gpu 1",
-            "the project has no allocation of this resource at this time: the job started at 1970-01-01T00:00:00Z.",
             (
-                "an allocation, by staff: fairbank alloc create -A 1 -r gpu --start 1970-01-01T00:00:00Z --end ... --reason '...'",
+                "the project has no allocation of this resource at this time: the job started at"
+                " 1970-01-01T00:00:00Z."
+            ),
+            (
+                (
+                    "an allocation, by staff: fairbank alloc create -A 1 -r gpu --start"
+                    " 1970-01-01T00:00:00Z --end ... --reason '...'"
+                ),
             ),
             RefusalKind.PAYMENT_REQUIRED,
         ),
@@ -67,21 +76,29 @@ def refused(line: str) -> Refusal:
             "charge 1 alice physics/cpu 1",
             "this run has no hold.",
             (
-                "send the hold first; the end of a run without a hold is charged only with policy.late_charges = true",
+                (
+                    "send the hold first; the end of a run without a hold is charged only with"
+                    " policy.late_charges = true"
+                ),
             ),
             RefusalKind.NOT_FOUND,
         ),
         (
             "refund 9 6",
-            "the refund is larger than the charge of the run: requested 6 SU, "
-            "left of its charge 5 SU.",
+            (
+                "the refund is larger than the charge of the run: requested 6 SU, "
+                "left of its charge 5 SU."
+            ),
             ("refund at most 5",),
             RefusalKind.PAYMENT_REQUIRED,
         ),
         (
             "open physics/cpu:x 1500..1600",
-            "the project has an allocation of this resource at the same time: end is 1970-01-01T00:26:40Z, and allocation 2 is for "
-            "1970-01-01T00:16:40Z to 1970-01-01T00:33:20Z.",
+            (
+                "the project has an allocation of this resource at the same time: end is"
+                " 1970-01-01T00:26:40Z, and allocation 2 is for 1970-01-01T00:16:40Z to"
+                " 1970-01-01T00:33:20Z."
+            ),
             ("end or move allocation 2, or choose another period",),
             RefusalKind.CONFLICT,
         ),
@@ -136,7 +153,10 @@ def refused(line: str) -> Refusal:
         ),
         (
             "open physics/cpu:x 9..9",
-            "an allocation must end after its start: start 1970-01-01T00:00:09Z, end 1970-01-01T00:00:09Z.",
+            (
+                "an allocation must end after its start: start 1970-01-01T00:00:09Z, end"
+                " 1970-01-01T00:00:09Z."
+            ),
             ("choose an end after the start",),
             RefusalKind.CONFLICT,
         ),
@@ -166,8 +186,10 @@ def refused(line: str) -> Refusal:
         ),
         (
             "project optics under physics",
-            "a project with this group, gid or account exists with other content: "
-            "project 2 has gname optics, gid 5658, account optics, but another parent.",
+            (
+                "a project with this group, gid or account exists with other content: "
+                "project 2 has gname optics, gid 5658, account optics, but another parent."
+            ),
             ("check the project that has it: fairbank project list",),
             RefusalKind.CONFLICT,
         ),
@@ -179,7 +201,7 @@ def refused(line: str) -> Refusal:
         ),
     ],
 )
-def test_the_bank_says_no_in_one_sentence_with_what_would_help(
+def test_message_and_remedy_of_each_refusal(
     line: str, said: str, remedy: tuple[str, ...], kind: RefusalKind
 ) -> None:
     no = refused(line)
@@ -191,7 +213,7 @@ def test_the_bank_says_no_in_one_sentence_with_what_would_help(
 @pytest.mark.parametrize(
     "line", ["charge 9 7", "release 9", "adjust 9 7", "hold 6 carol optics/gpu 7"]
 )
-def test_a_no_that_is_about_no_credit_has_no_figures_of_credit(line: str) -> None:
+def test_refusal_without_credit_has_no_credit_figures(line: str) -> None:
     no = refused(line)
     assert (
         no.reason in (Reason.RUN_CLOSED, Reason.HOLD_EXISTS),
@@ -202,7 +224,7 @@ def test_a_no_that_is_about_no_credit_has_no_figures_of_credit(line: str) -> Non
     assert sentence(no).endswith((": it was charged 5 SU.", ": its hold is 5 SU."))
 
 
-def test_what_an_overdrawn_refusal_knows() -> None:
+def test_facts_of_an_insufficient_credit_refusal() -> None:
     no = refused("hold 1@7 alice physics/cpu 160 billing 4 seconds 144000")
     assert no.entry is not None
     assert no == Refusal(
@@ -281,16 +303,19 @@ def test_every_template_can_be_formatted(reason: Reason) -> None:
             assert "}" not in text
 
 
-def test_an_account_that_nobody_has_is_named() -> None:
+def test_unknown_account_is_named() -> None:
     no = refused("hold 1 alice nosuch/cpu 1")
     assert sentence(no) == "there is no such project: no project has the account 'nosuch'."
     assert remedies(no) == (
-        "use the right account, or have its project created, by staff: fairbank project create GROUP -A nosuch",
+        (
+            "use the right account, or have its project created, by staff: fairbank project create"
+            " GROUP -A nosuch"
+        ),
     )
     assert no.kind is RefusalKind.NOT_FOUND
 
 
-def test_a_refusal_that_stopped_nobody_says_so() -> None:
+def test_observed_refusal_says_that_the_job_ran() -> None:
     no = Refusal(reason=Reason.FROZEN, allocation=3, observed=True)
     assert (
         sentence(no) == "the allocation is frozen: requested 0 SU, available 0 SU. "

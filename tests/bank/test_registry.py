@@ -5,9 +5,8 @@ from __future__ import annotations
 from tests.bank.story import tell
 
 
-def test_roles_are_given_and_taken_by_those_above_them() -> None:
-    told = tell(
-        """
+def test_roles_are_granted_and_removed_by_higher_roles() -> None:
+    told = tell("""
         project physics
         member physics alice pi
         member physics bob coordinator by alice
@@ -19,8 +18,7 @@ def test_roles_are_given_and_taken_by_those_above_them() -> None:
         member physics alice none by alice          -> ROLE_ABOVE
         member physics bob none by carol            -> ROLE_ABOVE
         member chemistry bob member by alice        -> UNKNOWN_PROJECT
-        """
-    )
+        """)
     assert {each.uid: each.role.value for each in told.work.members.values()} == {
         1001: "pi",
         1002: "coordinator",
@@ -28,10 +26,9 @@ def test_roles_are_given_and_taken_by_those_above_them() -> None:
     }
 
 
-def test_the_role_that_counts_is_the_one_at_the_time_of_judging() -> None:
-    """Bob saw a member; meanwhile staff made her the PI. And what bob was before counts no more either."""
-    tell(
-        """
+def test_role_at_the_time_of_the_transaction_counts() -> None:
+    """Bob read the role of a member whom staff then made PI. Bob's own earlier role is void too."""
+    tell("""
         project physics
         member physics bob coordinator
         member physics alice member
@@ -39,23 +36,19 @@ def test_the_role_that_counts_is_the_one_at_the_time_of_judging() -> None:
         member physics alice none by bob            -> ROLE_ABOVE
         member physics bob member by alice
         member physics carol member by bob          -> ROLE_ABOVE
-        """
-    )
+        """)
 
 
-def test_somebody_without_a_role_takes_none_away_either() -> None:
-    tell(
-        """
+def test_user_without_a_role_removes_none() -> None:
+    tell("""
         project physics
         member physics bob none by carol            -> ROLE_ABOVE
         member physics carol none by carol          -> ROLE_ABOVE
-        """
-    )
+        """)
 
 
 def test_a_token_is_made_once_and_revoked_once() -> None:
-    told = tell(
-        """
+    told = tell("""
         token laptop alice until 500
         token laptop alice until 500                -> again
         token laptop alice until 501                -> TOKEN_TAKEN
@@ -68,24 +61,21 @@ def test_a_token_is_made_once_and_revoked_once() -> None:
         revoke laptop by alice
         revoke laptop                               -> UNKNOWN_TOKEN
         revoke tablet                               -> UNKNOWN_TOKEN
-        """
-    )
+        """)
     assert [
         (each.id, each.label, each.uid, each.revoked) for each in told.work.tokens.values()
     ] == [(1, "laptop", 1001, 7), (2, "phone", 1002, None)]
 
 
 def test_an_expired_token_needs_no_revoking() -> None:
-    tell(
-        """
+    tell("""
         token laptop alice until 500
         now 499
         token phone alice until 500
         revoke laptop
         now 500
         revoke phone                                -> UNKNOWN_TOKEN
-        """
-    )
+        """)
 
 
 def test_a_token_asked_for_under_a_key_is_answered_with_its_number() -> None:
@@ -94,9 +84,8 @@ def test_a_token_asked_for_under_a_key_is_answered_with_its_number() -> None:
     assert getattr(told.said, "token", None) == 1
 
 
-def test_nobody_caps_somebody_at_or_above_their_own_role_nor_themselves() -> None:
-    tell(
-        """
+def test_users_cap_only_lower_roles() -> None:
+    tell("""
         project physics
         member physics alice pi
         member physics bob coordinator by alice
@@ -108,5 +97,4 @@ def test_nobody_caps_somebody_at_or_above_their_own_role_nor_themselves() -> Non
         cap carol physics/cpu 5 by bob              -> ok
         cap bob physics/cpu none by carol           -> ROLE_ABOVE
         cap alice physics/cpu 50                    -> ok
-        """
-    )
+        """)

@@ -1,4 +1,4 @@
-"""What the bank advises can be typed as it stands, and helps."""
+"""Remedies can be typed as they stand, and help."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def test_the_deposit_advised_can_be_typed_and_is_enough(asked: int, data: st.Dat
         ("withdraw physics/cpu:next 2", "withdraw at most 80m"),
     ],
 )
-def test_what_is_left_to_take_is_advised_to_the_minute(line: str, advice: str) -> None:
+def test_advised_amount_is_exact_to_the_minute(line: str, advice: str) -> None:
     told = tell(UNWILLING + "charge 7 alice physics/cpu 25m\n deposit physics/cpu:next 20m")
     told.hear(line)
     assert isinstance(told.said, Refusal)
     assert remedies(told.said) == (advice,)
 
 
-def test_where_nothing_is_left_to_take_out_it_is_told_what_holds_it() -> None:
+def test_remedy_without_unused_credit_names_charges_and_holds() -> None:
     told = tell(UNWILLING + "withdraw physics/cpu:next 1")
     told.hear("withdraw physics/cpu:next 1m")
     assert isinstance(told.said, Refusal)
@@ -112,5 +112,8 @@ def test_a_report_of_no_known_cluster_is_not_helped_by_a_project() -> None:
         facts={"cause": "there is no cluster 'mars'"},
     )
     assert remedies(no) == (
-        "have the cluster and the partition added to the settings, by staff, then send the report again",
+        (
+            "have the cluster and the partition added to the settings, by staff, then send the"
+            " report again"
+        ),
     )

@@ -1,4 +1,4 @@
-"""Runs: one hold and one resolution each; the rest of a hold returns; and what is not in their table does not happen."""
+"""Runs: one hold, closed once; the rest of a hold is released; only listed transitions happen."""
 
 from __future__ import annotations
 
@@ -158,8 +158,7 @@ def test_a_run_may_cost_more_than_its_hold_while_there_is_credit() -> None:
 
 
 def test_a_job_across_two_periods_is_charged_to_the_earlier() -> None:
-    tell(
-        """
+    tell("""
         project physics
         open physics/cpu 0..100 with 50
         open physics/cpu:next 100..200 with 50
@@ -172,13 +171,11 @@ def test_a_job_across_two_periods_is_charged_to_the_earlier() -> None:
         adjust 1 30                     -> ok from physics/cpu left 20
         charge 1 25                     -> ok from physics/cpu left 25
         charge 2 15                     -> ok from physics/cpu:next left 35
-        """
-    )
+        """)
 
 
 def test_the_start_picks_the_allocation_not_the_hour_of_the_message() -> None:
-    tell(
-        """
+    tell("""
         project physics
         open physics/cpu 10..100 with 50
         now 9
@@ -188,8 +185,7 @@ def test_the_start_picks_the_allocation_not_the_hour_of_the_message() -> None:
         hold 2 alice physics/cpu 20             -> NO_ALLOCATION
         hold 3 alice physics/cpu 20 start 99    -> ok from physics/cpu
         hold 4 alice physics/gpu 20 start 99    -> NO_ALLOCATION
-        """
-    )
+        """)
 
 
 # --- the table ---
@@ -220,7 +216,7 @@ DEED = {
 
 @pytest.mark.parametrize("state", RunState)
 @pytest.mark.parametrize("event", RunEvent)
-def test_what_is_not_in_the_table_does_not_happen(state: RunState, event: RunEvent) -> None:
+def test_event_outside_the_table_is_refused(state: RunState, event: RunEvent) -> None:
     after = NEXT.get((state, event))
     answer = (
         "ok"
@@ -229,15 +225,13 @@ def test_what_is_not_in_the_table_does_not_happen(state: RunState, event: RunEve
         if (state, event) == (RunState.RELEASED, RunEvent.RELEASE)
         else "RUN_CLOSED"
     )
-    tell(
-        f"""{PHYSICS}
+    tell(f"""{PHYSICS}
         hold 1 alice physics/cpu 10 until 500
         {ROAD[state]}
         run 1 {state.value}
         {DEED[event]} -> {answer}
         run 1 {(after or state).value}
-        """
-    )
+        """)
 
 
 # --- what the bank can count ---
@@ -261,7 +255,7 @@ def test_no_sum_of_holds_is_more_than_the_bank_can_count() -> None:
     "held", ["hold 1 alice physics/cpu 60 told cpus=2", "hold 2 bob physics/cpu 1"]
 )
 def test_an_end_that_tells_too_much_processor_time_is_charged_and_told_so(held: str) -> None:
-    """Two processors had a minute: a second more of each is rounding, more than that is not; with a hold and without one."""
+    """Two processors ran for a minute: one second more of each is rounding, more is an error."""
     story = f"""
         project physics
         open physics/cpu 0..1000 with 100
@@ -274,7 +268,9 @@ def test_an_end_that_tells_too_much_processor_time_is_charged_and_told_so(held: 
 
 
 def counted(told: Teller) -> tuple[int | None, int | None]:
-    """What counts of processor time that cannot have been: by the answer, and by the entry; its run's row keeps what was told."""
+    """Return the processor time that counts, by the answer and by the entry. The row keeps the
+    report.
+    """
     assert isinstance(told.said, Done)
     (run,) = (each for each in told.work.runs.values() if each.run.job_id == 1)
     assert run.job_details is not None

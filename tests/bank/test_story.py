@@ -40,7 +40,7 @@ def test_the_example_of_the_language() -> None:
         "dance physics/cpu",
     ],
 )
-def test_a_line_that_goes_otherwise_is_named(line: str) -> None:
+def test_line_with_another_outcome_is_named(line: str) -> None:
     with pytest.raises(AssertionError, match="line 4: "):
         tell(A_PROJECT + line)
 

@@ -25,24 +25,23 @@ ROAD = {S.ACTIVE: "", S.FROZEN: "freeze physics/cpu", S.ENDED: "end physics/cpu"
 
 @pytest.mark.parametrize("state", S)
 @pytest.mark.parametrize("event", E)
-def test_what_is_not_in_the_table_does_not_happen(
-    state: AllocationState, event: AllocationEvent
-) -> None:
+def test_event_outside_the_table_is_refused(state: AllocationState, event: AllocationEvent) -> None:
     after = NEXT.get((state, event))
     told = tell(
-        f"{PHYSICS}\n {ROAD[state]}\n {event.value} physics/cpu period 0..1000 -> {'ok' if after else 'WRONG_STATE'}"
+        f"{PHYSICS}\n {ROAD[state]}\n {event.value} physics/cpu period 0..1000 ->"
+        f" {'ok' if after else 'WRONG_STATE'}"
     )
     assert told.allocation("physics/cpu").state is (after or state)
 
 
-def test_the_picture_is_the_table() -> None:
+def test_diagram_shows_the_table() -> None:
     drawn = diagram().splitlines()
     assert drawn[:2] == ["stateDiagram-v2", "    [*] --> active"]
     assert "    frozen --> active: thaw" in drawn
     assert len(drawn) == 2 + len(NEXT)
 
 
-def test_nothing_new_is_drawn_from_a_frozen_allocation() -> None:
+def test_frozen_allocation_takes_no_new_hold() -> None:
     tell(
         PHYSICS
         + """
@@ -58,7 +57,7 @@ def test_nothing_new_is_drawn_from_a_frozen_allocation() -> None:
     )
 
 
-def test_nothing_new_is_drawn_from_an_ended_allocation() -> None:
+def test_ended_allocation_takes_no_new_hold() -> None:
     tell(
         PHYSICS
         + """
@@ -81,9 +80,8 @@ def test_nothing_new_is_drawn_from_an_ended_allocation() -> None:
 
 
 def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
-    """A longer period of what has ended once made a hold wait for the new end: refused before it, granted after it."""
-    told = tell(
-        """
+    """A longer period of an ended allocation does not make the answer depend on the time."""
+    told = tell("""
         project physics
         open physics/cpu 0..1000 with 100
         now 1200
@@ -99,8 +97,7 @@ def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
         hold 2 alice physics/cpu 10 start 999       -> ok
         amend physics/cpu limit 5                   -> ok
         amend physics/cpu period 0..2002            -> ALLOCATION_EXPIRED
-        """
-    )
+        """)
     assert isinstance(told.said, Refusal)
     assert sentence(told.said).endswith(
         ": allocation 1 has ended, and another period alone does not reopen it."
@@ -115,8 +112,7 @@ def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
     ["now 1000", "now 1000\n expire physics/cpu -> WRONG_STATE", "now 800\n end physics/cpu"],
 )
 def test_a_freeze_outlives_the_period(over: str) -> None:
-    told = tell(
-        f"""
+    told = tell(f"""
         project physics
         open physics/cpu 0..1000 with 100
         now 500
@@ -132,14 +128,12 @@ def test_a_freeze_outlives_the_period(over: str) -> None:
         thaw physics/cpu                        -> ok
         hold 1 alice physics/cpu 10 start 400   -> ok left 80
         hold 3 alice physics/cpu 10 start 1000  -> NO_ALLOCATION
-        """
-    )
+        """)
     assert told.allocation("physics/cpu").standing(told.now) is Standing.ENDED
 
 
-def test_what_was_ended_before_it_began_pays_nothing() -> None:
-    tell(
-        """
+def test_allocation_ended_before_its_start_pays_nothing() -> None:
+    tell("""
         project physics
         open physics/cpu 100..1000 with 100
         open physics/gpu 100..1000 with 100
@@ -155,13 +149,11 @@ def test_what_was_ended_before_it_began_pays_nothing() -> None:
         charge 2 alice physics/cpu 10 start 100 -> NO_ALLOCATION
         reopen physics/cpu period 100..1000     -> ok
         hold 1 alice physics/cpu 10 start 100   -> ok
-        """
-    )
+        """)
 
 
-def test_what_is_over_is_ended_before_the_sweep_comes() -> None:
-    told = tell(
-        """
+def test_past_period_counts_as_ended_before_upkeep() -> None:
+    told = tell("""
         project physics
         open physics/cpu 100..200 with 100
         open physics/gpu 100..200
@@ -173,8 +165,7 @@ def test_what_is_over_is_ended_before_the_sweep_comes() -> None:
         hold 1 alice physics/cpu 10         -> ok
         end physics/gpu                     -> WRONG_STATE      # it is
         reopen physics/gpu                  -> ALLOCATION_EXPIRED
-        """
-    )
+        """)
     assert isinstance(told.said, Refusal)
     assert sentence(told.said).endswith(": allocation 2 ended at 1970-01-01T00:03:20Z.")
     assert remedies(told.said) == (
@@ -183,8 +174,7 @@ def test_what_is_over_is_ended_before_the_sweep_comes() -> None:
 
 
 def test_staff_end_an_allocation_and_its_period_with_it() -> None:
-    told = tell(
-        """
+    told = tell("""
         project physics
         open physics/cpu 100..1000 with 100
         open physics/gpu 100..1000
@@ -199,17 +189,15 @@ def test_staff_end_an_allocation_and_its_period_with_it() -> None:
         now 50
         end physics/gpu                         # before it ever began
         open physics/gpu:next 101..1000         -> ok
-        """
-    )
+        """)
     assert [
         (told.allocation(name).start, told.allocation(name).end)
         for name in ("physics/cpu", "physics/gpu")
     ] == [(100, 400), (100, 101)]
 
 
-def test_the_sweep_ends_only_what_is_over() -> None:
-    told = tell(
-        """
+def test_upkeep_ends_only_past_periods() -> None:
+    told = tell("""
         project physics
         open physics/cpu 100..200
         now 199
@@ -221,8 +209,7 @@ def test_the_sweep_ends_only_what_is_over() -> None:
         hold 2 alice physics/cpu 0 start 200    -> NO_ALLOCATION
         charge 3 alice physics/cpu 0 start 199  -> ok
         expire chemistry/cpu            -> UNKNOWN_ALLOCATION
-        """
-    )
+        """)
     row = told.allocation("physics/cpu")
     assert (row.state, row.end) == (S.ENDED, 200)
 
@@ -243,7 +230,7 @@ def test_the_sweep_ends_only_what_is_over() -> None:
         ("open physics/gpu 100..99", "start 1970-01-01T00:01:40Z, end 1970-01-01T00:01:39Z"),
     ],
 )
-def test_a_no_names_the_state_or_the_period(road: str, about: str) -> None:
+def test_refusal_names_the_state_or_the_period(road: str, about: str) -> None:
     told = tell(PHYSICS)
     for line in road.split("\n"):
         told.hear(line)

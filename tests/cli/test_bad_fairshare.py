@@ -139,8 +139,9 @@ def test_a_row_that_is_there_twice_is_reported_and_shown_once(ask: Run) -> None:
     for form in ((), ("-n",), ("-l",)):
         said = ask("prio", *form, sprio=lambda lines: [*lines, lines[3]])
         assert said.code == 8
-        assert "! not read: sprio, line 11, JOBID: job 12 is there twice in partition gpu" in plain(
-            said.err
+        assert (
+            "! not read: sprio, line 11, JOBID: job 12 is listed twice in partition gpu"
+            in plain(said.err)
         )
         assert said.out == ask("prio", *form).out
 

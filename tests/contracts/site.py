@@ -107,11 +107,11 @@ def late_charge(
     number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any
 ) -> Charge:
     """A charge of a run whose hold never arrived."""
-    line = more.pop("chain", (project,))
+    chain = more.pop("chain", (project,))
     return charge(
         number,
         amount,
-        chain=line,
+        chain=chain,
         resource="cpu",
         owner=owner,
         start=START,

@@ -261,7 +261,7 @@ def test_where_policy_wants_no_late_charges_it_is_refused_kept_and_never_lost() 
 @pytest.mark.campaign
 @pytest.mark.usefixtures("at_length")
 def test_a_hold_whose_end_was_lost_lapses_and_a_very_late_end_still_counts() -> None:
-    """The server sweeps once a minute, so this takes more than one; tests/bank/test_messages.py has
+    """The server sweeps once a minute, so this takes more than one; tests/bank/test_report_order.py has
     the rule itself.
     """
     with banking(policy="hold_grace_seconds = 1") as server:

@@ -22,7 +22,7 @@ LOADED_FROM_ELSEWHERE = re.compile(
 )
 
 
-def test_every_trouble_is_described_with_its_status_and_exit_code(checkout: Path) -> None:
+def test_every_error_is_described_with_its_status_and_exit_code(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "errors.md").read_text()
     rows = re.findall(r"^\| ([a-z ]+) \|.*\| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     assert sorted(rows) == sorted(

@@ -1,4 +1,4 @@
-"""A small cluster for the ledgers: who is charged, and jobs told in a line each."""
+"""Small cluster for the ledgers: the rows that are charged, and jobs as lines of text."""
 
 from __future__ import annotations
 

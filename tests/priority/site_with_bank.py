@@ -1,12 +1,11 @@
-"""A centre with a bank and with fair share: what its people run is told to both, as it is on a real
-one.
+"""Site with a bank and with fair share: both record what its users run, as at a real one.
 
 Its stories are those of the bank (tests.bank.story), with these lines besides:
 
-    alice runs 1 physics 60         # 60 CPUs for an hour: held, run while fair share ticks, charged 60 SU
+    alice runs 1 physics 60         # 60 CPUs for an hour: held, ticks of fair share, charged 60 SU
     8 weeks pass
-    first physics                   # whose user is ranked best under Fair Tree
-    slurm physics 20 -> ok          # what GrpTRESMins in safe mode says to a job of 20 SU, or the reason for which it waits
+    first physics                   # the project whose user has the best rank under Fair Tree
+    slurm physics 20 -> ok          # the answer of GrpTRESMins with safe to a job of 20 SU
 """
 
 from __future__ import annotations

@@ -69,8 +69,8 @@ def test_with_one_counter_that_fades_spent_credit_comes_back() -> None:
 
 
 def test_with_one_counter_that_never_fades_fair_share_is_lost() -> None:
-    """PriorityDecayHalfLife=0, as credit clusters have it: credit is right, and whoever used more
-    is behind, however long ago that was.
+    """PriorityDecayHalfLife=0, as on credit clusters: credit is right, but a project that used more
+    stays behind for ever.
     """
     Centre(NEVER).tell(
         SPENT

@@ -28,8 +28,8 @@ RULES = ("fair-tree", "classic")
 
 @cache
 def rows(rule: str) -> list[PriorityRow]:
-    """Those whose priority somebody gave as Slurm says them, all others computed from what it says
-    of the jobs.
+    """Return the rows with a given priority as recorded, and all others computed from the recorded
+    jobs.
     """
     said = standings(rule)
     factors = merge_factors(

@@ -67,7 +67,7 @@ def test_a_table() -> None:
 
 
 def test_heads_may_be_left_out() -> None:
-    assert table(COLUMNS, [row()], LOOK, heads=False).lines == [
+    assert table(COLUMNS, [row()], LOOK, header=False).lines == [
         "chem_qmc  100000  1.50  2027-07-01"
     ]
 
@@ -190,7 +190,7 @@ def test_every_table_fits(some: list[Row], room: int) -> None:
 @given(rows, st.integers(20, 200))
 def test_figures_are_never_cut(some: list[Row], room: int) -> None:
     look = Look(zone=EAST)
-    lines = table(COLUMNS, some, look, room, heads=False).lines
+    lines = table(COLUMNS, some, look, room, header=False).lines
     figures = next(each for each in COLUMNS if each.head == "AVAILABLE").cells(some, look)
     for figure, line in zip(figures, lines, strict=True):
         assert figure in line
@@ -226,7 +226,7 @@ def test_a_head_may_end_with_what_comes_before_a_width(said: str, wide: int | No
 
 
 def test_a_width_cuts() -> None:
-    (line,) = table(choose(COLUMNS, "PROJECT%4"), [row()], LOOK, heads=False).lines
+    (line,) = table(choose(COLUMNS, "PROJECT%4"), [row()], LOOK, header=False).lines
     assert line == "che+"
 
 
@@ -247,7 +247,7 @@ def test_lines_for_a_script_have_always_the_same_columns() -> None:
         "PROJECT|GRANTED|AVAILABLE|EXPIRES|NOTE",
         "chem_qmc|100000|1.50|2027-07-01|a\\x7cb\\x1b",
     ]
-    assert separated(COLUMNS, [row(note="a;b")], LOOK, ";", heads=False) == [
+    assert separated(COLUMNS, [row(note="a;b")], LOOK, ";", header=False) == [
         "chem_qmc;100000;1.50;2027-07-01;a\\x3bb"
     ]
 
@@ -273,7 +273,7 @@ def test_programs_are_told_each_amount_to_the_minute() -> None:
         "chem_qmc,59408.33,1.50,2027-07-01,,3564500,90",
     ]
     (only,) = choose(with_minutes(COLUMNS), "available-minutes")
-    assert separated([only], [row()], LOOK._replace(units="k"), heads=False) == ["90"]
+    assert separated([only], [row()], LOOK._replace(units="k"), header=False) == ["90"]
 
 
 def test_times_are_shown_in_the_readers_zone() -> None:

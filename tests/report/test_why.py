@@ -147,7 +147,7 @@ def test_programs_are_told_all() -> None:
         likely=StartRange(60, None, 50, 20),
         advice=EarlierStartAdvice(EarlierStart("-t 00:10:00", 0), ("-n 4", "a shorter -t")),
     )
-    found = as_data(JOB._replace(why=known, started=3_600, reason="Resources", told=120))
+    found = as_data(JOB._replace(why=known, started=3_600, reason="Resources", expected_start=120))
     assert (found["job"], found["ahead"], found["slurm_reason"], found["slurm_expects"]) == (
         "7",
         ["6"],
@@ -175,7 +175,7 @@ def test_programs_are_told_all() -> None:
 
 
 def test_what_slurm_says_otherwise_stands_beside_it() -> None:
-    said = told(JOB._replace(why=why(expected=60), reason="Resources", told=120), 200)[7]
+    said = told(JOB._replace(why=why(expected=60), reason="Resources", expected_start=120), 200)[7]
     assert said.endswith(
         "nobody comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is"
         " Resources"

@@ -72,8 +72,8 @@ def test_nodes_that_a_reservation_gives_back_a_second_too_early_are_waited_for()
 
 
 def test_a_job_that_should_have_ended_is_expected_to_end_soon() -> None:
-    """At its limit it is told to end, and half a minute later killed; what is there still may end
-    any second.
+    """At its limit it gets SIGTERM, and half a minute later SIGKILL; after that it may end any
+    second.
     """
     assert Scene(rack(1)).runs(1, "n1", 0).waits(2).backfill().planned == {2: (1 / 2, "n1")}
     assert Scene(rack(1)).runs(1, "n1", -5).waits(2).backfill().planned == {2: (1 / 60, "n1")}

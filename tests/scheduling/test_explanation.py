@@ -46,7 +46,8 @@ def test_the_head_of_the_queue_waits_for_nodes() -> None:
     found = told(seed(), 2)
     assert (
         found.headline
-        == f"Job 2 waits for 8 nodes: 2 of the 8 suitable nodes are free now (Resources). Reserved start: {in_minutes(180)}."
+        == "Job 2 waits for 8 nodes: 2 of the 8 suitable nodes are free now (Resources). Reserved"
+        f" start: {in_minutes(180)}."
     )
     assert (found.code, found.position, found.ahead, found.expected) == (
         "Resources",
@@ -58,8 +59,11 @@ def test_the_head_of_the_queue_waits_for_nodes() -> None:
         f"+ eligible: since {in_minutes(-60)}",
         "+ partition batch accepts it: within its limits",
         "+ suitable nodes in batch: 8 of 8 are suitable, and it needs 8",
-        "- free nodes in batch: 2 are free now, and it needs 8; other jobs run there: n[1-4,7-8]; "
-        f"the first job there ends by {in_minutes(179)}, the last by {in_minutes(180)}",
+        (
+            "- free nodes in batch: 2 are free now, and it needs 8; other jobs run there:"
+            f" n[1-4,7-8]; the first job there ends by {in_minutes(179)}, the last by"
+            f" {in_minutes(180)}"
+        ),
         "+ limits in batch: none is reached",
         "+ no job ahead: no other job wants its nodes first",
     ]
@@ -72,8 +76,11 @@ def test_explanation_names_job_ahead_and_owner_of_reserved_nodes() -> None:
     )
     assert (found.code, found.position, found.ahead) == ("Priority", 2, (2,))
     assert said(found)[3:] == [
-        "- free nodes in batch: 0 are free now, and it needs 4; other jobs run there: n[1-4,7-8]; "
-        f"reserved for job 2, which is ahead: n[5-6]; the first job there ends by {in_minutes(179)}, the last by {in_minutes(180)}",
+        (
+            "- free nodes in batch: 0 are free now, and it needs 4; other jobs run there:"
+            " n[1-4,7-8]; reserved for job 2, which is ahead: n[5-6]; the first job there ends by"
+            f" {in_minutes(179)}, the last by {in_minutes(180)}"
+        ),
         "+ limits in batch: none is reached",
         f"- no job ahead: job 2 with a reserved start at {in_minutes(180)}",
     ]
@@ -108,30 +115,41 @@ def test_each_node_is_reported_with_the_first_cause_against_it() -> None:
     )
     found = told(scene, 2)
     assert said(found)[2:4] == [
-        "+ suitable nodes in batch: 3 of 8 are suitable, and it needs 1; excluded by name: disliked; fewer than 8 CPUs: small; "
-        "less than 8000 MiB of memory: forgetful; without these GPUs: 1 a100: plain; without the features fast: slow",
-        "- free nodes in batch: 0 are free now, and it needs 1; drained: sick; reserved for others: class: kept; "
-        f"too few CPUs are free: busy; the first job there ends by {in_minutes(60)}, the last by {in_minutes(60)}",
+        (
+            "+ suitable nodes in batch: 3 of 8 are suitable, and it needs 1; excluded by name:"
+            " disliked; fewer than 8 CPUs: small; less than 8000 MiB of memory: forgetful; without"
+            " these GPUs: 1 a100: plain; without the features fast: slow"
+        ),
+        (
+            "- free nodes in batch: 0 are free now, and it needs 1; drained: sick; reserved for"
+            " others: class: kept; too few CPUs are free: busy; the first job there ends by"
+            f" {in_minutes(60)}, the last by {in_minutes(60)}"
+        ),
     ]
     assert found.code == "Resources"
 
 
 def test_job_that_can_never_start_is_reported() -> None:
     found = told(Scene(rack(2)).waits(1, cpus_per_task=64), 1)
-    assert found.headline == (
-        "Job 1 waits: No nodes of the cluster match its request, even if idle: it will never start without a change (BadConstraints)."
+    assert (
+        found.headline
+        == "Job 1 waits: No nodes of the cluster match its request, even if idle: it will never"
+        " start without a change (BadConstraints)."
     )
     assert (
         said(found)[2]
-        == "- suitable nodes in batch: 0 of 2 are suitable, and it needs 1; fewer than 64 CPUs: n[1-2]"
+        == "- suitable nodes in batch: 0 of 2 are suitable, and it needs 1; fewer than 64 CPUs:"
+        " n[1-2]"
     )
     apart = [
         Node(name="a", cpus=4, memory=4_000),
         Node(name="b", cpus=4, memory=4_000, state=NodeState.DOWN),
         Node(name="c", cpus=4, memory=4_000),
     ]
-    assert said(told(Scene(apart).waits(1, 2, contiguous=True, excluded=("b",)), 1))[2] == (
-        "- suitable nodes in batch: 2 of 3 are suitable, and it needs 2; excluded by name: b; but not together with the whole request"
+    assert (
+        said(told(Scene(apart).waits(1, 2, contiguous=True, excluded=("b",)), 1))[2]
+        == "- suitable nodes in batch: 2 of 3 are suitable, and it needs 2; excluded by name: b;"
+        " but not together with the whole request"
     )
 
 
@@ -241,7 +259,8 @@ def test_credit_is_checked_as_the_bank_tells_it() -> None:
     )
     assert (
         poor.headline
-        == f"{rich.headline} The bank would refuse it: it needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122."
+        == f"{rich.headline} The bank would refuse it: it needs a hold of 384 SU, available 262 of"
+        " chem_qmc/gpu: short by 122."
     )
     observed = with_conditions(
         funds=CreditCheckInput(
@@ -249,8 +268,8 @@ def test_credit_is_checked_as_the_bank_tells_it() -> None:
         )
     )
     assert (
-        "+ credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122, which the bank only observes"
-        in said(observed)
+        "+ credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122, which the"
+        " bank only observes" in said(observed)
     )
     assert observed.headline == rich.headline
 
@@ -280,8 +299,10 @@ def test_every_dependency_is_reported_with_how_far_it_has_come_and_what_the_job_
     assert depending(DONE, NOT_YET, seen={8: RUNS}) == (
         f"- dependencies: job 7 has completed: done; job 8 has ended: not yet, it runs until {in_minutes(20)} at the latest"
     )
-    assert depending(DONE, NOT_YET, any_of=True) == (
-        "+ dependencies: one of these is enough: job 7 has completed: done; job 8 has ended: not yet, it is not in the queue any more"
+    assert (
+        depending(DONE, NOT_YET, any_of=True)
+        == "+ dependencies: one of these is enough: job 7 has completed: done; job 8 has ended: not"
+        " yet, it is not in the queue any more"
     )
     assert depending(NOT_YET, NEVER, seen={9: JobStates(ended=("COMPLETED",))}).endswith(
         "job 9 has failed: can never be satisfied, it ended as COMPLETED; "
@@ -292,8 +313,9 @@ def test_every_dependency_is_reported_with_how_far_it_has_come_and_what_the_job_
         said(with_conditions(awaiting=OpenDependencies(Dependencies())))[1]
         == "+ dependencies: none is open"
     )
-    assert said(with_conditions(awaiting=OpenDependencies(Dependencies("on:tuesdays"))))[1] == (
-        "- dependencies: they cannot be parsed: on:tuesdays"
+    assert (
+        said(with_conditions(awaiting=OpenDependencies(Dependencies("on:tuesdays"))))[1]
+        == "- dependencies: they cannot be parsed: on:tuesdays"
     )
 
 
@@ -308,8 +330,10 @@ def test_every_dependency_is_reported_with_how_far_it_has_come_and_what_the_job_
         (
             Dependency(kind="singleton"),
             JobStates(running=("4",), waiting=("5", "6"), reason="Priority"),
-            "no other job of this name and user is running or ahead of it: not yet, job 4 runs without a time limit, "
-            "job 5 and 1 more wait (Priority)",
+            (
+                "no other job of this name and user is running or ahead of it: not yet, job 4 runs"
+                " without a time limit, job 5 and 1 more wait (Priority)"
+            ),
         ),
         (
             Dependency(kind="afterok", job=7, all_tasks=True),
@@ -320,13 +344,19 @@ def test_every_dependency_is_reported_with_how_far_it_has_come_and_what_the_job_
                 reason="Resources",
                 ended=("FAILED", "COMPLETED", "COMPLETED"),
             ),
-            f"every task of array 7 has completed: not yet, job 7_1 and 1 more run until {in_minutes(0)} at the latest, "
-            "job 7_3 waits (Resources), 2 ended as COMPLETED, 1 ended as FAILED",
+            (
+                "every task of array 7 has completed: not yet, job 7_1 and 1 more run until"
+                f" {in_minutes(0)} at the latest, job 7_3 waits (Resources), 2 ended as COMPLETED,"
+                " 1 ended as FAILED"
+            ),
         ),
         (
             Dependency(kind="afternotok", job=7, all_tasks=True),
             JobStates(),
-            "every task of array 7 has ended, and some have failed: not yet, none of its tasks is in the queue any more",
+            (
+                "every task of array 7 has ended, and some have failed: not yet, none of its tasks"
+                " is in the queue any more"
+            ),
         ),
         (
             Dependency(kind="after", job=7, task=3),
@@ -365,7 +395,10 @@ def test_a_dependency_is_reported_by_its_kind(on: Dependency, seen: JobStates, t
             "DependencyNeverSatisfied",
             [NOT_YET, NEVER],
             False,
-            "Job 1 waits for a dependency that can never be satisfied: job 9 has failed (DependencyNeverSatisfied).",
+            (
+                "Job 1 waits for a dependency that can never be satisfied: job 9 has failed"
+                " (DependencyNeverSatisfied)."
+            ),
         ),
         (
             "JobHeldUser",
@@ -395,8 +428,10 @@ def test_job_outside_the_queue_gets_its_node_report() -> None:
         f"- eligible: {explain_reason('JobHeldUser')}",
         "+ partition batch accepts it: within its limits",
         "+ suitable nodes in batch: 3 of 4 are suitable, and it needs 2; excluded by name: n4",
-        "+ free nodes in batch: 2 are free now, and it needs 2; other jobs run there: n1; "
-        f"the first job there ends by {in_minutes(30)}, the last by {in_minutes(30)}",
+        (
+            "+ free nodes in batch: 2 are free now, and it needs 2; other jobs run there: n1; "
+            f"the first job there ends by {in_minutes(30)}, the last by {in_minutes(30)}"
+        ),
         "+ limits in batch: none is reached",
         "- no job ahead: it is not in the queue while it is held",
     ]

@@ -12,7 +12,7 @@ HOUR = 3_600
 
 
 def test_six_nodes_are_idle_and_two_come_free_in_three_hours() -> None:
-    """The example of the seed: eight nodes are wanted; until then only what ends within three hours
+    """The example of RCAC: eight nodes are wanted; until then only what ends within three hours
     may have the six.
     """
     steps, eight = ahead([(3 * HOUR, 2)]), Wish(8, HOUR)
@@ -45,11 +45,8 @@ def test_what_a_job_holds_beyond_its_limit_is_not_free() -> None:
 def test_steps_say_what_a_list_of_seconds_says(
     running: list[tuple[int, int]], asked: list[Wish], first: bool, looks: set[int]
 ) -> None:
-    """Each second has its own count here; whoever asks takes what was found, and so shapes what the
-    next one finds.
-
-    What is free now and for how long is asked at some turns only: nothing may be missing later
-    because nobody asked.
+    """Each second has its own count here. Each query takes the slot that it found, which shapes the
+    next answers. Holes are queried at some steps only: the answers must not depend on queries.
     """
     seconds = [SIZE - sum(n for end, n in running if second < end) for second in range(400)]
     steps = ahead(running)

@@ -23,9 +23,7 @@ def test_narrowest_waiting_job_is_known_after_any_change(
     widths: list[int],
     data: st.DataObject,
 ) -> None:
-    """Somebody comes, somebody may be looked for, by which newcomers are lined up, and somebody may
-    leave.
-    """
+    """Jobs arrive, are searched, which moves new jobs into the trees, and leave."""
     line, there = queue(), list[TraceJob]()
     assert line.min_processors == FOR_EVER
     for number, width in enumerate(widths):

@@ -1,7 +1,7 @@
-"""The example of the seed on main and backfill scheduling: a job of 8 nodes, 6 of them idle, 2 free
-in 3 hours.
+"""Example of RCAC on main and backfill scheduling: a job of 8 nodes, 6 of them idle, 2 free in 3
+hours.
 
-Jobs of less than 3 hours run on the 6, others wait; what these are told stands in
+Jobs of less than 3 hours run on the 6, others wait. Their explanations are in
 tests/golden/why/nodes-*.txt.
 """
 

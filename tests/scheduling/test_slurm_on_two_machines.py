@@ -1,13 +1,13 @@
-"""Slurm's two passes on nodes of one CPU each and on processors: the same rules, and what differs
-is which nodes.
+"""Slurm's two passes on nodes of one CPU each and on processors: the same rules, but different
+nodes.
 
-Main passes start the same jobs. Backfill plans a job on nodes of its choice, and on processors on
-as many as it wants: so both plan the same up to the first job for which enough processors are free
-all the time, but no nodes are. Runs end so far apart here that each has a stretch of its own
-(`scheduling.ahead`): where ends are lumped together nodes are chosen among more, of which the last
-may come free later. Jobs have their nodes for themselves: for those that share nodes, whoever the
-same cycle starts is gone at the end of a stretch only. Of a least time (--time-min) processors know
-nothing, since no trace has one; here they plan with it, until a job has started with more.
+Main passes start the same jobs. Backfill plans a job on certain nodes, and on processors on a
+number of them: so both plan the same up to the first job for which enough processors are free all
+the time, but no nodes are. Runs end so far apart here that each has its own stretch
+(`scheduling.slurm.end_times`): where ends share a stretch, nodes are chosen among more, of which
+the last may become free later. Jobs have nodes for themselves: for jobs that share nodes, those
+started in the same cycle are gone at the end of a stretch only. Processors have no least time
+(--time-min), because no trace has one; here they plan with it, until a job has started with more.
 """
 
 from __future__ import annotations

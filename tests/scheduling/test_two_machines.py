@@ -98,7 +98,7 @@ def test_job_that_never_fits_blocks_no_job(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
 def test_the_gap_before_the_head_is_filled_on_any_nodes(policy: str) -> None:
-    """The head has no nodes yet, only its time: whoever is long takes those that the head does not
+    """The head has no nodes yet, only its time: long jobs take nodes that the head does not
     need.
     """
     scene = Scene(rack(4)).runs(1, "n[1-2]", 180)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from fairbank.bank.policy import Policy
-from tests.service.gated_bank import Scene
+from tests.service.gated_bank import QueueScene
 from tests.service.reporting_agent import Centre, made
 
 
@@ -30,8 +30,8 @@ def apart(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def scene(apart: bool) -> Iterator[Scene]:
+def scene(apart: bool) -> Iterator[QueueScene]:
     """A counter in front of a gated bank."""
-    scene = Scene(apart=apart)
+    scene = QueueScene(apart=apart)
     yield scene
     scene.finish()

@@ -1,4 +1,4 @@
-"""A counter in front of a bank behind a gate."""
+"""Write queue in front of a ledger that waits at a gate."""
 
 from __future__ import annotations
 
@@ -20,94 +20,101 @@ from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from tests.support.conditions import wait_until
 
-POISON = "poison"
+BAD = "poison"
 
 
 def notes(*texts: str) -> list[SubmittedRequest]:
     return [SubmittedRequest(AuditNote(details=each), Instant(1_000), 0) for each in texts]
 
 
-def kept(store: Store) -> int:
+def count_entries(store: Store) -> int:
     with store.reading() as reader:
         return reader.count_entries()
 
 
-class Gated(Ledger):
-    """A bank behind a gate, that remembers what it was asked for. A batch with poison in it fails
-    with `failure`.
+class GatedLedger(Ledger):
+    """Ledger that applies batches only after the gate opens.
+
+    `batches` are the texts of each batch. A batch with BAD in it fails with `failure`.
     """
 
     def __init__(self, store: Store, patience: RetryPolicy) -> None:
         super().__init__(store, Policy(), patience)
         self.gate = threading.Event()
-        self.asked: list[list[str]] = []
+        self.batches: list[list[str]] = []
         self.failure: Exception = FairbankError("this request breaks the bank")
-        self.before_failing: Callable[[], None] = lambda: None
+        self.before_failure: Callable[[], None] = lambda: None
 
     def apply(
         self, batch: Sequence[SubmittedRequest], deadline: Deadline | None = None
     ) -> list[Outcome]:
         texts = [str(each.request.details) for each in batch if isinstance(each.request, AuditNote)]
-        self.asked.append(texts)
+        self.batches.append(texts)
         assert self.gate.wait(30)
-        if POISON in texts:
-            self.before_failing()
+        if BAD in texts:
+            self.before_failure()
             raise self.failure
         return super().apply(batch, deadline)
 
 
-class Scene:
-    """A counter in front of a gated bank, a clock that stands, and what everybody was told.
-    `apart`: its windows are at the other end of a line, as in a process of their own, but in this
-    one, so that the bank can be held and looked at.
+class QueueScene:
+    """Write queue in front of a gated ledger, with a clock that stands still.
+
+    `results` holds the result of each batch by its first text. `in_process`: the writers are at the
+    other end of a socket, as in a process of their own, but in this process, so that the test can
+    see them.
     """
 
     def __init__(
         self, room: int = 5_000, store: Store | None = None, *, apart: bool = False
     ) -> None:
         self.now = 0.0
-        self.bank = Gated(store or MemoryStore(), RetryPolicy(30, lambda: self.now))
-        self.apart = apart
-        self.counter, self.windows = beside(self.bank, room) if apart else _here(self.bank, room)
-        self.told: dict[str, BatchResult] = {}
-        self.watched: list[int] = []
-        self.counter.observer = lambda outcomes: self.watched.append(len(outcomes))
-        self._handed_in = 0
+        self.bank = GatedLedger(store or MemoryStore(), RetryPolicy(30, lambda: self.now))
+        self.in_process = apart
+        self.queue, self.writers = (
+            connected_queue(self.bank, room) if apart else _local_queue(self.bank, room)
+        )
+        self.results: dict[str, BatchResult] = {}
+        self.observed: list[int] = []
+        self.queue.observer = lambda outcomes: self.observed.append(len(outcomes))
+        self._submitted = 0
 
     def submit(self, *texts: str) -> None:
-        self.counter.submit(notes(*texts), lambda came: self.told.__setitem__(texts[0], came))
-        self._handed_in += len(texts)
+        self.queue.submit(notes(*texts), lambda came: self.results.__setitem__(texts[0], came))
+        self._submitted += len(texts)
 
-    def occupy(self) -> None:
-        """The bank is busy with `first`; whatever is submitted now gathers."""
+    def submit_first(self) -> None:
+        """Submit `first` and wait until the ledger works on it; whatever is submitted next has to
+        wait.
+        """
         self.submit("first")
-        wait_until(lambda: self.bank.asked, "the bank to be asked")
+        wait_until(lambda: self.bank.batches, "the bank to be asked")
 
-    def gathered(self) -> None:
-        """Wait until all that was handed in is at the windows."""
-        taken = sum(map(len, self.bank.asked))
+    def wait_until_queued(self) -> None:
+        """Wait until all submitted batches have reached the writers."""
+        taken = sum(map(len, self.bank.batches))
         wait_until(
-            lambda: self.windows.waiting + taken >= self._handed_in,
+            lambda: self.writers.waiting + taken >= self._submitted,
             "all that was handed in to arrive",
         )
 
     def finish(self) -> None:
         if not self.bank.gate.is_set():
-            self.gathered()
+            self.wait_until_queued()
         self.bank.gate.set()
-        self.counter.close()
+        self.queue.close()
 
-    def served(self) -> set[str]:
-        return {name for name, came in self.told.items() if isinstance(came, list)}
+    def granted(self) -> set[str]:
+        return {name for name, came in self.results.items() if isinstance(came, list)}
 
 
-def _here(bank: Ledger, room: int) -> tuple[WriteQueue, WriterThreads]:
+def _local_queue(bank: Ledger, room: int) -> tuple[WriteQueue, WriterThreads]:
     windows = WriterThreads(bank, capacity=room)
     return windows, windows
 
 
-def beside(bank: Ledger, room: int = 10_000) -> tuple[WriteQueue, WriterThreads]:
-    """A counter whose windows are at the other end of a line, in a thread."""
+def connected_queue(bank: Ledger, room: int = 10_000) -> tuple[WriteQueue, WriterThreads]:
+    """Return a queue whose writers read the other end of a socket, in a thread."""
     line, theirs = socket.socketpair()
     judging = ConnectionWriters(theirs, bank, read_frames(theirs), lambda: None)
 

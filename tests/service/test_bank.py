@@ -1,4 +1,4 @@
-"""The bank tries as long as its patience lasts, by the clock and not by counting."""
+"""Retries of the ledger: they end at the deadline, by the clock and not by their number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairbank.core.errors import Busy
 from fairbank.service.ledger import Ledger, RetryPolicy
 from fairbank.store.contract import Contention, Transaction
 from fairbank.store.memory.store import MemoryStore
-from tests.service.gated_bank import kept, notes
+from tests.service.gated_bank import count_entries, notes
 from tests.support.ticks import Ticks
 
 
@@ -41,11 +41,11 @@ def test_it_gives_up_when_its_patience_is_used_up_and_not_before() -> None:
     with pytest.raises(Busy, match="held the locks"):
         Ledger(store, Policy(), RetryPolicy(30, clock)).apply(notes("late"))
     assert (store.tried, clock.at) == (30, Ticks().at + 30)
-    assert kept(store) == 0
+    assert count_entries(store) == 0
 
 
 def test_what_comes_free_within_its_patience_is_carried_out_once() -> None:
     clock = Ticks()
     store = Contended(clock, tries=28)
     assert len(Ledger(store, Policy(), RetryPolicy(30, clock)).apply(notes("in time"))) == 1
-    assert (store.tried, kept(store)) == (29, 1)
+    assert (store.tried, count_entries(store)) == (29, 1)

@@ -1,4 +1,4 @@
-"""The sweep: everything overdue is given back and ended, also beside a row that cannot be read."""
+"""Upkeep: overdue holds expire and allocations end, also beside a row that cannot be read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""FairbankError at the counter: what fails fails alone, and what waited too long is not carried
-out.
-"""
+"""Errors of the write queue: a bad batch fails alone, and an expired one is not applied."""
 
 from __future__ import annotations
 
@@ -17,99 +15,99 @@ from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.migration import migrate
 from fairbank.store.sqlite.driver import driver
 from fairbank.store.sqlite.store import SqliteStore
-from tests.service.gated_bank import POISON, Scene, beside, kept, notes
+from tests.service.gated_bank import BAD, QueueScene, connected_queue, count_entries, notes
 from tests.support.conditions import wait_until
 
 
 def same(came: object, error: Exception) -> bool:
-    """Over a line an error arrives as another of the same kind, which says the same."""
+    """Return True for equal errors: over a socket an error arrives as a copy."""
     return type(came) is type(error) and str(came) == str(error)
 
 
 def test_one_bad_submission_does_not_spoil_the_others_and_all_that_is_judged_is_watched(
-    scene: Scene,
+    scene: QueueScene,
 ) -> None:
-    scene.occupy()
+    scene.submit_first()
     scene.submit("a", "b")
-    scene.submit(POISON)
+    scene.submit(BAD)
     scene.submit("c")
     scene.finish()
-    assert scene.served() == {"first", "a", "c"}
-    assert same(scene.told[POISON], scene.bank.failure)
-    assert scene.watched == [1, 2, 1]
+    assert scene.granted() == {"first", "a", "c"}
+    assert same(scene.results[BAD], scene.bank.failure)
+    assert scene.observed == [1, 2, 1]
 
 
 @pytest.mark.parametrize("others", [0, 2])
-def test_silent_bank_is_not_asked_again(scene: Scene, others: int) -> None:
+def test_silent_bank_is_not_asked_again(scene: QueueScene, others: int) -> None:
     scene.bank.failure = Unavailable("nobody is there")
-    scene.occupy()
-    scene.submit(POISON)
+    scene.submit_first()
+    scene.submit(BAD)
     for each in range(others):
         scene.submit(str(each))
     scene.finish()
-    assert len(scene.bank.asked) == 2
-    assert {name for name, came in scene.told.items() if same(came, scene.bank.failure)} == {
-        POISON,
+    assert len(scene.bank.batches) == 2
+    assert {name for name, came in scene.results.items() if same(came, scene.bank.failure)} == {
+        BAD,
         *map(str, range(others)),
     }
 
 
-def test_lost_connection_fails_the_remaining_requests(scene: Scene) -> None:
+def test_lost_connection_fails_the_remaining_requests(scene: QueueScene) -> None:
     def lose() -> None:
         scene.bank.failure = (
-            Unavailable("nobody is there") if len(scene.bank.asked) > 2 else scene.bank.failure
+            Unavailable("nobody is there") if len(scene.bank.batches) > 2 else scene.bank.failure
         )
 
-    scene.bank.before_failing = lose
-    scene.occupy()
+    scene.bank.before_failure = lose
+    scene.submit_first()
     scene.submit("a")
-    scene.submit(POISON)
+    scene.submit(BAD)
     scene.submit("b")
     scene.finish()
-    assert scene.served() == {"first", "a"}
-    assert same(scene.told[POISON], scene.bank.failure)
-    assert isinstance(scene.told["b"], Unavailable)
-    assert "this was not carried out" in scene.told["b"].message
+    assert scene.granted() == {"first", "a"}
+    assert same(scene.results[BAD], scene.bank.failure)
+    assert isinstance(scene.results["b"], Unavailable)
+    assert "this was not carried out" in scene.results["b"].message
 
 
-def test_expired_batch_is_not_retried_request_by_request(scene: Scene) -> None:
+def test_expired_batch_is_not_retried_request_by_request(scene: QueueScene) -> None:
     def late() -> None:
         scene.now += 30
 
-    scene.bank.before_failing = late
-    scene.occupy()
+    scene.bank.before_failure = late
+    scene.submit_first()
     scene.submit("a")
-    scene.submit(POISON)
+    scene.submit(BAD)
     scene.finish()
-    assert len(scene.bank.asked) == 2
-    assert isinstance(scene.told["a"], Busy)
-    assert kept(scene.bank.store) == 1
+    assert len(scene.bank.batches) == 2
+    assert isinstance(scene.results["a"], Busy)
+    assert count_entries(scene.bank.store) == 1
 
 
-def test_request_past_its_deadline_is_refused_and_not_applied(scene: Scene) -> None:
-    scene.occupy()
+def test_request_past_its_deadline_is_refused_and_not_applied(scene: QueueScene) -> None:
+    scene.submit_first()
     scene.submit("early")
     scene.now += 20
     scene.submit("later")
     scene.now += 10
     scene.finish()
-    assert scene.bank.asked == [["first"], ["later"]]
-    assert "the request was not carried out" in str(scene.told["early"].remedy)  # type: ignore[union-attr]
-    assert kept(scene.bank.store) == 2
+    assert scene.bank.batches == [["first"], ["later"]]
+    assert "the request was not carried out" in str(scene.results["early"].remedy)  # type: ignore[union-attr]
+    assert count_entries(scene.bank.store) == 2
 
 
 def test_failing_callbacks_do_not_block_other_answers(
-    scene: Scene, caplog: pytest.LogCaptureFixture
+    scene: QueueScene, caplog: pytest.LogCaptureFixture
 ) -> None:
     def gone(_: Any) -> None:
         raise RuntimeError("the event loop is closed")
 
-    scene.occupy()
-    scene.counter.observer = gone
-    scene.counter.submit(notes("lost"), gone)
+    scene.submit_first()
+    scene.queue.observer = gone
+    scene.queue.submit(notes("lost"), gone)
     scene.submit("a")
     scene.finish()
-    assert scene.served() == {"first", "a"}
+    assert scene.granted() == {"first", "a"}
     assert "the result of a batch could not be delivered" in caplog.text
     assert "the observer of the write queue failed" in caplog.text
 
@@ -117,14 +115,12 @@ def test_failing_callbacks_do_not_block_other_answers(
 def test_foreign_lock_delays_all_by_one_timeout_and_nothing_is_applied_later(
     tmp_path: Path, apart: bool
 ) -> None:
-    """Another tool holds the file. Each of fifty submissions would wait for it in turn, twenty
-    times.
-    """
+    """Another tool holds the file. Fifty batches must not wait for it one after the other."""
     path = tmp_path / "books.sqlite"
     migrate(f"sqlite:///{path}")
     store = SqliteStore(path, patience_seconds=0.02)
     bank = Ledger(store, Policy(), RetryPolicy(0.3))
-    counter = beside(bank)[0] if apart else WriterThreads(bank)
+    counter = connected_queue(bank)[0] if apart else WriterThreads(bank)
     told: list[BatchResult] = []
     other = driver.connect(str(path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -135,6 +131,6 @@ def test_foreign_lock_delays_all_by_one_timeout_and_nothing_is_applied_later(
     other.execute("ROLLBACK")
     assert len(counter.apply(notes("now"))) == 1
     counter.close()
-    assert kept(store) == 1
+    assert count_entries(store) == 1
     other.close()
     store.close()

@@ -1,6 +1,4 @@
-"""The windows in a process of their own hear the line themselves: who reads a request judges it,
-and the next reads on.
-"""
+"""Writers in a process of their own: an idle thread reads the socket and applies what it reads."""
 
 from __future__ import annotations
 
@@ -16,12 +14,12 @@ from fairbank.service.ledger import Deadline, RetryPolicy
 from fairbank.service.write_queue.child import ConnectionWriters, ServerDied, read_frames
 from fairbank.service.write_queue.protocol import RequestBatch, frame
 from fairbank.store.memory.store import MemoryStore
-from tests.service.gated_bank import Gated, kept, notes
+from tests.service.gated_bank import GatedLedger, count_entries, notes
 from tests.support.conditions import wait_until
 
 
-class Seen(Gated):
-    """Remembers which threads asked it."""
+class Seen(GatedLedger):
+    """Ledger that records its threads."""
 
     def __init__(self) -> None:
         super().__init__(MemoryStore(), RetryPolicy(30, lambda: 0.0))
@@ -41,7 +39,7 @@ def bank() -> Seen:
 
 @pytest.fixture
 def line() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Its two ends: the server's and ours."""
+    """Return both ends of a socket: the server's and ours."""
     ends = socket.socketpair()
     yield ends
     for each in ends:
@@ -73,7 +71,7 @@ def test_single_request_is_applied_by_its_reader(
     def come_alone(number: int) -> None:
         say(server, str(number))
         wait_until(
-            lambda: kept(bank.store) == number and not judging._busy,
+            lambda: count_entries(bank.store) == number and not judging._busy,
             "it to be judged and all to be idle",
         )
 
@@ -90,14 +88,14 @@ def test_what_comes_while_all_are_at_work_is_judged_before_the_orderly_end(
     server, ours = line
     judging = ConnectionWriters(ours, bank, read_frames(ours), unheard)
     say(server, "first")
-    wait_until(lambda: bank.asked, "the bank to be asked")
+    wait_until(lambda: bank.batches, "the bank to be asked")
     say(server, "a")
     say(server, "b")
     server.sendall(frame([]))
     wait_until(lambda: judging._closed, "the end to be heard")
     bank.gate.set()
     judging.serve_until_end()
-    assert bank.asked == [["first"], ["a", "b"]]
+    assert bank.batches == [["first"], ["a", "b"]]
 
 
 def test_that_the_server_is_gone_is_noticed_while_all_are_at_work(
@@ -107,11 +105,11 @@ def test_that_the_server_is_gone_is_noticed_while_all_are_at_work(
     gone = threading.Event()
     judging = ConnectionWriters(ours, bank, read_frames(ours), gone.set)
     say(server, "first")
-    wait_until(lambda: bank.asked, "the bank to be asked")
+    wait_until(lambda: bank.batches, "the bank to be asked")
     server.close()
     assert gone.wait(30)
     with pytest.raises(ServerDied):
         judging.serve_until_end()
-    assert kept(bank.store) == 0
+    assert count_entries(bank.store) == 0
     bank.gate.set()
     judging.close()

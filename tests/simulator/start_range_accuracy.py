@@ -39,8 +39,8 @@ class Coverage(NamedTuple):
 
 
 def coverage(trace: Callable[[], FastTrace], name: str, *, every: int, runs: int) -> Coverage:
-    """Every so-many-th job that has to wait is told a range, just after it came, by what had been
-    seen by then. The trace is read twice: first to find out who waits.
+    """Return the result for every n-th job that waits. Its range is computed just after it arrives,
+    from the past only. The trace is read twice: first to find the jobs that wait.
     """
     opened, policy = trace(), policy_named(name)
     size = size_of(opened, None)

@@ -34,9 +34,7 @@ def synthetic() -> FastTrace:
 
 
 def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> None:
-    """Eight of ten would do so if the past told all. Those who do not are not all early, and not
-    all late.
-    """
+    """Eight of ten would if the past told all. The others are neither all early nor all late."""
     found = coverage(synthetic, "easy", every=20, runs=RUNS)
     assert found.jobs >= 40
     assert 0.65 <= found.within / found.jobs <= 0.95

@@ -99,7 +99,7 @@ def ward(slurm: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Ward]:
 
 
 def test_a_fresh_installation_and_what_breaks_in_it(ward: Ward, tell: Tell) -> None:
-    assert f"the submission policy {ward.policy}: it is not there" in ward.wrong()
+    assert f"the submission policy {ward.policy}: the file does not exist" in ward.wrong()
     synced = ward.fairbank("slurm", "sync")
     assert synced.returncode == 0, synced.stderr
     ward.policy.chmod(0o644)

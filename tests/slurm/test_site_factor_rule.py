@@ -7,7 +7,7 @@ from __future__ import annotations
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.priority.site_factor import LINEAR, CurveRule, Power, Sigmoid
 from fairbank.slurm.site_factor import build_table
-from tests.slurm.compare.jobs import NOW, a_project, an_allocation
+from tests.slurm.reconcile.jobs import NOW, a_project, an_allocation
 
 DAY = 86_400
 CLUSTER = Cluster(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.slurm.site_factor import TABLE_SIZE_MAX, SiteFactorTable, decode, encode
-from tests.slurm.compare.jobs import NOW
+from tests.slurm.reconcile.jobs import NOW
 from tests.slurm.site_factor import SANITIZERS, compiled
 
 names = st.text(

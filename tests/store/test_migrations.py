@@ -236,3 +236,10 @@ def test_revisions_are_numbered_in_their_order() -> None:
         == list(REVISIONS)
         == [f"{number:04}" for number in range(1, len(names) + 1)]
     )
+
+
+def test_store_from_before_the_first_release_is_refused(sql_place: Place) -> None:
+    sql_place.run("ALTER TABLE registry RENAME TO office")
+    with pytest.raises(Conflict, match="from before the first release") as refused:
+        sql_place.open()
+    assert str(refused.value.remedy).startswith("create a new store: fairbank init")

@@ -76,7 +76,7 @@ def _commands(block: str) -> list[Command]:
     for line in block.splitlines(keepends=True):
         if line.startswith(PROMPT):
             commands.append(Command(line.removeprefix(PROMPT), ""))
-        elif commands[-1].words.count("'") % 2 or commands[-1].words.endswith("\\\n"):
+        elif commands[-1].words.endswith("\\\n"):  # as the pages' copy button sees it
             commands[-1] = Command(commands[-1].words + line, "")
         else:
             commands[-1] = commands[-1]._replace(output=commands[-1].output + line)

@@ -31,20 +31,34 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 def wrap(page: str) -> str:
     """Return a Markdown page whose paragraphs and list items have at most 100 columns."""
-    lines, is_code = [], False
-    for line in page.split("\n"):
-        is_fence = line.startswith("```")
-        if is_code or is_fence or line.startswith(("|", "#", "<")):
-            lines.append(line)
-        else:
-            marker = re.match(r" *(?:[-*:] +)?", line)
-            indent = " " * (marker.end() if marker else 0)
-            code = re.sub("`[^`]*`", lambda span: span[0].replace(" ", "\0"), line)
+    lines: list[str] = []
+    paragraph, indent, is_code = "", "", False
+
+    def end_paragraph() -> None:
+        if paragraph:
             filled = textwrap.fill(
-                code, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+                re.sub("`[^`]*`", lambda span: span[0].replace(" ", "\0"), paragraph),
+                100,
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,
             )
             lines.append(filled.replace("\0", " "))
+
+    for line in page.split("\n"):
+        is_fence = line.startswith("```")
+        starts_item = re.match(r" *(?:[-*:]|\d+\.) +", line)
+        is_text = not (is_code or is_fence or line.startswith(("|", "#", "<"))) and line.strip()
+        if is_text and paragraph and not starts_item:
+            paragraph += f" {line.strip()}"
+            continue
+        end_paragraph()
+        paragraph = line if is_text else ""
+        indent = " " * starts_item.end() if starts_item else ""
+        if not is_text:
+            lines.append(line)
         is_code ^= is_fence
+    end_paragraph()
     return "\n".join(lines)
 
 

@@ -1,4 +1,5 @@
-"""The money: allocations, the ledger that judges every request, charges, quotes, policy. No I/O, no clock.
+"""Allocations, the rules that apply every request, prices, quotes and policy. No I/O, no clock.
 
-Values that are made by the thousand say `gc=False`: they never point in a circle, so Python need not look for one.
+Values that are created by the thousand set `gc=False`: they contain no reference cycles, so Python
+need not look for them.
 """

@@ -1,4 +1,4 @@
-"""An allocation: credit of one project on one resource for one period; its life, and who else draws on it."""
+"""Allocation: credit of one project on one resource for one period, and its states."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class AllocationEvent(Enum):
 
 _S, _E = AllocationState, AllocationEvent
 
-# The whole life of an allocation; it is born active. What is not in the table does not happen. Whether an active
-# allocation may be drawn on at an instant is for its period to say, exactly; the sweep that ends it may lag behind, so
-# events are judged by `Allocation.state_at`. What is frozen when it ends is stored so: the clock tells that it is over, and what
-# is told late meets the freeze as it would have in time.
+# All transitions of an allocation, which is active at first. A pair that is not listed is refused.
+# Upkeep records the end of a period late, so events start from `Allocation.state_at`, and only the
+# period decides whether a run may draw on an allocation. An allocation that is frozen at its end
+# stays frozen in the table: a late report meets the freeze as it would have in time.
 NEXT: Mapping[tuple[AllocationState, AllocationEvent], AllocationState] = {
     (_S.ACTIVE, _E.FREEZE): _S.FROZEN,
     (_S.FROZEN, _E.THAW): _S.ACTIVE,
@@ -44,7 +44,7 @@ NEXT: Mapping[tuple[AllocationState, AllocationEvent], AllocationState] = {
 
 
 class Standing(IdentityEnum):
-    """How an allocation stands at an instant: what people and programs are told as its state."""
+    """State of an allocation at a time, as it is shown to users and programs."""
 
     PLANNED = "planned"
     ACTIVE = "active"
@@ -60,7 +60,7 @@ _STANDING: Mapping[AllocationState, Standing] = {
 
 
 def diagram() -> str:
-    """The table as Mermaid; the reference page includes this, so it cannot drift."""
+    """Return the table of states in Mermaid's notation; the reference page includes it."""
     edges = (
         f"    {before.value} --> {after.value}: {event.value}"
         for (before, event), after in NEXT.items()
@@ -69,10 +69,11 @@ def diagram() -> str:
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The terms of an allocation and the sums of its journal. Valid at `t` when start <= t < end.
+    """Terms of an allocation and the sums of its journal. It is valid at `t` if start <= t < end.
 
-    `overrun` is how far below zero policy ever let `available` go (usage that happened beyond what was left), so that
-    deposited + credit_limit + overrun >= charged + held holds at every commit. `seq` and `link` are those of the last entry.
+    `overrun` is the furthest below zero that policy let `available` go, for usage beyond the
+    credit. Invariant at every commit: deposited + credit_limit + overrun >= charged + held. `seq`
+    and `link` are those of the last entry.
     """
 
     id: int
@@ -93,33 +94,37 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def available(self) -> int:
-        """The one number shown as "left": negative only by what policy let happen."""
+        """Credit that is left. It is negative only if policy records overruns."""
         return self.deposited + self.credit_limit - self.charged - self.held
 
     @property
     def own_available(self) -> int:
-        """What may leave the allocation again: a credit limit is not money."""
+        """Credit that may be withdrawn or transferred: the credit limit is not part of it."""
         return self.deposited - self.charged - self.held
 
     def covers(self, at: int) -> bool:
-        """Whether `at` lies in the period."""
+        """Return whether the period contains `at`."""
         return self.start <= at < self.end
 
     def pays_at(self, start: int) -> bool:
-        """Whether a run that starts then may draw on it: the period alone says so, whenever the run is told of.
+        """Return whether a run that starts at `start` may draw on it, however late the run is
+        reported.
 
-        One second is what is left of an allocation that staff ended before it began, as no period is empty; it pays nothing.
+        Only the period counts. An allocation that staff ended before its start keeps a period of
+        one second, because no period is empty; it pays for nothing.
         """
         return self.start <= start < self.end and not (
             self.end == self.start + 1 and self.state is AllocationState.ENDED
         )
 
     def state_at(self, now: int) -> AllocationState:
-        """The state that the table of events starts from: past its end it is ended, whether or not the sweep came by."""
+        """Return the state that events start from: ended after its end, even before the sweep
+        records it.
+        """
         return AllocationState.ENDED if self.end <= now else self.state
 
     def standing(self, now: int) -> Standing:
-        """The state by the clock: planned is what would be active, and has not begun."""
+        """Return the state by the clock: an active allocation that has not begun is planned."""
         state = self.state_at(now)
         return (
             Standing.PLANNED
@@ -129,5 +134,11 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def overlapping(start: int, end: int, others: Iterable[Allocation]) -> Allocation | None:
-    """The first of `others` (one project and resource) whose period shares an instant with [start, end)."""
+    """Return the first allocation whose period overlaps [start, end), or None.
+
+    Args:
+        start: first second of the period.
+        end: first second after it.
+        others: allocations of one project and resource.
+    """
     return next((other for other in others if other.start < end and start < other.end), None)

@@ -1,4 +1,4 @@
-"""Which allocations of a project may be drawn on: no more of them are wanted, and so locked, than that."""
+"""Filter for the allocations that a batch needs of a project and resource."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ _WEEK = 7 * DAY
 
 
 class AllocationFilter(msgspec.Struct, frozen=True):
-    """Which allocations of a fund: those whose period has an instant from `first` to `last`; unless `own`, only shared ones."""
+    """Allocations whose period contains a time from `first` to `last`; only shared ones unless
+    `own`.
+    """
 
     first: int
     last: int
     own: bool
 
     def __or__(self, other: AllocationFilter) -> AllocationFilter:
-        """What is in either, and what lies between the two: so only those that begin in one week are put together."""
+        """Return a filter for both, and for the time between: only filters of one week are
+        joined.
+        """
         return AllocationFilter(
             min(self.first, other.first), max(self.last, other.last), self.own or other.own
         )
@@ -34,12 +38,13 @@ class AllocationFilter(msgspec.Struct, frozen=True):
 ALL_OF_IT = AllocationFilter(0, LAST_INSTANT, own=True)
 
 Funds = dict[tuple[int, str, int], AllocationFilter]
-"""What is wanted of allocations, by project, resource, and the week in which it begins: a report that comes a year late is no
-reason to want all of that year."""
+"""Filters by project, resource, and the week in which they begin. A report that is a year late
+should not lock all allocations of that year.
+"""
 
 
 def want(funds: Funds, project: int, resource: str, wanted: AllocationFilter) -> None:
-    """Want this of a project's allocations of a resource as well."""
+    """Add a filter for the allocations of a project and resource to those of a batch."""
     fund = project, resource, wanted.first // _WEEK
     known = funds.get(fund)
     if known != wanted:  # most jobs of a batch begin in the same second

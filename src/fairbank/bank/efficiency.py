@@ -1,4 +1,4 @@
-"""How well runs used what they held: the processors that they were given, beside the time that these were busy."""
+"""Efficiency of runs: processor time used, compared with the processors that a run had."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from fairbank.bank.run import RunRecord
 
 EARLY_SECONDS = 120
 EARLY_OUTCOMES = frozenset({"FAILED", "OUT_OF_MEMORY"})
-"""A run that ends so within EARLY_SECONDS of its start failed early: more likely something is amiss with its script than with its work."""
+"""Final states of a run that failed early if it ends within EARLY_SECONDS of its start. The cause
+is more likely its script than its computation.
+"""
 
 
 class Efficiency(NamedTuple):
-    """Processor seconds that were used, of those that were given; and what was paid for the idle rest, in SU-minutes.
+    """Processor seconds used, processor seconds given, and the charge for the rest in SU-minutes.
 
-    All 0 for a run of which nobody told the processors or the time that they were busy.
+    All are 0 if the number of processors or the used time was not reported.
     """
 
     used: int = 0
@@ -23,7 +25,10 @@ class Efficiency(NamedTuple):
 
 
 def efficiency(run: RunRecord) -> Efficiency:
-    """Of one run. No more counts as used than was given. The busy part is taken to the nearest thousandth: databases count the same."""
+    """Return the efficiency of a run. At most the given time counts as used.
+
+    The used part is rounded to thousandths, because the SQL of the stores rounds it so.
+    """
     told = run.job_details
     if told is None or told.cpu_seconds is None:
         return Efficiency()
@@ -39,10 +44,11 @@ def efficiency(run: RunRecord) -> Efficiency:
 
 
 def counted_of_more(run: RunRecord) -> int | None:
-    """The processor seconds that count of a run of which more was told than its processors had; None where no more was told.
+    """Return the processor seconds that count if a report has more than the processors could use.
 
-    A second beside is rounding. Beyond it something is other than it is told (a core of several hardware threads counts as one processor,
-    a job uses more than it was given, or milliseconds were sent): nobody loses an end over that, but whoever told it is told so.
+    One second more is rounding. More than that is a wrong report: hardware threads counted as
+    processors, or milliseconds sent as seconds. The report still counts, and the answer says so.
+    Returns None if the report is plausible.
     """
     told = run.job_details
     if told is None or told.cpu_seconds is None or not told.cpus:
@@ -52,7 +58,7 @@ def counted_of_more(run: RunRecord) -> int | None:
 
 
 def failed_early(run: RunRecord) -> bool:
-    """Whether it failed within EARLY_SECONDS of its start."""
+    """Return whether the run failed within EARLY_SECONDS of its start."""
     return (
         run.outcome in EARLY_OUTCOMES
         and run.elapsed_seconds is not None

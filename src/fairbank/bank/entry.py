@@ -1,7 +1,7 @@
-"""The journal: entries that are only ever added, each chained to the one before it in its book.
+"""Entries of the journal: they are only added, and each is chained to the one before it.
 
-A book is an allocation's, or the registry's (book 0), where everything is kept that belongs to no allocation: projects,
-members, tokens, acting as another user, refusals that met no allocation.
+Each allocation has a chain of its own. Everything without an allocation is in the chain of the
+registry (book 0): projects, members, tokens, actions as another user, refusals without allocation.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ REGISTRY = 0
 
 
 class Kind(IdentityEnum):
-    """What an entry is about. The first group moves units, the second changes terms, the third only tells.
+    """Kind of an entry. The first group moves units, the second changes terms, the third only
+    records.
 
-    A refusal is a job's; whatever else was asked under a key and refused is kept as declined, so that the key has its answer.
+    A refusal is that of a job. Any other refused request with a key is recorded as declined, so
+    that a repeated request gets the same answer.
     """
 
     DEPOSIT = "deposit"
@@ -45,12 +47,14 @@ class Kind(IdentityEnum):
     DECLINED = "declined"
     PROJECT = "project"
     MEMBER = "member"
-    TOKEN = "token"  # noqa: S105 (no secret, but what the entry is about)
+    TOKEN = "token"  # noqa: S105 (a kind of entry)
     NOTE = "note"
 
 
 class Effect(NamedTuple):
-    """What an entry adds to the sums of its book, in multiples of its amount, and whether it closes the hold of its run."""
+    """Change of an allocation's sums, in multiples of the amount, and whether the run's hold is
+    closed.
+    """
 
     deposits: int = 0
     charges: int = 0
@@ -59,7 +63,7 @@ class Effect(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """1 or -1: which way the amount moves the sum that it belongs to; 0 where a hold is closed, and nothing else."""
+        """Sign of the amount in the sum that it changes; 0 if the entry only closes a hold."""
         return self.deposits + self.charges + self.holds
 
 
@@ -79,15 +83,16 @@ OF_RUNS: Mapping[Kind, Effect] = {
     Kind.RECHARGE: Effect(charges=1),
 }
 EFFECTS: Mapping[Kind, Effect] = {**OF_CREDIT, **OF_RUNS}
-"""What each kind that moves units does: those of credit, and those of runs."""
+"""Effects of all kinds that move units: of credit, and of runs."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One line of a book. `amount` is in SU-minutes; the five sums are those after the entry.
+    """One record of the journal. `amount` is in SU-minutes; the five sums are those after the
+    entry.
 
-    `actor` did it, perhaps acting as `acting_as`; `owner` is the user a run belongs to; `run` the id of its record.
-    `key` is the request's idempotency key, its actor's own; `digest` the fingerprint of what was asked, where there was a key
-    or a report. `details` is a JSON object: the facts behind the entry. `link` is `link_of(entry, previous link)`.
+    `actor` did it, perhaps as `acting_as`; `owner` is the user of a run, `run` the id of its row.
+    `key` is the idempotency key, unique for each actor; `digest` identifies the request of a key or
+    a report. `details` is a JSON object. `link` is `link_of(entry, previous link)`.
     """
 
     id: int
@@ -113,7 +118,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def available(self) -> int:
-        """What the book had left after it, in SU-minutes."""
+        """Credit that was left after the entry, in SU-minutes."""
         return self.deposited + self.credit_limit - self.charged - self.held
 
 
@@ -121,7 +126,7 @@ _facts = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def facts_of(entry: Entry) -> dict[str, Any]:
-    """The facts in its details."""
+    """Return the details of an entry as a dictionary."""
     return _facts(entry.details) if entry.details else {}
 
 
@@ -135,29 +140,34 @@ UNDOING: Mapping[Kind, Kind] = {
     Kind.CAP: Kind.CAP,
     Kind.MEMBER: Kind.MEMBER,
 }
-"""Kinds whose entries may take another back, and of which kind that is. They stand in its book, and `undoes` ends their details."""
+"""Kinds whose entries may undo another entry, with the kind of that entry. Both are in one journal,
+and `undoes` is the last field of the details.
+"""
 
 LOOKED_THROUGH = (*UNDOING, Kind.OPEN)
-"""Kinds of which entries are looked for when one is taken back: what undid it, and what else was said of the same."""
+"""Kinds of entries that an undo reads: what has undone an entry, and later changes of the same."""
 
 
 def undone_by(entry: Entry) -> int | None:
-    """The number of the entry that this one takes back."""
+    """Return the id of the entry that this entry undoes, or None."""
     return facts_of(entry).get("undoes") if entry.kind in UNDOING else None
 
 
 OF_TERMS = frozenset({Kind.OPEN, Kind.TERMS})
-"""Kinds of entries that say what the terms of an allocation are."""
+"""Kinds of entries that set the terms of an allocation."""
 
 _OF_USERS = frozenset({Kind.CAP, Kind.MEMBER})
 
 TERMS = -1
-"""In place of a user: the terms of an allocation rather than somebody's cap in it."""
+"""Stands for the terms of an allocation, where a user id stands for the user's cap."""
 
 
 def tells_of(entry: Entry) -> tuple[int, int] | None:
-    """What an entry says anew: the terms of an allocation, as (allocation, TERMS), a cap, as (allocation, user), or a role, in whichever
-    project, as (OFFICE, user)."""
+    """Return the subject that an entry sets, or None.
+
+    It is (allocation, TERMS) for terms, (allocation, user) for a cap, and (REGISTRY, user) for a
+    role, in any project.
+    """
     if entry.kind in OF_TERMS:
         return entry.book, TERMS
     return (
@@ -166,13 +176,14 @@ def tells_of(entry: Entry) -> tuple[int, int] | None:
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_UNBEGUN = blake2b(
-    digest_size=32
-)  # only ever copied: that takes two thirds of the time of a new one
+# Only copied: a copy takes two thirds of the time of a new object.
+_UNBEGUN = blake2b(digest_size=32)
 
 
 def link_of(entry: Entry, before: bytes) -> bytes:
-    """The 32 bytes that tie `entry` to the link of the entry before it: blake2b over all its fields with that link in place of its own."""
+    """Return the link of an entry: blake2b of its fields, with the previous link in place of its
+    own.
+    """
     link = _UNBEGUN.copy()
     link.update(
         _encode(entry if entry.link == before else msgspec.structs.replace(entry, link=before))

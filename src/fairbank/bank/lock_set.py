@@ -1,4 +1,4 @@
-"""The rows that a batch of requests needs, as a value that the stores load by."""
+"""Set of rows that a batch of requests needs; the stores lock and load by it."""
 
 from __future__ import annotations
 
@@ -40,79 +40,87 @@ from fairbank.cluster.job import Run
 
 
 class LockSet(msgspec.Struct, kw_only=True):
-    """What the store must load for a batch.
+    """Rows that the store must lock and load for a batch.
 
-    What is loaded is locked, and whoever else needs it waits. So of a fund no more is wanted than a run could draw on: those who draw on
-    allocations of their own do not wait for each other over what their parent does not share, nor over those of another year. A run that
-    ends needs the allocation that carries its hold, and others only where it has none. Terms that another
-    server changes while we wait are seen on what is locked; what they make eligible meanwhile counts from the next batch on, as if
-    they had been changed after it.
+    Every locked row makes other batches wait, so of a project and resource only the allocations are
+    locked that a run could draw on. Runs of projects with credit of their own do not wait for each
+    other because of a parent's unshared allocations, nor because of those of another year. The end
+    of a run needs the allocation with its hold, and others only if it has no hold. Terms that
+    another server changes while this batch waits are seen on the locked rows; an allocation that
+    becomes usable meanwhile counts from the next batch on.
     """
 
     allocations: set[int] = msgspec.field(default_factory=set)
-    """Allocations by their numbers."""
+    """Ids of allocations."""
     funds: Funds = msgspec.field(default_factory=dict)
-    """Of which projects and resources, and what of them."""
+    """Filters for allocations, by project and resource."""
     late: Funds = msgspec.field(default_factory=dict)
-    """Likewise, but only if one of the runs that are `ending` is not in the books."""
+    """The same, but needed only if one of the `ending` runs has no row."""
     ending: set[Run] = msgspec.field(default_factory=set)
-    """Runs that end; they are among the `runs`."""
+    """Runs that end; a part of `runs`."""
     runs: set[Run] = msgspec.field(default_factory=set)
-    """Runs, with the allocations that carry their holds."""
+    """Runs, with the allocations of their holds."""
     starting: set[Run] = msgspec.field(default_factory=set)
-    """Those of the `runs` that are said to start."""
+    """Runs that start; a part of `runs`."""
     changing: set[Run] = msgspec.field(default_factory=set)
-    """Those of the `runs` whose hold is to change."""
+    """Runs whose hold changes; a part of `runs`."""
     keys: set[tuple[int, str]] = msgspec.field(default_factory=set)
-    """Entries by the actor and key of their request."""
+    """Actors and idempotency keys of entries."""
     undone: set[int] = msgspec.field(default_factory=set)
-    """Entries that are to be taken back, with those that took them back before."""
+    """Entries to be undone, with those that have undone them."""
     reworded: set[tuple[int, int]] = msgspec.field(default_factory=set)
-    """Terms, caps and roles of which all that was ever said is wanted, as `bank.entry.tells_of` names them."""
+    """Terms, caps and roles, as `bank.entry.tells_of` names them: all entries about them."""
     owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
-    """By project and resource, the users whose sums are wanted in whatever allocations of these they may draw on."""
+    """Users whose sums are needed in all loaded allocations of a project and resource."""
     caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
     """Sums and caps as (allocation, user)."""
     projects: set[int] = msgspec.field(default_factory=set)
-    """Projects by their numbers."""
+    """Ids of projects."""
     enriched: set[int] = msgspec.field(default_factory=set)
-    """Allocations that get credit: their projects are wanted."""
+    """Allocations that get credit, whose projects are needed."""
     creating: list[CreateProject | AmendProject] = msgspec.field(default_factory=list)
-    """Names to be given: the projects that these would collide with are wanted."""
+    """Names to be given, with the projects that have one of them already."""
     closing: set[int] = msgspec.field(default_factory=set)
-    """Projects that are to be removed: all their allocations are wanted, their open runs, and the projects under them."""
+    """Projects to be removed: with all allocations, open runs and child projects."""
     renaming: set[int] = msgspec.field(default_factory=set)
-    """Projects of which it is asked whether they were ever used."""
+    """Projects of which a rule needs to know whether they were ever used."""
     lines: bool = False
-    """Whether of all projects loaded those above them are wanted too."""
+    """True adds all parents of the loaded projects."""
     members: set[tuple[int, int]] = msgspec.field(default_factory=set)
-    """Roles by project and user."""
+    """Members, by project and user."""
     tokens: set[int] = msgspec.field(default_factory=set)
-    """Tokens by their numbers."""
+    """Ids of tokens."""
     digests: set[bytes] = msgspec.field(default_factory=set)
-    """Tokens by their digests."""
+    """Digests of tokens."""
     entries: int = 0
-    """How many fresh numbers are wanted for entries, at most."""
+    """Maximum number of new entries."""
     opens: int = 0
-    """And for allocations."""
+    """Maximum number of new allocations."""
     creates: int = 0
-    """And for projects."""
+    """Maximum number of new projects."""
     issues: int = 0
-    """And for tokens."""
+    """Maximum number of new tokens."""
     registry: bool = False
-    """Whether the head of the registry is wanted."""
-    foretold: bool = False
-    """Whether nothing will be written: then the numbers that would be drawn next will do."""
+    """True adds the head of the registry."""
+    dry_run: bool = False
+    """Dry run: ids are only read, not taken."""
 
     def filters(self, known: Set[Run]) -> Iterator[tuple[int, str, AllocationFilter]]:
-        """Project, resource, and what is wanted of their allocations, where of the `ending` runs these are in the books."""
+        """Yield project, resource and filter of the allocations that are needed.
+
+        Args:
+            known: runs that have a row. If all `ending` runs have one, `late` is not needed.
+        """
         for funds in (self.funds,) if self.ending <= known else (self.funds, self.late):
             for (project, resource, _), reach in funds.items():
                 yield project, resource, reach
 
 
 def entries_of_runs(locks: LockSet, runs: Iterable[RunRecord]) -> set[int]:
-    """The entries that a report made before would be answered with, none where every run just starts or ends; and those to be undone."""
+    """Return the ids of entries that answer repeated reports, and of those to be undone.
+
+    Most batches only start and end runs, and need none.
+    """
     told = {each.set_by for each in runs if each.state in RESOLVED or each.run in locks.changing}
     if locks.starting:
         told.update(each.id for each in runs if each.run in locks.starting)
@@ -120,14 +128,19 @@ def entries_of_runs(locks: LockSet, runs: Iterable[RunRecord]) -> set[int]:
 
 
 def lock_set_of(
-    batch: Sequence[SubmittedRequest], *, registry: bool = False, foretold: bool = False
+    batch: Sequence[SubmittedRequest], *, registry: bool = False, dry_run: bool = False
 ) -> LockSet:
-    """The needs of all requests together; `registry` when a first try showed that the registry is wanted, `foretold` when nothing will be
-    written."""
-    locks = LockSet(registry=registry, foretold=foretold)
-    draws: dict[
-        _Draw, None
-    ] = {}  # in their order; of a user's runs that start in one second, in a batch the most by far, it is one
+    """Return the rows that the requests of a batch need together.
+
+    Args:
+        batch: requests of the batch.
+        registry: a first attempt showed that the head of the registry is needed.
+        dry_run: nothing will be written.
+    """
+    locks = LockSet(registry=registry, dry_run=dry_run)
+    # A dictionary keeps the order. Most runs of a batch are starts of one user within a second, and
+    # these have the same draw.
+    draws: dict[_Draw, None] = {}
     for submitted in batch:
         request = submitted.request
         locks.entries += 2
@@ -142,11 +155,15 @@ def lock_set_of(
 
 
 _Draw = tuple[bool, tuple[int, ...], str, int, int]
-"""What a run may draw on: whether it matters only if its hold never arrived, its line, resource, owner and start. Most requests have none."""
+"""Allocations that a run may draw on: whether only if its hold never arrived, its project chain,
+resource, owner and start. Most requests have none.
+"""
 
 
 def _drawn_on(locks: LockSet, draw: _Draw) -> None:
-    """What a run of this line could draw on: allocations of its own, and those that its parents share."""
+    """Add the allocations that a run may draw on: the project's own, and shared ones of its
+    parents.
+    """
     late, chain, resource, owner, start = draw
     for place, project in enumerate(chain):
         want(
@@ -158,7 +175,7 @@ def _drawn_on(locks: LockSet, draw: _Draw) -> None:
         locks.owners.setdefault((project, resource), set()).add(owner)
 
 
-# --- what each request needs ---
+# --- rows of each request ---
 
 
 def _hold(locks: LockSet, request: Hold) -> _Draw:
@@ -190,7 +207,7 @@ def _unpriced(locks: LockSet, request: Unpriced) -> None:
 
 
 def _of_nobody(locks: LockSet, request: Adjust | Charge | Release | Unpriced) -> None:
-    """What is refused because no project has the account is kept in the registry."""
+    """Add the registry, which keeps refusals of jobs whose account no project has."""
     if request.account is not None:
         locks.registry = True
 
@@ -214,11 +231,14 @@ def _transfer(locks: LockSet, request: Transfer) -> None:
 
 
 def _undo(locks: LockSet, request: Undo) -> None:
-    """The entry with what undid it before; then what its reverse needs, and where that only says something, all that was said of it."""
+    """Add the entry, the entry that has undone it, and what its reverse needs.
+
+    The reverse of terms, a cap or a role needs all earlier entries about the same.
+    """
     locks.undone.add(request.entry)
     locks.allocations.update(each for each in (request.book, request.other) if each)
     if request.run is None and request.book != REGISTRY:
-        locks.enriched.add(request.book)  # its reverse may be credit
+        locks.enriched.add(request.book)  # its reverse may deposit credit
     if request.run is not None:
         locks.runs.add(request.run)
     if request.book == REGISTRY:
@@ -235,7 +255,7 @@ def _undo(locks: LockSet, request: Undo) -> None:
 
 def _open(locks: LockSet, request: Open) -> None:
     locks.projects.add(request.project)
-    locks.registry = True  # no project is removed while it gets an allocation
+    locks.registry = True  # so that the project is not removed meanwhile
     want(locks.funds, request.project, request.resource, ALL_OF_IT)
     locks.opens += 1
 
@@ -248,7 +268,7 @@ def _amend(locks: LockSet, request: Amend) -> None:
         or request.credit_limit is not None
         or request.event is AllocationEvent.REOPEN
     ):
-        locks.projects.add(request.project)  # one that was removed gets no more time, nor credit
+        locks.projects.add(request.project)  # a removed project gets no time or credit
 
 
 def _expire(locks: LockSet, request: Expire) -> None:
@@ -266,7 +286,7 @@ def _of_user(locks: LockSet, book: int, uid: int, project: int | None, by: int |
     if project is not None:
         _roles(locks, project, uid, by)
     if by is not None:
-        locks.registry = True  # nobody's role changes while it is looked at
+        locks.registry = True  # so that no role changes meanwhile
 
 
 def _create_project(locks: LockSet, request: CreateProject) -> None:
@@ -280,9 +300,8 @@ def _create_project(locks: LockSet, request: CreateProject) -> None:
 def _amend_project(locks: LockSet, request: AmendProject) -> None:
     locks.creating.append(request)
     locks.projects |= {request.project, request.parent or request.project}
-    locks.lines = (
-        locks.lines or bool(request.parent) or request.restore
-    )  # nothing comes back under what was removed
+    # To check that no parent is removed, and that the parents form no cycle.
+    locks.lines = locks.lines or bool(request.parent) or request.restore
     if request.gid is not None or request.account is not None:
         locks.renaming.add(request.project)
     locks.registry = True

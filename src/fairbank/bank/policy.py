@@ -1,4 +1,4 @@
-"""What a centre decides about its bank; every choice has a default that never lets an allocation go below zero."""
+"""Settings of the bank's rules. With the defaults no allocation goes below zero."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from fairbank.core.units import SUM_MAX
 
 
 class Overrun(Enum):
-    """What becomes of usage beyond what is left: it happened, so it is never lost, but somebody must carry it."""
+    """Treatment of usage beyond the available credit."""
 
-    WRITE_OFF = "write_off"  # charge what is left, note the rest on the entry
+    WRITE_OFF = "write_off"  # charge what is available, record the rest in the entry
     RECORD = "record"  # charge it all; `available` goes below zero by the overrun
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The bank's rules that differ from centre to centre.
+    """Rules of the bank that differ between centres.
 
-    `enforce`: false refuses no job and only records what would have been refused; where there is no allocation nothing is held.
-    What runs beyond the credit then is always recorded, whatever `overrun` says: such a bank writes nothing off.
-    `late_charges`: a finished run without a hold is charged (otherwise it is refused and kept among the refusals).
-    `free_states`: final job states that cost nothing; naming FAILED, CANCELLED and TIMEOUT as well gives Maui's
-    DEBITSUCCESSFULWC.
-    `hold_grace_seconds`: how long after its time limit a hold lapses when nothing more is heard of the run.
-    `clock_tolerance_seconds`: how far a report of a run may be ahead of the bank's clock; one from further in the future is refused.
+    `enforce`: false refuses no job, and only records what would have been refused; without an
+    allocation nothing is held. Usage beyond the credit is then recorded, whatever `overrun` says.
+    `late_charges`: a finished run without a hold is charged; otherwise it is refused, and the
+    refusal is kept. `free_states`: final job states that cost nothing; with FAILED, CANCELLED and
+    TIMEOUT as well the bank charges like Maui's DEBITSUCCESSFULWC. `hold_grace_seconds`: time after
+    its limit at which the hold of a run lapses without a report. `clock_tolerance_seconds`: how far
+    the times of a report may be ahead of the bank's clock; a report from further in the future is
+    refused.
     """
 
     enforce: bool = True
@@ -37,18 +38,20 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hold_grace_seconds: Annotated[int, msgspec.Meta(ge=1)] = 86_400
     clock_tolerance_seconds: Annotated[int, msgspec.Meta(ge=0)] = 300
 
-    def split(self, cost: int, room: int) -> Split:
-        """Divide a run's `cost` where only `room` is left for it."""
-        if cost <= room:
+    def split(self, cost: int, available: int) -> Split:
+        """Split the cost of a run into charge, overrun and written-off part; `room` is the
+        available credit.
+        """
+        if cost <= available:
             return Split(cost)
-        beyond = cost - max(0, room)
+        beyond = cost - max(0, available)
         if self.overrun is Overrun.WRITE_OFF and self.enforce:
             return Split(cost - beyond, written_off=beyond)
         return Split(cost, overrun=beyond)
 
 
 class Split(msgspec.Struct, frozen=True, gc=False):
-    """What of a cost is charged, what of that overruns the allocation, and what nobody pays."""
+    """Parts of a cost: charged, of that beyond the credit of the allocation, and written off."""
 
     charged: int
     overrun: int = 0
@@ -56,5 +59,5 @@ class Split(msgspec.Struct, frozen=True, gc=False):
 
 
 def is_countable(total: int) -> bool:
-    """Whether a sum is small enough to be counted exactly everywhere."""
+    """Return whether a sum is small enough that every program counts it exactly."""
     return total <= SUM_MAX

@@ -1,4 +1,4 @@
-"""What a job costs, line by line."""
+"""Price of a job, with one line for each TRES."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from fairbank.core.units import SuMinutes, round_up
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One TRES of a bill: `count` x `weight` = `weighted` billing units; `counts` when it makes the price."""
+    """TRES of a bill: `count` * `weight` = `weighted` billing units; `counts` if it sets the
+    price.
+    """
 
     what: str
     count: Fraction
@@ -23,7 +25,9 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Bill(msgspec.Struct, frozen=True):
-    """A price with its reasons: `amount` = `billing` x `factor` x `seconds`, rounded up once to SU-minutes."""
+    """Price with its parts: `amount` = `billing` * `factor` * `seconds`, rounded up once to
+    SU-minutes.
+    """
 
     resource: str
     lines: tuple[Line, ...]
@@ -34,17 +38,30 @@ class Bill(msgspec.Struct, frozen=True):
 
 
 def cost(units: Fraction, factor: Fraction, seconds: int) -> SuMinutes:
-    """SU-minutes for `units` billing units over `seconds`, times the QOS factor: exact, rounded up once (HADM, "Service Units")."""
+    """Return the price of a run in SU-minutes: exact, then rounded up once (HADM, "Service Units").
+
+    Args:
+        units: billing units.
+        factor: factor of the QOS.
+        seconds: duration.
+    """
     return round_up(units * factor * seconds / 60)
 
 
 def longest_paid(per_hour: Fraction, available: int) -> int:
-    """The longest time limit, in whole minutes as seconds, that `available` SU-minutes pay at `per_hour` SU; 0 if none does."""
+    """Return the longest time limit that credit pays, in seconds of whole minutes; 0 if none.
+
+    Args:
+        per_hour: price of an hour in SU.
+        available: credit in SU-minutes.
+    """
     return int(available / per_hour) * 60 if per_hour > 0 and available > 0 else 0
 
 
 def bill(request: JobRequest, cluster: Cluster) -> Bill:
-    """The price of `request` if it uses its whole time limit. Raises NotFound when the partition is."""
+    """Return the price of a job that uses its whole time limit. Raises NotFound for its
+    partition.
+    """
     partition = cluster.partition(request.partition)
     factor = cluster.qos_factor(request.qos)
     units = billing(request.counts, partition.weights, partition.billing_rule)

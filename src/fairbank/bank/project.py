@@ -1,4 +1,4 @@
-"""Who is granted credit, and who may speak for it."""
+"""Projects, their members and the roles of these."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 
 
 class Role(Enum):
-    """What a user is in a project. A coordinator does a PI's work on the PI's behalf."""
+    """Role of a user in a project. A coordinator acts for the PI."""
 
     PI = "pi"
     COORDINATOR = "coordinator"
     MEMBER = "member"
 
 
-# Nobody gives or takes a role at or above their own.
+# Users grant and remove only roles below their own.
 GRANTS: Mapping[Role, frozenset[Role]] = {
     Role.PI: frozenset({Role.COORDINATOR, Role.MEMBER}),
     Role.COORDINATOR: frozenset({Role.MEMBER}),
@@ -25,10 +25,11 @@ GRANTS: Mapping[Role, frozenset[Role]] = {
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """A Unix group with a Slurm account of its own; a project may draw on the shared credit of its parents.
+    """Group that is granted credit: a Unix group with a Slurm account of its own.
 
-    One that was `removed` keeps its number, its names and its books, so that nobody else gets at these; it holds and is granted no more,
-    and makes nobody a member. What its runs cost before is still charged.
+    A project may draw on shared credit of its parents. A removed project keeps its id, names and
+    journal, so that no other project can get them. It gets no holds and no credit, and has no
+    members. Ends of its earlier runs are still charged.
     """
 
     id: int
@@ -40,7 +41,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A user's role in a project: one at most."""
+    """Role of a user in a project; a user has at most one."""
 
     project: int
     uid: int
@@ -51,7 +52,9 @@ LINE_MAX = 8
 
 
 def line_of(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
-    """The project and its parents, nearest first, at most LINE_MAX of them; a cycle ends where it closes."""
+    """Return a project and its parents, nearest first, at most LINE_MAX. A cycle ends where it
+    closes.
+    """
     line: list[int] = []
     here: int | None = project
     while here is not None and here not in line and len(line) < LINE_MAX:
@@ -63,7 +66,12 @@ def line_of(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
 def with_all_above(
     projects: Iterable[Project], load: Callable[[Collection[int]], Iterable[Project]]
 ) -> list[Project]:
-    """These projects and all above them, each level by `load`; one that is not there, or that is met again, ends it."""
+    """Return projects with all their parents, loaded level by level. Missing parents are left out.
+
+    Args:
+        projects: projects that are loaded already.
+        load: returns the projects with some ids.
+    """
     found = {each.id: each for each in projects}
     last = found
     while wanted := {each.parent for each in last.values() if each.parent} - found.keys():

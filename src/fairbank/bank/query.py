@@ -1,4 +1,4 @@
-"""What may be asked of the books, and what comes back that is no row of theirs."""
+"""Queries to a store, and results that are not rows of its tables."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fairbank.bank.run import RunState, UserSums
 from fairbank.core.time import Instant
 
 PAGE_MAX = 1_000
-"""The most rows that anybody may ask for at once; one more may be read, to see whether there are more."""
+"""Maximum number of rows of a page. A store may read one more, to see whether more rows follow."""
 
 NO_QOS = "-"
-"""The group of runs of which nobody told the QOS: no name can be that."""
+"""Group of the runs whose QOS is not known. No QOS has this name."""
 
 
 class Books(msgspec.Struct, frozen=True):
-    """A stretch of books by their numbers, from `first` up to but not including `end`; None: without a bound on that side."""
+    """Range of allocations by id, from `first` up to, not including, `end`; None is unbounded."""
 
     first: int | None = None
     end: int | None = None
@@ -32,11 +32,12 @@ EVERY_BOOK = Books()
 
 
 class Page(msgspec.Struct, frozen=True):
-    """At most `limit` rows beyond the row numbered `after`, in rising order, or in falling order when `newest_first`.
+    """At most `limit` rows after the row with id `after`, ascending, or descending if
+    `newest_first`.
 
-    Numbers of entries, and of runs, follow time: what begins after something else was answered has the higher numbers, on
-    whichever server. Transactions of two servers that overlap may commit in the other order. So who follows the newest rows by
-    a rising `after` should look back by as long as a transaction may take, a minute or so, and know again what was read before.
+    Ids of entries and runs follow time: what begins after another answer has a higher id, on every
+    server. Overlapping transactions of two servers may commit in the other order. So a client that
+    follows the newest rows by `after` should read about one minute back, and skip what it knows.
     """
 
     limit: int = 100
@@ -45,24 +46,25 @@ class Page(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many rows it may have: `limit`, kept between none and one more than PAGE_MAX."""
+        """Number of rows at most: `limit`, between 0 and PAGE_MAX + 1."""
         return bounded(self.limit)
 
     @property
     def and_one(self) -> Page:
-        """With the row behind it, if there is one: whoever has to tell whether the page is the last looks for that."""
+        """The same page with one more row, which shows whether more rows follow."""
         return msgspec.structs.replace(self, limit=self.limit + 1)
 
 
 def bounded(limit: int) -> int:
-    """How many rows a page of `limit` may have."""
+    """Return the limit of a page, between 0 and PAGE_MAX + 1."""
     return max(0, min(limit, PAGE_MAX + 1))
 
 
 class Visibility(msgspec.Struct, frozen=True):
-    """What the asker may see: everything, or the rows of `projects` and those owned by `uid`.
+    """Rows that a user may see: all, or those of `projects` and those owned by `uid`.
 
-    A run is of the project that it ran for and of the one whose allocation carries it: the members of both see it.
+    A run belongs to the project that it ran for and to the project whose allocation pays: members
+    of both see it.
     """
 
     everything: bool = False
@@ -86,10 +88,11 @@ class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """`active_at` picks by the period alone, so that it also answers for the past, whose allocations have ended since.
-    `stands` picks those that stand so at that instant, as `Allocation.standing` says.
+    """Query for allocations. `active_at` selects by the period alone, so that it also works for the
+    past.
 
-    What the projects `lenders` share is found beside what `sight` sees of `projects`: their children draw on it.
+    `stands` selects by the state at a time, as `Allocation.standing` does. Shared allocations of
+    the projects `lenders` are found in addition, because their child projects draw on them.
     """
 
     visibility: Visibility = ALL
@@ -103,8 +106,11 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """`since` <= start < `until`; `projects` are those that the runs ran for, whoever paid; `allocation` is the one that carries them, and
-    `resource`, `category` and `active_at` are about it. `failed`: those whose end was told, and was otherwise than COMPLETED, or was that.
+    """Query for runs with `since` <= start < `until`.
+
+    `projects` are those of the runs, not of the allocations. `allocation` is the one that pays; `resource`,
+    `category` and `active_at` are about it. `failed` selects ended runs: true those that did not
+    end as COMPLETED, false those that did.
     """
 
     visibility: Visibility = ALL
@@ -125,9 +131,12 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """`since` <= at < `until`; `projects` are, of entries about runs, those that these ran for, of others those of the books'
-    allocations. Only an all-seeing sight sees the registry, but an owner sees entries that name them (their refusals)
-    wherever these are."""
+    """Query for entries with `since` <= at < `until`.
+
+    `projects` are those of the runs; for entries without a run, those of the allocations. The
+    registry is visible only to users who may see everything, but owners see all entries that name
+    them.
+    """
 
     visibility: Visibility = ALL
     ids: frozenset[int] | None = None
@@ -140,10 +149,12 @@ class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RefusalQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Refused jobs: `since` <= at < `until`. `projects` and `resource` are what the job asked for, whether or not that led to an
-    allocation; `account` finds beside them what asked for this account while no project had it. `category` and `active_at` are about the
-    allocation that was met. Seen are, beside what a sight sees of entries, the
-    refusals of jobs that asked for the credit of its projects: a project without an allocation has its refusals too.
+    """Query for refused jobs with `since` <= at < `until`.
+
+    `projects` and `resource` are those of the job, even if it has no allocation. `account` also
+    finds jobs that named this account while no project had it. `category` and `active_at` are about
+    the allocation of the refusal. In addition to the entries that a user may see, refusals of jobs
+    of the user's projects are visible: a project without an allocation has refusals too.
     """
 
     visibility: Visibility = ALL
@@ -172,7 +183,9 @@ class UsageBy(Enum):
 
 
 class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs, charged or released, whose end lies in `since` <= ended < `until`; `projects` and `allocation` as in RunQuery."""
+    """Query for charged and released runs with `since` <= ended < `until`; other fields as in
+    RunQuery.
+    """
 
     visibility: Visibility = ALL
     projects: frozenset[int] | None = None
@@ -184,30 +197,35 @@ class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupPage(msgspec.Struct, frozen=True):
-    """At most `limit` groups beyond the group `after`, in rising order. `after` is a group as Usage has it."""
+    """At most `limit` groups after the group `after`, ascending. `after` is a group as Usage has
+    it.
+    """
 
     limit: int = 100
     after: str | int | None = None
 
     @property
     def size(self) -> int:
-        """How many groups it may have."""
+        """Number of groups at most."""
         return bounded(self.limit)
 
     @property
     def and_one(self) -> GroupPage:
-        """With the group behind it, if there is one."""
+        """The same page with one more group."""
         return msgspec.structs.replace(self, limit=self.limit + 1)
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What a group of runs used. `group` is the uid, the day or month (UTC, ISO), the partition, the allocation, the job
-    with its cluster (`darwin/4711`), or the QOS, NO_QOS for the runs of which nobody told one. The runs of a job are one where it was
-    restarted, and where its number came again.
+    """Usage of a group of runs.
 
-    `failed` counts the runs that ended otherwise than COMPLETED; `charged` is in SU-minutes, refunds taken off. `waited_seconds` is from
-    submission to start. `cpu_seconds`, `given_seconds` and `wasted` are as in bank.efficiency. `early` counts the runs that failed
-    early, and `early_exit` is the wait status that all these ended with; None where there are several, or nobody told.
+    `group` is the uid, the day or month (UTC, ISO), the partition, the allocation, the job with its
+    cluster (`darwin/4711`), or the QOS, NO_QOS if it is not known. A restarted job, and a job id
+    that was used again, is one group.
+
+    `failed` counts runs that did not end as COMPLETED. `charged` is in SU-minutes, less refunds.
+    `waited_seconds` is from submission to start. `cpu_seconds`, `given_seconds` and `wasted` are as
+    in `bank.efficiency`. `early` counts runs that failed early; `early_exit` is their wait status
+    if it is known and the same for all.
     """
 
     group: str | int
@@ -224,7 +242,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class UserRow(msgspec.Struct, frozen=True):
-    """One user's sums in one allocation."""
+    """Sums of one user in one allocation."""
 
     allocation: int
     uid: int
@@ -232,7 +250,7 @@ class UserRow(msgspec.Struct, frozen=True):
 
 
 class DebitQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Allocations of `projects` that `sight` sees, and whose charges in them."""
+    """Query for charges by allocation and owner."""
 
     visibility: Visibility = ALL
     projects: frozenset[int] | None = None
@@ -241,24 +259,26 @@ class DebitQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DebitPage(msgspec.Struct, frozen=True):
-    """At most `limit` debits beyond that of `after`, an (allocation, owner), in rising order."""
+    """At most `limit` debits after that of `after`, an (allocation, owner), ascending."""
 
     limit: int = 100
     after: tuple[int, int] | None = None
 
     @property
     def size(self) -> int:
-        """How many it may have."""
+        """Number of debits at most."""
         return bounded(self.limit)
 
     @property
     def and_one(self) -> DebitPage:
-        """With the debit behind it, if there is one."""
+        """The same page with one more debit."""
         return msgspec.structs.replace(self, limit=self.limit + 1)
 
 
 class RepeatedKey(msgspec.Struct, frozen=True):
-    """A key under which an actor has more than one entry, which may not be: the first of them, and the last."""
+    """Key with which an actor has more than one entry, which is an error; with the first and last
+    entry.
+    """
 
     actor: int
     key: str
@@ -267,7 +287,9 @@ class RepeatedKey(msgspec.Struct, frozen=True):
 
 
 class Debit(msgspec.Struct, frozen=True):
-    """What one owner was charged in one allocation, in SU-minutes, refunds taken off. `latest` is the number of the latest charged run."""
+    """Charges of one owner in one allocation in SU-minutes, less refunds; with the id of the last
+    run.
+    """
 
     allocation: int
     owner: int

@@ -1,4 +1,4 @@
-"""What a job would cost and whether it could be paid, without touching the books."""
+"""Quote: price of a job, and whether an allocation can pay it. Nothing is written."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ OBSERVED = (
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """A bill beside the allocation that would carry it. `fits` is what the ledger would say now; `notes` tell what the
-    figures do not."""
+    """Bill with the allocation that would pay it. `fits` is the present answer of the bank; `notes`
+    say what the figures do not show.
+    """
 
     bill: Bill
     allocation: int | None
@@ -29,18 +30,25 @@ class Quote(msgspec.Struct, frozen=True):
 
     @property
     def after(self) -> int:
-        """What would be left while the job holds its highest cost."""
+        """Available credit while the job holds its highest cost."""
         return self.available - self.bill.amount
 
     @property
     def longest_seconds(self) -> int:
-        """The longest time limit that would fit now, in whole minutes; 0 if none does."""
+        """Longest time limit that fits now, in whole minutes; 0 if none fits."""
         return longest_paid(self.bill.billing * self.bill.factor, self.available)
 
 
 def quote(bill: Bill, candidates: list[tuple[Allocation, UserSums]], policy: Policy) -> Quote:
-    """The first of `candidates` that can carry the whole bill, else the first there is, else none: where the bank only observes that
-    fits too, with a note."""
+    """Return the first allocation that can pay the whole bill, otherwise the first one, or none.
+
+    If the bank only observes, every job fits, with a note.
+
+    Args:
+        bill: price of the job.
+        candidates: allocations that may pay, with the sums of the user.
+        policy: rules of the bank.
+    """
     offers = [(each, usable(each, sums)) for each, sums in candidates]
     for allocation, left in offers:
         if bill.amount <= left and allocation.state is AllocationState.ACTIVE:
@@ -52,16 +60,17 @@ def quote(bill: Bill, candidates: list[tuple[Allocation, UserSums]], policy: Pol
 
 
 def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
-    """What the asker may think is in the price, and is not: a QOS and TRES that the settings do not price.
+    """Return what is not in the price although a user may expect it: a QOS, or TRES without a
+    weight.
 
-    They are no error, since the job is charged by the same rules: what costs nothing here costs nothing there.
-    Raises NotFound when the partition is.
+    This is no error: the job is charged by the same rules. Raises NotFound for the partition.
     """
     notes = []
     if request.qos is not None and request.qos not in cluster.qos_factors:
         known = ", ".join(sorted(cluster.qos_factors)) or "none"
         notes.append(
-            f"QOS {request.qos} has no price factor on cluster {cluster.name}, so it counts as 1; those with one: {known}"
+            f"QOS {request.qos} has no price factor on cluster {cluster.name}, so it counts as 1;"
+            f" those with one: {known}"
         )
     weights = cluster.partition(request.partition).weights
     free = unpriced_tres(request.counts, weights)
@@ -74,5 +83,7 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
 
 
 def usable(allocation: Allocation, sums: UserSums) -> int:
-    """What one user may still draw: what is left, within the user's cap; nothing while frozen."""
+    """Return the credit that a user may still use: available, within the user's cap; 0 if
+    frozen.
+    """
     return sums.within(allocation.available) if allocation.state is AllocationState.ACTIVE else 0

@@ -1,4 +1,4 @@
-"""What the bank keeps of one run: its hold, what became of it, and the facts to price it again."""
+"""Run: its states, its row, and the sums of a user."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class RunEvent(IdentityEnum):
 
 _S, _E = RunState, RunEvent
 
-# A run has one hold and one resolution. A lapse only gives the credit back: if word of the run comes after all, it is
-# still charged or released. A run whose hold never arrived is born charged or released.
+# A run has one hold and is closed once. A lapse only releases the credit: a report that comes after
+# it still charges or releases the run. A run whose hold never arrived starts charged or released.
 NEXT: Mapping[tuple[RunState, RunEvent], RunState] = {
     (_S.HELD, _E.ADJUST): _S.HELD,
     (_S.HELD, _E.CHARGE): _S.CHARGED,
@@ -42,17 +42,18 @@ NEXT: Mapping[tuple[RunState, RunEvent], RunState] = {
 
 
 RESOLVED = (_S.CHARGED, _S.RELEASED)
-"""The states of a run of which the bank was told that it ended."""
+"""States of a run whose end was reported."""
 
 
 class RunRecord(msgspec.Struct, frozen=True, gc=False):
-    """A run in the books. `id` is the journal entry that opened it; `held` is 0 once the hold is closed.
+    """Row of a run. `id` is the entry that opened it; `held` is 0 after the hold is closed.
 
-    `project` is the one that it ran for, whose account was reported; `allocation` carries it, perhaps one that a parent of the
-    project shares. `set_by` is the entry that set its hold as it is, or closed it: what is reported again is answered from there.
-    `until` is when an open hold lapses; `ended` when the run was resolved, by the scheduler's clock; `outcome` its final
-    job state; `elapsed_seconds` as the scheduler reported it. `charged` minus `refunded` is what its owner pays;
-    `written_off` what nobody pays because nothing was left. `job details` move no units.
+    `project` is that of the reported account; `allocation` pays, which may be a parent's shared
+    one. `set_by` is the entry that set the present hold or closed it; it answers repeated reports.
+    `until` is the deadline of an open hold. `ended` is the end by the scheduler's clock, `outcome`
+    the final job state, `elapsed_seconds` the reported duration. The owner pays `charged` minus
+    `refunded`; `written_off` is the part of the cost that exceeded the credit. Job details move no
+    units.
     """
 
     id: int
@@ -76,14 +77,16 @@ class RunRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class UserSums(msgspec.Struct, frozen=True, gc=False):
-    """What one user drew from one allocation, and how much of it that user may draw in all (None: no cap)."""
+    """Charges and holds of one user in one allocation, and the user's cap (None: no cap)."""
 
     charged: SuMinutes = SuMinutes(0)
     held: SuMinutes = SuMinutes(0)
     cap: SuMinutes | None = None
 
     def within(self, available: int) -> int:
-        """How much of `available` the cap lets this user draw; negative where more is drawn already."""
+        """Return the part of `available` that the cap allows; negative if the user is above the
+        cap.
+        """
         return (
             available if self.cap is None else min(available, self.cap - self.charged - self.held)
         )

@@ -1,4 +1,4 @@
-"""What the entries of a run say of it in their details: the ledger writes it, the audit reads it and reckons the run's row from it."""
+"""Details of the entries of a run: the rules write them, the audit computes the row of the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairbank.core.units import SuMinutes
 
 
 class Opening(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What the first entry of a run says."""
+    """Details of the first entry of a run."""
 
     run: Run
     project: int
@@ -25,15 +25,17 @@ class Opening(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What an entry says that changes a hold; of the job details only those that are new."""
+    """Details of an entry that changes a hold, with new job details only."""
 
     until: Instant
     job_details: JobDetails | None = None
 
 
 class EndDetails(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What the entry says with which a run ends; of the job details only those that are new, and where more processor time was told than
-    there was, what of it counts."""
+    """Details of an entry that closes a run, with new job details only.
+
+    `cpu_counted` is the processor time that counts, if the report has more than was possible.
+    """
 
     outcome: str
     elapsed_seconds: int
@@ -50,17 +52,17 @@ _resolution = msgspec.json.Decoder(EndDetails).decode
 
 
 def written(details: Opening | Adjustment | EndDetails) -> str:
-    """The details as an entry keeps them."""
+    """Return details as an entry stores them."""
     return _encode(details).decode()
 
 
 def written_at_once(opening: Opening, end: EndDetails) -> str:
-    """The details of an entry that opens a run and ends it."""
+    """Return the details of an entry that opens and closes a run."""
     return f"{written(opening)[:-1]},{written(end)[1:]}"
 
 
 def opening_of(record: RunRecord) -> Opening:
-    """What is said of a run that begins."""
+    """Return the details of the first entry of a run."""
     r = record
     return Opening(r.run, r.project, r.partition, r.start, r.until, r.job_details)
 
@@ -71,14 +73,21 @@ def resolution_of(
     cpu_counted: int | None,
     new: JobDetails | None,
 ) -> EndDetails:
-    """What is said of a run that ends."""
+    """Return the details of the entry that closes a run.
+
+    Args:
+        request: end of the run.
+        written_off: part of the cost that is not charged, in SU-minutes.
+        cpu_counted: processor seconds that count, if the report has too many.
+        new: job details that were not known before.
+    """
     return EndDetails(
         request.outcome, request.elapsed_seconds, request.ended, written_off, cpu_counted, new
     )
 
 
 def read_opening(entry: Entry) -> Opening:
-    """Raises ValueError when the details lack something; like the next two."""
+    """Read the details of the first entry of a run. Raises ValueError, as the next two do."""
     return _opening(entry.details or "{}")
 
 

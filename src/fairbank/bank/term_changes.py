@@ -1,4 +1,6 @@
-"""What an entry changed of the terms of its allocation: the journal keeps them whole, people ask for the difference."""
+"""Changes of the terms of an allocation: an entry has all terms, users want to see the
+difference.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,15 @@ from fairbank.bank.entry import OF_TERMS, Entry, Kind, facts_of
 
 
 def changes(before: Entry | None, entries: Iterable[Entry]) -> Mapping[int, dict[str, Any]]:
-    """By the number of each entry that changed terms, those that became others, with what they became; times in seconds since 1970,
-    the credit limit in SU-minutes. `entries` are of one book and in its order; `before` is the last one ahead of them that said what the
-    terms were: where it is not known, all terms count as changed."""
+    """Return the changed terms of each entry of kind TERMS, by entry id, with their new values.
+
+    Times are in seconds since 1970, the credit limit is in SU-minutes.
+
+    Args:
+        before: last entry before `entries` that set the terms; None if unknown: then all count as
+            changed.
+        entries: entries of one allocation, in their order.
+    """
     found = {}
     known = {} if before is None else _terms(before)
     for entry in entries:

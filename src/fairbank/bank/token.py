@@ -1,4 +1,4 @@
-"""An opaque token, as far as the bank remembers it."""
+"""Token of a user for authentication over the network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from fairbank.core.time import Instant
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """Never the secret, only its keyed digest. `parent` is the token by which it was made, if any: it is good only as long as that one."""
+    """Token without its secret, of which only a keyed digest is stored.
+
+    `parent` is the token that created it, if any: it is valid only as long as that one.
+    """
 
     id: int
     digest: bytes

@@ -53,7 +53,7 @@ class RegistryRows(NamedTuple):
     held_runs: Iterable[tuple[int, Run]] = ()
     """Runs with an open hold, by project; only of projects that the batch removes."""
     used: Iterable[int] = ()
-    """Projects that ever had an allocation or a run; only of those that get another gid or account."""
+    """Projects that ever had an allocation or a run; only of those that change gid or account."""
 
 
 class NewIds(NamedTuple):
@@ -274,9 +274,11 @@ class TransactionData(Rows):
             submitted.actor,
             submitted.acting_as,
             key,
-            digest(submitted)
-            if first and (key is not None or submitted.said is not None)
-            else None,
+            (
+                digest(submitted)
+                if first and (key is not None or submitted.said is not None)
+                else None
+            ),
             *sums,
             request.comment,
             details,
@@ -287,7 +289,7 @@ class TransactionData(Rows):
     def _head_of(
         self, allocation: Allocation | None
     ) -> tuple[int, int, bytes, tuple[int, int, int, int, int]]:
-        """Return allocation, place, link before and sums of a new entry. Raises RegistryNotLoaded."""
+        """Return allocation, place, link before and sums of an entry. Raises RegistryNotLoaded."""
         if allocation is not None:
             return (
                 allocation.id,

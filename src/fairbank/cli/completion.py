@@ -1,7 +1,7 @@
 """Command `completion`, and completion of command lines by argcomplete.
 
-The shell runs `fairbank` itself with _ARGCOMPLETE set (docs/decisions/0035-argcomplete.md). Only the
-command on the line gets its options: the modules of the others are not imported.
+The shell runs `fairbank` itself with _ARGCOMPLETE set (docs/decisions/0035-argcomplete.md). Only
+the command on the line gets its options: the modules of the others are not imported.
 """
 
 from __future__ import annotations

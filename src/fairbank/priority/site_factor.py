@@ -174,7 +174,8 @@ def sigmoid(fraction: ArrayLike, steepness: float, midpoint: float) -> Floats:
     without slope would not lead from 0 to 1; its formula is 0 / 0 there.) -l gives the same curve
     as l.
     """
-    x, l, x0 = (np.asarray(fraction, np.float64), abs(steepness), midpoint)  # noqa: E741 - the seed's letters
+    # The letters of the formula above.
+    x, l, x0 = (np.asarray(fraction, np.float64), abs(steepness), midpoint)  # noqa: E741
     if l < _FLAT:
         return x
     with np.errstate(under="ignore", over="ignore"):  # what is beyond counting goes to 0 below

@@ -25,7 +25,7 @@ class JobExplanation(NamedTuple):
     facts       named facts about the job; `..._seconds` are durations
     ahead       jobs before it that need the same resources, in order
     reason      reason of Slurm, if known
-    told        start that slurmctld expects, if any
+    expected_start  start that slurmctld expects, if any
     started     actual start under the policy, if known
     """
 
@@ -36,17 +36,17 @@ class JobExplanation(NamedTuple):
     why: Explanation
     ahead: Sequence[str]
     reason: str | None = None
-    told: int | None = None
+    expected_start: int | None = None
     started: int | None = None
 
 
-def lines(row: JobExplanation, look: Look, room: int) -> Iterator[str]:
+def lines(row: JobExplanation, look: Look, width: int) -> Iterator[str]:
     """Yield lines for people: the job, why it waits, each check, its expected start.
 
     Args:
         row: the explanation.
         look: the format of times.
-        room: the width of the terminal.
+        width: that of the terminal.
     """
     why = row.why
     facts = ", ".join(
@@ -54,27 +54,27 @@ def lines(row: JobExplanation, look: Look, room: int) -> Iterator[str]:
         for name, value in row.facts.items()
         if value not in (None, "", ())
     )
-    yield from folded(plain(f"Job {row.job} ({facts})"), room)
+    yield from folded(plain(f"Job {row.job} ({facts})"), width)
     yield from folded(
         f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of"
         f" {look.as_of(row.as_of)}",
-        room,
+        width,
     )
-    yield from folded(plain(_in_time(why.headline, look)), room)
+    yield from folded(plain(_in_time(why.headline, look)), width)
     yield ""
     for check in why.checks:
         said = f"{'ok' if check.ok else 'x '}  {check.what}: {_in_time(check.evidence, look)}"
-        yield from _behind("Checks" if check is why.checks[0] else "", said, room)
-    yield from _behind("Queue", _queue(row), room)
-    yield from _behind("Start", _start(row, look), room)
+        yield from _behind("Checks" if check is why.checks[0] else "", said, width)
+    yield from _behind("Queue", _queue(row), width)
+    yield from _behind("Start", _start(row, look), width)
     if why.advice is not None:
-        yield from _behind("Sooner", _sooner(why.advice, row.as_of, look), room)
+        yield from _behind("Sooner", _sooner(why.advice, row.as_of, look), width)
     if row.started is not None:
         then = (
             f"under this policy it started at {look.moment(row.started)}, after"
             f" {_lasted(row, row.started)}"
         )
-        yield from _behind("In fact", then, room)
+        yield from _behind("In fact", then, width)
 
 
 def _word(name: str) -> str:
@@ -124,7 +124,11 @@ def _ahead(names: Sequence[str]) -> str:
 
 def _start(row: JobExplanation, look: Look) -> str:
     """As it is found here, and where slurmctld says otherwise, that too."""
-    there = "" if row.told is None else f"; slurmctld expects {look.moment(row.told)}"
+    there = (
+        ""
+        if row.expected_start is None
+        else f"; slurmctld expects {look.moment(row.expected_start)}"
+    )
     other = "" if row.reason in (None, row.why.code) else f"; slurmctld's reason is {row.reason}"
     return f"{_found(row.why, look)}{there}{other}"
 
@@ -177,7 +181,7 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
         "waiting": why.waiting,
         "ahead": list(row.ahead),
         "expected": _iso(why.expected),
-        "slurm_expects": _iso(row.told),
+        "slurm_expects": _iso(row.expected_start),
         "likely": (
             likely
             and {

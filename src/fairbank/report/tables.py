@@ -52,22 +52,22 @@ def table(
     columns: Sequence[Column],
     rows: Sequence[Row],
     look: Look,
-    room: int = 80,
+    width: int = 80,
     *,
-    heads: bool = True,
+    header: bool = True,
 ) -> TextTable:
-    """Format rows as a table with at most `room` columns of text. Figures are never truncated, so a
+    """Format rows as a table with at most `width` columns of text. Figures are never truncated, so a
     table can be wider.
 
     Args:
         columns: the columns, in order.
         rows: the rows.
         look: the format of amounts and times.
-        room: the width of the terminal.
-        heads: whether to print the header.
+        width: that of the terminal.
+        header: print the header line.
     """
-    grid, dropped = _fitting(columns, rows, look, room, heads)
-    widths = _shrunk(grid, room)
+    grid, dropped = _fitting(columns, rows, look, width, header)
+    widths = _shrunk(grid, width)
     gap = " " * grid.gap
     lines = []
     for line in grid.cells:
@@ -80,42 +80,42 @@ def table(
 
 
 def _fitting(
-    columns: Sequence[Column], rows: Sequence[Row], look: Look, room: int, heads: bool
+    columns: Sequence[Column], rows: Sequence[Row], look: Look, width: int, header: bool
 ) -> tuple[_Grid, list[str]]:
     """Return the richest grid that fits, and the headers of the dropped columns.
 
     Tried in order: all columns with two blanks between them, with one blank, with short times and
     amounts, with truncated columns, then with one column after the other dropped.
     """
-    chosen = [column for column in columns if not column.extra or room >= WIDE]
+    chosen = [column for column in columns if not column.extra or width >= WIDE]
     going = sorted(
         (each for each in chosen if each.extra or each.drop),
         key=lambda each: (each.extra, each.drop),
     )
     while True:
         for brief, gap in ((False, 2), (False, 1), (True, 1)):
-            grid = _grid(chosen, rows, look._replace(short=brief), gap, heads)
-            if grid.total() <= room:
+            grid = _grid(chosen, rows, look._replace(short=brief), gap, header)
+            if grid.total() <= width:
                 break
-        if grid.total(least=True) <= room or not going:
+        if grid.total(least=True) <= width or not going:
             return grid, [
                 each.head
                 for each in columns
-                if each not in chosen and not (each.extra and room < WIDE)
+                if each not in chosen and not (each.extra and width < WIDE)
             ]
         gone = going.pop()
         chosen = [each for each in chosen if each is not gone]
 
 
 def _grid(
-    columns: Sequence[Column], rows: Sequence[Row], look: Look, gap: int, heads: bool
+    columns: Sequence[Column], rows: Sequence[Row], look: Look, gap: int, header: bool
 ) -> _Grid:
-    cells = [[column.head for column in columns]] if heads else []
+    cells = [[column.head for column in columns]] if header else []
     cells += map(list, zip(*(column.cells(rows, look) for column in columns), strict=True))
     return _Grid(columns, cells, gap)
 
 
-def _shrunk(grid: _Grid, room: int) -> list[int]:
+def _shrunk(grid: _Grid, width: int) -> list[int]:
     """Return the widths of the columns, truncated until the table fits.
 
     Columns with a `least` width are truncated first, then all text, the widest first. Figures never
@@ -125,7 +125,7 @@ def _shrunk(grid: _Grid, room: int) -> list[int]:
         wide if column.wide is None else column.wide
         for column, wide in zip(grid.columns, grid.widths(), strict=True)
     ]
-    over = sum(widths) + grid.gap * (len(widths) - 1) - room
+    over = sum(widths) + grid.gap * (len(widths) - 1) - width
     free = [place for place, column in enumerate(grid.columns) if column.wide is None]
     for places, floors in (
         (
@@ -155,13 +155,13 @@ def separated(
     look: Look,
     delimiter: str = "|",
     *,
-    heads: bool = True,
+    header: bool = True,
 ) -> list[str]:
     """Return lines for a script: cells separated by `delimiter`, none at the end. Always the same
     columns.
     """
     columns = [column for column in columns if not column.extra]
-    lines = [delimiter.join(column.head for column in columns)] if heads else []
+    lines = [delimiter.join(column.head for column in columns)] if header else []
     return lines + [
         delimiter.join(without(delimiter, column.cell(row, look)) for column in columns)
         for row in rows
@@ -169,11 +169,11 @@ def separated(
 
 
 def csv(
-    columns: Sequence[Column], rows: Sequence[Row], look: Look, *, heads: bool = True
+    columns: Sequence[Column], rows: Sequence[Row], look: Look, *, header: bool = True
 ) -> list[str]:
     """Return CSV lines in which no cell is read as a formula. Always the same columns."""
     columns = [column for column in columns if not column.extra]
-    lines = [csv_line(column.head for column in columns)] if heads else []
+    lines = [csv_line(column.head for column in columns)] if header else []
     return lines + [csv_line(column.cell(row, look) for column in columns) for row in rows]
 
 
@@ -196,11 +196,11 @@ def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = Fals
     asked = [each.strip() for each in wanted.split(",") if each.strip()]
     named = [_asked(columns, each.removeprefix("+")) for each in asked]
     if all(each.startswith("+") for each in asked):
-        heads = [each.head for each in named]
+        names = [each.head for each in named]
         return [
             column
             for column in columns
-            if column.head not in heads and (extras or not column.extra)
+            if column.head not in names and (extras or not column.extra)
         ] + named
     return named
 

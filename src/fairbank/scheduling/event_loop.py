@@ -20,7 +20,8 @@ class EventLoop(Generic[J, P, M]):
     """Events to come on a machine under a scheduler.
 
     Invariant: `ends` is a heap with the real end of each job of `snapshot.running`, and no other.
-    Whoever starts a job pushes its end; nobody replaces the list while `events` runs.
+    The caller pushes the end of each job that it starts, and keeps the list object while `events`
+    runs.
     """
 
     def __init__(

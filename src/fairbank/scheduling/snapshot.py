@@ -1,7 +1,8 @@
 """Input of a scheduling pass: machine, queue and running jobs.
 
 A pass reads the snapshot and changes nothing: its plan depends only on the snapshot and the time.
-Whoever applies the plan updates the snapshot, event by event, so that no pass collects it again.
+The caller that applies the plan updates the snapshot, event by event, so that no pass collects it
+again.
 """
 
 from __future__ import annotations

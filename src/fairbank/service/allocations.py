@@ -55,8 +55,9 @@ class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allocations:
-    """Use cases of allocations. Raises NotFound for what a user may not see, Forbidden for what they
-    may not do.
+    """Use cases of allocations.
+
+    They raise NotFound for what a user may not see, and Forbidden for what they may not do.
     """
 
     def __init__(

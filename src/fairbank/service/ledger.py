@@ -130,9 +130,9 @@ class Ledger:
         allocations, which is the lock order of every transaction.
         """
         try:
-            return self._apply_all(transaction.load(lock_set_of(batch, foretold=dry_run)), batch)
+            return self._apply_all(transaction.load(lock_set_of(batch, dry_run=dry_run)), batch)
         except RegistryNotLoaded:
-            needs = lock_set_of(batch, registry=True, foretold=dry_run)
+            needs = lock_set_of(batch, registry=True, dry_run=dry_run)
             return self._apply_all(transaction.load(needs), batch)
 
     def _apply_all(

@@ -73,8 +73,8 @@ class RunReports:
                         latest,
                     )
                 )
-            except FairbankError as trouble:
-                prepared.append(trouble)
+            except FairbankError as error:
+                prepared.append(error)
         return prepared
 
     def _request(self, report: RunReport) -> Hold | Adjust | Charge | Release | Unpriced:
@@ -234,7 +234,7 @@ def _priced_in(report: LimitChanged | RunEnded) -> str | None:
 
 
 def _check_limit(report: RunReport) -> None:
-    """Raise InvalidInput without a finite limit: it bounds the cost and says when the hold expires."""
+    """Raise InvalidInput without a finite limit, which sets the cost and the end of the hold."""
     if not report.limit_seconds:
         raise InvalidInput(
             "a hold needs a finite time limit",

@@ -13,7 +13,7 @@ from fairbank.slurm.site_factor_writer import TableWriter
 
 
 def slurm_jobs(settings: AgentSettings) -> dict[str, PeriodicJob]:
-    """Return the jobs in the settings. Raises FairbankError if credentials cannot be read."""
+    """Return the jobs of the settings. Raises FairbankError if credentials cannot be read."""
     jobs: dict[str, PeriodicJob] = {}
     if settings.site_factor.path:
         writer = TableWriter(settings)

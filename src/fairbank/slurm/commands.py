@@ -188,8 +188,9 @@ class SlurmCommands:
         return squeue.read_queue(self._text(*command, "--noheader", f"--format={squeue.FORMAT}"))
 
     def starting_job(self, name: str) -> StartingJob:
-        """Return a job in its prolog (`7`, or `5_2` of an array). Raises InvalidInput if it is
-        unknown.
+        """Return a job in its prolog (`7`, or `5_2` of an array).
+
+        Raises InvalidInput if it is unknown.
         """
         command = (
             "squeue",
@@ -217,8 +218,9 @@ class SlurmCommands:
         self._output("scontrol", "release", name)
 
     def requeue_and_hold(self, name: str) -> None:
-        """Requeue a starting batch job and hold it. Raises Unavailable if it may not be
-        requeued.
+        """Requeue a starting batch job and hold it.
+
+        Raises Unavailable if it may not be requeued.
         """
         self._output("scontrol", "requeuehold", name)
 
@@ -383,7 +385,7 @@ class SlurmCommands:
             ) from error
         text = (process.stderr + process.stdout).decode(errors="replace")
         if process.returncode and not any(word in text for word in quiet):
-            first = next((line for line in text.splitlines() if line.strip()), "it said nothing")
+            first = next((line for line in text.splitlines() if line.strip()), "no output")
             raise Unavailable(
                 f"{name} ended with {process.returncode}: {printable_line(first)}",
                 field="slurm",

@@ -38,13 +38,19 @@ def conf_path(config: Mapping[str, str]) -> Path:
     return Path(config.get("SLURM_CONF") or DEFAULT_PATH)
 
 
+def read_text(path: Path) -> str:
+    """Return the start of a file, at most 4 MiB. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(_TEXT_MAX).decode(errors="replace")
+
+
 def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
-    """Return the settings of slurm.conf and its included files. Raises NotFound for an unreadable
-    file.
+    """Return the settings of slurm.conf and its included files.
+
+    Raises NotFound for an unreadable file.
     """
     try:
-        with path.open("rb") as file:
-            conf = read_conf(file.read(_TEXT_MAX).decode(errors="replace"))
+        conf = read_conf(read_text(path))
     except OSError as error:
         remedy = "run this on slurmctld's host, as root or as Slurm's user"
         raise NotFound(
@@ -57,8 +63,9 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
 
 
 def assumed_config(path: Path) -> dict[str, str]:
-    """Return what slurmctld would show of its settings, while it does not answer. Raises
-    NotFound.
+    """Return what slurmctld would show of its settings, while it does not answer.
+
+    Raises NotFound.
     """
     settings = conf_settings(path)
     shown = _DEFAULTS | {

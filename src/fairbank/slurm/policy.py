@@ -107,7 +107,7 @@ def _balances(sources: PolicySources) -> Iterator[PolicyBalance]:
     funds = BankFunds(sources.projects, sources.allocations)
     for project in sources.projects:
         for resource in sorted(
-            {allocation.resource for allocation in sources.cluster.partitions.values()}
+            {partition.resource for partition in sources.cluster.partitions.values()}
         ):
             payers = funds.payers(project.id, resource, sources.now)
             yield PolicyBalance(
@@ -137,8 +137,8 @@ class ProjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SiteRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Rules for submissions that the bank does not have.
 
-    policy          path of the policy file public_policy   path of a second file without balances,
-    for hosts with other users projects        rules by account
+    `policy`: path of the policy file. `public_policy`: path of a second file without balances, for
+    hosts with other users. `projects`: rules by account.
     """
 
     policy: str = POLICY_FILE
@@ -153,8 +153,9 @@ class SiteRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 def read_site_rules(path: str | None) -> SiteRules:
-    """Read the file, or the default file if it exists. Raises NotFound, or InvalidInput with the
-    place.
+    """Read the file, or the default file if it exists.
+
+    Raises NotFound, or InvalidInput with the place.
     """
     file = Path(path or SITE_FILE)
     try:

@@ -115,8 +115,9 @@ class PolicyHeader(msgspec.Struct, frozen=True):
 
 
 def read_header(text: bytes) -> PolicyHeader:
-    """Read the first line. Raises InvalidInput for another file, or for another version of the
-    format.
+    """Read the first line.
+
+    Raises InvalidInput for another file, or for another version of the format.
     """
     first, _, rest = text.partition(b"\n")
     match = re.fullmatch(rb"fairbank-policy\t(\d{1,9})\t(\d{1,15})\t([0-9a-f]{32})", first)
@@ -124,7 +125,7 @@ def read_header(text: bytes) -> PolicyHeader:
         raise InvalidInput(
             "it does not begin as a policy file does",
             field="policy",
-            remedy="write it anew: fairbank slurm sync",
+            remedy="write it again: fairbank slurm sync",
         )
     if int(match[1]) != VERSION:
         message = f"it has version {int(match[1])}, and this release writes version {VERSION}"
@@ -276,7 +277,7 @@ def _unique(values: Iterable[T], field: str) -> list[T]:
     listed = list(values)
     if len(set(listed)) < len(listed):
         repeated = next(value for value in listed if listed.count(value) > 1)
-        raise InvalidInput(f"{repeated!r} stands twice", field=field, remedy="list it once")
+        raise InvalidInput(f"{repeated!r} is listed twice", field=field, remedy="list it once")
     return listed
 
 

@@ -93,7 +93,7 @@ def explain(
                 "slurmctld starts it with its next pass; ask again if it still waits in a minute"
             ),
         )
-    notes, told = list(queue.notes), queue.slurm_jobs[job.number]
+    notes, slurm_job = list(queue.notes), queue.slurm_jobs[job.number]
     cluster = snapshot.config.get("ClusterName") or None
     why = explain_on_nodes(
         queue.snapshot,
@@ -103,11 +103,11 @@ def explain(
         plan=plan,
         advice=advice,
         history=_run_times(job, folder, queue.now, notes) if likely else None,
-        funds=_funds(job, told, cluster, quote, notes),
+        funds=_funds(job, slurm_job, cluster, quote, notes),
         awaiting=_awaited_jobs(job, queue, answers["jobs"]),
         tick=progress and partial(progress, "rehearsals"),
     )
-    return QueueExplanation(cluster, _row(job, told, why, queue), unreadable, notes)
+    return QueueExplanation(cluster, _row(job, slurm_job, why, queue), unreadable, notes)
 
 
 def _answers(folder: str | None) -> dict[str, str]:
@@ -127,13 +127,13 @@ def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
     ]
     if named:
         return min(named, key=lambda job: (job.name != job_id, job.task))
-    for told in queue.slurm_jobs.values():
-        if not told.is_pending and job_id in (told.squeue_name, str(told.job_id)):
-            since = "" if told.started is None else f" since {iso(told.started)}"
-            nodes = ", ".join(name for given in told.allocated for name in given.nodes)
+    for slurm_job in queue.slurm_jobs.values():
+        if not slurm_job.is_pending and job_id in (slurm_job.squeue_name, str(slurm_job.job_id)):
+            since = "" if slurm_job.started is None else f" since {iso(slurm_job.started)}"
+            nodes = ", ".join(name for job_nodes in slurm_job.allocated for name in job_nodes.nodes)
             where = f" on {nodes}" if nodes else ""
             raise Conflict(
-                f"job {job_id} does not wait: it is {told.state.lower()}{since}{where}",
+                f"job {job_id} does not wait: it is {slurm_job.state.lower()}{since}{where}",
                 field="JOBID",
                 remedy="ask for one that waits: squeue --states=PENDING",
             )
@@ -193,44 +193,46 @@ def _awaited_jobs(job: PendingJob, queue: LiveQueue, answer: str) -> OpenDepende
 
 
 def _funds(
-    job: PendingJob, told: SlurmJob, cluster: str | None, quote: Quote, notes: list[str]
+    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, quote: Quote, notes: list[str]
 ) -> CreditCheckInput | None:
     """Return what the bank would hold for the job and what is available; None without a bank.
 
     If the job names several partitions, the one with the least credit decides.
     """
     try:
-        cards = [
-            card
-            for request in quote_requests(job, told, cluster)
-            if (card := quote(request)) is not None
+        quotes = [
+            quote_data
+            for request in quote_requests(job, slurm_job, cluster)
+            if (quote_data := quote(request)) is not None
         ]
     except FairbankError as error:
         notes.append(f"nothing is known of its funds: {error.message}")
         return None
     funds = [
         CreditCheckInput(
-            project=card["account"],
-            resource=card["resource"],
-            wanted=card["amount"],
-            available=card["available"],
-            observed=bool(card["fits"]) and card["amount"] > card["available"],
+            project=quote_data["account"],
+            resource=quote_data["resource"],
+            wanted=quote_data["amount"],
+            available=quote_data["available"],
+            observed=bool(quote_data["fits"]) and quote_data["amount"] > quote_data["available"],
         )
-        for card in cards
+        for quote_data in quotes
     ]
-    return min(funds, key=lambda each: each.available - each.wanted, default=None)
+    return min(funds, key=lambda check: check.available - check.wanted, default=None)
 
 
-def _row(job: PendingJob, told: SlurmJob, why: Explanation, queue: LiveQueue) -> JobExplanation:
+def _row(
+    job: PendingJob, slurm_job: SlurmJob, why: Explanation, queue: LiveQueue
+) -> JobExplanation:
     names = {other.number: other.name for other in queue.snapshot.queue.jobs()}
     facts = {
-        "name": told.name,
+        "name": slurm_job.name,
         "user": job.user,
         "account": job.account,
         "qos": job.qos,
         "partitions": job.partitions,
         "nodes": job.wanted.nodes,
-        "cpus": told.tres.get("cpu", job.wanted.cpus),
+        "cpus": slurm_job.tres.get("cpu", job.wanted.cpus),
         "limit_seconds": job.limit,
     }
     return JobExplanation(
@@ -240,6 +242,6 @@ def _row(job: PendingJob, told: SlurmJob, why: Explanation, queue: LiveQueue) ->
         as_of=queue.now,
         why=why,
         ahead=[names[number] for number in why.ahead],
-        reason=told.reason,
-        told=told.expected,
+        reason=slurm_job.reason,
+        expected_start=slurm_job.expected,
     )

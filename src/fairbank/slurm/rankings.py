@@ -47,8 +47,9 @@ class Shares(NamedTuple):
 
     @property
     def recoveries(self) -> Sequence[Recovery]:
-        """Times at which each is back at its share. Computed on use, since most output does not
-        show them.
+        """Times at which each is back at its share.
+
+        Computed on use, since most output does not show them.
         """
         return recovery_times(self.rows, self.rule)
 
@@ -78,8 +79,9 @@ class RecomputedPriorities(NamedTuple):
 
     @property
     def rows(self) -> Sequence[PriorityRow]:
-        """Computed rows, without jobs of a fixed priority and those no longer pending. Raises
-        InvalidInput.
+        """Computed rows, without jobs of a fixed priority and those no longer pending.
+
+        Raises InvalidInput.
         """
         return compute_priorities(
             self.reported.rows,

@@ -68,7 +68,7 @@ class Sync:
             raise InvalidInput(
                 f"cannot read {unreadable[0]}",
                 field=unreadable[0].field,
-                remedy="mend it in slurm.conf; the policy before stays in force",
+                remedy="fix it in slurm.conf; the old policy stays in force",
             )
         projects = self._bank.projects(progress)
         policy = build_policy(
@@ -123,7 +123,7 @@ class Sync:
             raise InvalidInput(
                 f"cannot read {unreadable[0]}",
                 field=unreadable[0].field,
-                remedy="mend it with sacctmgr; nothing was changed",
+                remedy="fix it with sacctmgr; nothing was changed",
             )
         projects_ = self._bank.projects(progress, removed=True)
         projects = [project for project in projects_ if not project.removed]
@@ -133,10 +133,7 @@ class Sync:
             removed=[project.account for project in projects_ if project.removed],
             associations=associations.rows,
             allocations=self._bank.allocations() if fence else (),
-            usage={
-                project.account: AccountUsage(project.seconds, project.running)
-                for project in usage.rows
-            },
+            usage={row.account: AccountUsage(row.seconds, row.running) for row in usage.rows},
             now=self._now,
             fence=fence,
             remove=remove,

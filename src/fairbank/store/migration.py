@@ -66,6 +66,10 @@ def run_migrations(connection: Connection) -> None:
     command.upgrade(alembic, "head")
 
 
+# Schema 0001 had this table before the first release and has `registry` since. Without the check,
+# an old store would look damaged.
+_TABLE_BEFORE_RELEASE = "office"
+
 SETTINGS_DIRECTORY = "FOLDER, that of fairbank.toml"
 """Placeholder in remedies for the directory of the settings."""
 
@@ -97,7 +101,7 @@ def check_known_schema(version: str | None) -> None:
 
 
 def check_current_schema(connection: Connection) -> None:
-    """Raise NotFound if there is no store, Conflict if it has another schema."""
+    """Raise NotFound if there is no store, Conflict if it has another or an unreleased schema."""
     version = schema_version(connection)
     if version is None:
         raise no_store_error("this database")
@@ -110,6 +114,13 @@ def check_current_schema(connection: Connection) -> None:
                 "stop the servers, make a backup with the Fairbank that ran them, then: fairbank"
                 f" init {SETTINGS_DIRECTORY}"
             ),
+        )
+    if inspect(connection).has_table(_TABLE_BEFORE_RELEASE):
+        raise Conflict(
+            "the store was written by a Fairbank from before the first release, which cannot be"
+            " upgraded",
+            field="store.url",
+            remedy=f"create a new store: fairbank init {SETTINGS_DIRECTORY}",
         )
 
 

@@ -58,8 +58,8 @@ project = Table(
     Column("gname", Text, nullable=False, unique=True),
     Column("gid", BigInteger, nullable=False, unique=True),
     Column("account", Text, nullable=False, unique=True),
-    # Checked at commit: a backup restores projects by number, and a parent may have a greater number
-    # than its children.
+    # Checked at commit: a backup restores projects by number, and a parent may have a greater
+    # number than its children.
     Column("parent", _Id, ForeignKey("project.id", deferrable=True, initially="DEFERRED")),
     Column("removed", _Flag, nullable=False),
 )

@@ -7,7 +7,7 @@ from tests.bank.model.granted import Granted
 
 
 class Credit(Granted):
-    """The requests of credit, each answered by a word."""
+    """Requests about credit, each answered with a word."""
 
     def _deposit(self, request: w.Deposit, at: int) -> str:
         return self._no_longer(request.allocation) or self._move(

@@ -1,4 +1,4 @@
-"""What was granted, in plain dicts; every figure is counted again from all of it."""
+"""Granted requests in plain dictionaries; every figure is added up again from all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairbank.cluster.job import Run
 
 
 class Granted:
-    """What was granted, and what was asked. Questions are numbered from 0 as they come."""
+    """Granted requests, and all submitted ones. Requests are numbered from 0 in their order."""
 
     def __init__(self, *, enforce: bool, write_off: bool, late: bool) -> None:
         self.enforce, self.write_off, self.late = enforce, write_off, late
@@ -25,7 +25,7 @@ class Granted:
         self.reverse: dict[int, Any] = {}
         """What takes back each entry, by the number that whoever asks was told."""
         self.words: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-        """All terms that each allocation ever had, all caps of each user in it, all roles in a project; `over`: what may then be undone."""
+        """All terms, caps and roles up to now. `over` has the entries that may be undone then."""
         self.swept: set[int] = set()
         """Entries that only say that a time was over."""
         self.undone: dict[int, int] = {}
@@ -52,11 +52,11 @@ class Granted:
         )
 
     def paid(self) -> list[Run]:
-        """The runs that were charged something."""
+        """Return the runs with a charge."""
         return [number for number, run in self.runs.items() if run["charged"]]
 
     def free(self, where: int) -> int:
-        """What may leave the allocation again."""
+        """Return the credit that may leave the allocation."""
         return self.deposited(where) - self.charged(where) - self.held(where)
 
     def left(self, where: int) -> int:
@@ -68,7 +68,7 @@ class Granted:
         return now.said == before.said and (now.said is not None or now.request == before.request)
 
     def _repeats(self, number: int) -> bool:
-        """Whether the last question reports what the question of this number reported."""
+        """Return whether the last request is of the same report as the one with this number."""
         said = self.asked[-1].said
         return said is not None and said == self.asked[number].said
 

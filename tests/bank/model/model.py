@@ -1,22 +1,24 @@
-"""The bank told in the slowest way, from the words of its specification: what was granted is kept in plain dicts and
-every figure is counted again from all of it. The product is compared with this after each step; nothing is shared but
-the requests themselves, with who asks and what was said.
+"""Reference model of the bank, as simple and slow as possible.
+
+Granted requests are kept in plain dictionaries, and every figure is added up from all of them. The
+product is compared with it after each step. Both share only the classes of requests and reasons.
 """
 
 from __future__ import annotations
 
 from fairbank.bank import requests as w
-from tests.bank.model.undoing import Undoing
+from tests.bank.model.undo import Undoing
 
 
 class Model(Undoing):
-    """What was granted, and the words of the answers: `ok`, `again`, or the name of a reason to refuse.
+    """Granted requests, and the words of the answers: `ok`, `again`, or the name of a reason.
 
-    Questions are numbered from 0 as they come; `like` is the question that was answered before as the last one is now.
+    Requests are numbered from 0; `like` is the earlier request with the same answer as the last
+    one.
     """
 
     def ask(self, asked: w.SubmittedRequest) -> str:
-        """The word of the answer to a request."""
+        """Return the word of the answer to a request."""
         request, self.like, self.against = asked.request, None, None
         self.asked.append(asked)
         if (asked.actor, str(request.key)) in self.answers:

@@ -9,7 +9,7 @@ from tests.bank.model.words import Words
 
 
 class RegistryHead(Words):
-    """The requests of the registry, each answered by a word."""
+    """Requests about projects, members and tokens, each answered with a word."""
 
     def _createproject(self, request: w.CreateProject, at: int) -> str:
         facts = {

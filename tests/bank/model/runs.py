@@ -9,7 +9,7 @@ from tests.bank.model.granted import Granted
 
 
 class Runs(Granted):
-    """The requests of runs, each answered by a word."""
+    """Requests about runs, each answered with a word."""
 
     def _hold(self, request: w.Hold, at: int) -> str:
         known = self.runs.get(request.run)
@@ -134,7 +134,7 @@ class Runs(Granted):
         )
 
     def _late_payer(self, offers: list[int], uid: int, cost: int) -> int:
-        """Who would have held it; then who has the credit, capped before frozen; then whoever is not frozen; then the first."""
+        """Return the payer: who could hold it, else who has the credit, else who is not frozen."""
         rich = [where for where in offers if self.left(where) >= cost]
         willing = [where for where in rich if not self._against(where, uid, cost)]
         capped = [where for where in rich if self._against(where, uid, cost) == "CAPPED"]

@@ -18,7 +18,7 @@ LIFE = {
 
 
 class Terms(Words):
-    """The requests of terms and caps, each answered by a word."""
+    """Requests about terms and caps, each answered with a word."""
 
     def _open(self, request: w.Open, at: int) -> str:
         if request.project not in self.projects:
@@ -111,7 +111,7 @@ class Terms(Words):
         return "ok"
 
     def _now(self, number: int, new: dict[str, Any], at: int, undoes: int | None = None) -> None:
-        """New terms. Where these only say that the time is over, what was before may be undone all the same."""
+        """Record new terms. If they only record the end, the terms before may still be undone."""
         old, self.allocations[number] = self.allocations[number], new
         over = self.words[number, None][-1]["over"]
         self._say((number, None), undoes, new)

@@ -1,4 +1,4 @@
-"""What was said of terms, caps and roles, one after the other."""
+"""Changes of terms, caps and roles, in their order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.bank.model.granted import Granted
 
 
 class Words(Granted):
-    """What an entry said may be undone only as long as nothing newer was said of the same."""
+    """Changes of terms, caps and roles. Only the last change can be undone."""
 
     def _say(
         self,
@@ -17,7 +17,7 @@ class Words(Granted):
         word: dict[str, Any],
         first: dict[str, Any] | None = None,
     ) -> None:
-        """Something new about terms, a cap or a role: nothing said before may be undone now, but for what it took us back to."""
+        """Record a change. Only the entry to which it returns may be undone of those before."""
         words = self.words.setdefault(about, [{**(first or {}), "over": [0]}])
         words.append(
             word | {"over": [] if undoes is None else list(self._before(about, undoes)["over"])}

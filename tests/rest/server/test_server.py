@@ -169,7 +169,7 @@ def test_acknowledged_reports_survive_the_stop(folder: Path) -> None:
 
 def test_second_server_keeps_the_socket_of_the_first(folder: Path) -> None:
     with served(folder) as server:
-        context = _house()
+        context = _context()
         with pytest.raises(Conflict, match="a server is already listening"):
             serve(context, unix=server.socket)
         assert server.unix.get("/health").status_code == 200
@@ -180,19 +180,19 @@ def test_taken_port_is_refused_and_leaves_no_socket(folder: Path) -> None:
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(Conflict, match="cannot listen"),
     ):
-        serve(_house(), unix=folder / "s", port=taken.getsockname()[1])
+        serve(_context(), unix=folder / "s", port=taken.getsockname()[1])
     assert not (folder / "s").exists()
 
 
 def test_server_without_listener_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no socket or port to listen on"):
-        serve(_house())
+        serve(_context())
 
 
 @pytest.mark.parametrize("port", [65_536, 99_999_999])
 def test_invalid_port_is_refused(port: int) -> None:
     with pytest.raises(InvalidInput, match=f"{port} is not a port") as told:
-        serve(_house(), port=port)
+        serve(_context(), port=port)
     assert told.value.field == "port"
 
 
@@ -225,10 +225,7 @@ def test_idle_tcp_connections_leave_files_for_local_users(folder: Path) -> None:
             demand_enough(server.socket)
         assert "400 open files allow 136 connections" in server.log.read_text()
         wait_until(
-            lambda: (
-                "connections over TCP are turned away: 136 of 136 are open"
-                in server.log.read_text()
-            ),
+            lambda: "rejecting connections over TCP: 136 of 136 are open" in server.log.read_text(),
             "the log to tell",
         )
 
@@ -240,7 +237,7 @@ def test_open_files_limit_the_connections(files: int, connections: int) -> None:
     assert connections_max(files) == connections
 
 
-def _house() -> Any:
+def _context() -> Any:
     return AppContext.create(
         services(
             MemoryStore(),

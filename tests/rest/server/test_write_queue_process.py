@@ -26,7 +26,7 @@ from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
-from tests.service.gated_bank import kept, notes
+from tests.service.gated_bank import count_entries, notes
 from tests.support.conditions import wait_until
 from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
@@ -105,7 +105,7 @@ def test_closing_answers_queued_requests(counter: WriteQueue) -> None:
     counter.close()
     assert len(told) == 201
     assert all(isinstance(came, list) for came in told)
-    assert kept(counter.bank.store) == 203
+    assert count_entries(counter.bank.store) == 203
     assert counter.failure is None
     with pytest.raises(Busy, match="the server is stopping"):
         counter.apply(notes("too late"))
@@ -227,4 +227,4 @@ def test_no_caller_waits_in_vain_while_the_process_stops(counter: WriteQueue) ->
     for each in threads:
         each.join(30)
         assert not each.is_alive()
-    assert kept(counter.bank.store) == len(answered)
+    assert count_entries(counter.bank.store) == len(answered)

@@ -16,8 +16,8 @@ from fairbank.cli import main
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import Said
-from tests.slurm.compare.jobs import a_job, row_of
 from tests.slurm.prices import priced
+from tests.slurm.reconcile.jobs import a_job, row_of
 from tests.support.recorded_slurm import Recorded
 from tests.support.server import FairbankServer
 

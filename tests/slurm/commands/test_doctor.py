@@ -51,7 +51,7 @@ def test_the_doctor_tells_what_is_missing_and_how_to_mend_it(
         "start it with: fairbank agent"
         in checks[f"the agent answers: no agent answers at {tmp_path}/agent.sock"]
     )
-    assert checks[f"the submission policy {policy}: it is not there"].startswith(
+    assert checks[f"the submission policy {policy}: the file does not exist"].startswith(
         "fairbank slurm sync writes it"
     )
     opened.tell("slurm", "sync", "--site", str(site))

@@ -15,7 +15,7 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.reconcile.compare import Category
 from fairbank.slurm.reconcile.reconciler import Reconciler
 from tests.slurm.commands.site import HOUR, Centre
-from tests.slurm.compare.jobs import row_of
+from tests.slurm.reconcile.jobs import row_of
 from tests.support.recorded_slurm import line
 
 pytestmark = pytest.mark.slow

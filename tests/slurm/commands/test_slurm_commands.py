@@ -12,7 +12,7 @@ import pytest
 
 from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.slurm.commands import SlurmCommands
-from tests.slurm.compare.jobs import a_job, row_of
+from tests.slurm.reconcile.jobs import a_job, row_of
 from tests.support.recorded_slurm import GOLDEN, Recorded
 
 ME = pwd.getpwuid(os.geteuid()).pw_name

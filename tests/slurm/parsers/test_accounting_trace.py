@@ -133,7 +133,7 @@ def test_what_slurm_does_not_know_is_unknown(
         ({"End": "2026-11-21T08:00:05"}, "ended before it started"),
         ({"Start": "2026-11-21T07:59:59"}, "started before it was submitted"),
         ({"ElapsedRaw": "61"}, "ran longer than from its start to its end"),
-        ({"User": "al|ice"}, "another number of cells than heads"),
+        ({"User": "al|ice"}, "number of cells differs from the header"),
     ],
 )
 def test_what_cannot_be_is_left_out_with_its_line(cells: dict[str, str], why: str) -> None:
@@ -145,7 +145,7 @@ def test_what_cannot_be_is_left_out_with_its_line(cells: dict[str, str], why: st
 def test_a_name_with_a_line_end_is_two_broken_lines() -> None:
     found = skimmed(changed(User="al\nice"), changed(JobIDRaw="8"))
     assert [job[0] for job in found.jobs] == [8]
-    assert found.notes.omitted == {"another number of cells than heads": [2, 3]}
+    assert found.notes.omitted == {"number of cells differs from the header": [2, 3]}
 
 
 def test_the_pause_of_a_suspended_job_is_no_part_of_its_run() -> None:
@@ -159,7 +159,7 @@ def test_steps_are_parts_of_jobs() -> None:
     batch = changed(JobIDRaw="7.batch", User="", Partition="", TimelimitRaw="", ReqTRES="")
     found = skimmed(GOOD, batch, changed(JobIDRaw="7.0"))
     assert [job[0] for job in found.jobs] == [7]
-    assert found.notes.corrections == {"steps of jobs: passed over": 2}
+    assert found.notes.corrections == {"steps of jobs: left out": 2}
 
 
 def test_each_restart_is_an_execution_of_its_own() -> None:
@@ -237,20 +237,17 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("heads", "told"),
     [
-        (HEADS.replace("Submit|", ""), "no column tells when it was submitted"),
-        (
-            HEADS.replace("JobIDRaw|", ""),
-            r"no column tells the id of the job \(JobIDRaw, or JobID\)",
-        ),
-        (HEADS.replace("|State", ""), "no column tells how it ended"),
+        (HEADS.replace("Submit|", ""), "no column has when it was submitted"),
+        (HEADS.replace("JobIDRaw|", ""), r"no column has the id of the job \(JobIDRaw, or JobID\)"),
+        (HEADS.replace("|State", ""), "no column has how it ended"),
         (
             "JobID|Submit|State|Start|AllocTRES",
-            r"no column tells how long it ran \(ElapsedRaw, or Elapsed, or Start and End\)",
+            r"no column has how long it ran \(ElapsedRaw, or Elapsed, or Start and End\)",
         ),
-        ("JobID|Submit|State|Elapsed", "no column tells how many CPUs it had"),
-        (f"{HEADS}|State", "a column is there twice"),
-        (GOOD, "expected the heads of columns"),
-        ("JobID           JobName  Partition", "expected the heads of columns"),
+        ("JobID|Submit|State|Elapsed", "no column has how many CPUs it had"),
+        (f"{HEADS}|State", "a column is listed twice"),
+        (GOOD, "expected the names of columns"),
+        ("JobID           JobName  Partition", "expected the names of columns"),
     ],
 )
 def test_heads_that_do_not_tell_enough_are_refused(heads: str, told: str) -> None:
@@ -291,7 +288,9 @@ def test_what_a_real_slurm_printed() -> None:
         (19, -1),
         (21, 0),
     ]
-    assert found.notes.omitted == {"another number of cells than heads": [3, 25, 26, 27, 28, 29]}
+    assert found.notes.omitted == {
+        "number of cells differs from the header": [3, 25, 26, 27, 28, 29]
+    }
     assert found.notes.corrections == {"suspended for a while: simulated without the pause": 1}
 
 

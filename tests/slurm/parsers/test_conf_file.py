@@ -14,7 +14,7 @@ from fairbank.slurm.conf_file import SHOWN_SETTINGS
 from fairbank.slurm.health import doctor, plugin_files, slurm_checks
 from fairbank.slurm.parsers import scontrol
 from fairbank.slurm.parsers.scontrol import split_list, split_parameters
-from tests.slurm.compare.recorded_health import CONFIG
+from tests.slurm.health.recorded_health import CONFIG
 
 
 def _settings_named_in(module: ModuleType) -> set[str]:

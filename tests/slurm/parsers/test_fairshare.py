@@ -225,7 +225,7 @@ def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each
         "which is right of two that differ nobody could say: the first stays"
     )
     assert list(map(str, answer.unreadable)) == [
-        "sprio, line 3, JOBID: job 11 is there twice in partition cpu"
+        "sprio, line 3, JOBID: job 11 is listed twice in partition cpu"
     ]
     named = [f"{lines[0]}|chem|normal", f"{lines[0]}|chem|high", f"{lines[0]}|chem|normal"]
     answer = sprio.read_factors("\n".join(named), sprio.LETTERS + sprio.NAMES)

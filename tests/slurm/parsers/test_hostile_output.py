@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.slurm.parsers import json_jobs, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.parsers.columns import read_rows, split_records
 from fairbank.slurm.parsers.sacct import COLUMNS
 from fairbank.slurm.parsers.values import AccountingJob
-from tests.slurm.compare.jobs import a_job, row_of
+from tests.slurm.reconcile.jobs import a_job, row_of
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("|\x1f\n\r\"'\\=, "), max_size=60)
 NAMED = (*COLUMNS[:2], "JobName", *COLUMNS[2:])
@@ -40,7 +41,8 @@ def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, 
     was not read.
     """
     lines = [row_of(job, name=name.replace("\x1f", "")) for job, name in jobs]
-    found = sacct.read_jobs("".join(lines), NAMED)
+    records = split_records("sacct", "".join(lines), NAMED)
+    found = read_rows("sacct", records, sacct.read_job)
     there = [job for job, _ in jobs]
     assert all(job in there for job in found.rows)
     assert all(job in found.rows for job, name in jobs if "\n" not in name)

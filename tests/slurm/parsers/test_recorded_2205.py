@@ -11,6 +11,7 @@ import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import json_jobs, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.parsers.columns import read_rows, split_records
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
 from fairbank.slurm.parsers.version import Version, read_version, support_note
 from fairbank.slurm.reconcile.compare import restart_count
@@ -125,7 +126,8 @@ def test_strange_names_cost_their_own_lines_only() -> None:
     """With JobName among the columns, as others may have recorded it: four halves of two jobs are
     told, the others are read.
     """
-    found = sacct.read_jobs(said("22.05", "sacct-separated.txt"), SACCT)
+    records = split_records("sacct", said("22.05", "sacct-separated.txt"), SACCT)
+    found = read_rows("sacct", records, sacct.read_job)
     assert [(each.line, each.field) for each in found.unreadable] == [
         (25, "JobName"),
         (26, "DBIndex"),
@@ -139,7 +141,8 @@ def test_strange_names_cost_their_own_lines_only() -> None:
 
 
 def test_pipes_as_delimiters_break_names_with_pipes() -> None:
-    found = sacct.read_jobs(said("22.05", "sacct-duplicates.txt").partition("\n")[2], SACCT, "|")
+    lines = said("22.05", "sacct-duplicates.txt").partition("\n")[2]
+    found = read_rows("sacct", split_records("sacct", lines, SACCT, "|"), sacct.read_job)
     assert 23 not in {job.job_id for job in found.rows}
     assert (
         str(found.unreadable[0]) == "sacct, line 2, Cluster: 29 cells instead of 28:"

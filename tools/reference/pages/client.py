@@ -35,7 +35,7 @@ def client_page() -> str:
         ),
         "",
         "On a Unix socket the kernel names the user. Over the network a token is used if",
-        "`token_file` names one, else MUNGE. See [Signing in](authentication.md).",
+        "`token_file` names one, else MUNGE. See [Authentication](authentication.md).",
         "",
         "## Other environment variables",
         "",

@@ -1,12 +1,13 @@
-"""The audit: a book read again from its first entry, and every row that does not follow from it.
+"""Audit: read a journal again from its first entry, and find every row that does not follow from
+it.
 
-The rows of allocations, runs, users, projects, members and tokens hold nothing that the journal does not say; here that is checked.
-`chain` looks at how the entries hang together, `runs` and `registry` at the rows they leave behind, `run_rows` at where journal and rows
-agree; `fold` reads a book through all of them, and looks at the sums; what is wrong becomes a `finding`,
-`telling` has its words.
+The rows of allocations, runs, users, projects, members and tokens contain nothing that the journal
+does not. `fold` reads the journal of one allocation, or the registry, and checks the sums. `runs`
+and `registry` compute the rows, `run_rows` compares those of runs, `findings` has the results and
+`descriptions` their words.
 """
 
-from fairbank.bank.audit.finding import Finding, Head, cut_off
+from fairbank.bank.audit.findings import Finding, Head, cut_off
 from fairbank.bank.audit.fold import Fold
 
 __all__ = ["Finding", "Fold", "Head", "cut_off"]

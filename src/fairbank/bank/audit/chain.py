@@ -1,24 +1,29 @@
-"""How the entries of a book hang together: numbered without a gap, each linked to the one before."""
+"""Hash chain of a journal: entries are numbered without a gap, and each is linked to the one
+before.
+"""
 
 from __future__ import annotations
 
 from fairbank.bank.allocation import NO_LINK
-from fairbank.bank.audit.finding import Findings, Head
+from fairbank.bank.audit.findings import Findings, Head
 from fairbank.bank.entry import Entry, link_of
 
 
 class Chain:
-    """How far a book was read. With the head that somebody wrote down earlier, the book must also lead through it."""
+    """Last entry read of a journal. If a head was saved earlier, the journal must also contain
+    it.
+    """
 
     def __init__(self, findings: Findings, head: Head | None) -> None:
         self.seq, self.link = 0, NO_LINK
         self._findings, self._head = findings, head
 
     def add(self, entry: Entry) -> None:
-        """Check that the entry is the next one, and as it was written."""
+        """Check that the entry is the next one, and that it was not changed."""
         if entry.seq != self.seq + 1:
             self._findings.add(
-                f"after entry number {self.seq} comes {entry.seq}: entries are missing or were added",
+                f"after entry number {self.seq} comes {entry.seq}: entries are missing or were"
+                " added",
                 entry,
             )
         if link_of(entry, self.link) != entry.link:
@@ -33,8 +38,9 @@ class Chain:
         self.seq, self.link = entry.seq, entry.link
 
     def finish(self) -> None:
-        """No more entries: the book must have come at least as far as the head that was written down."""
+        """Check that the journal is not shorter than at the saved head."""
         if self._head is not None and self.seq < self._head.seq:
             self._findings.add(
-                f"it ends at entry number {self.seq}; {self._head.seq} was written down: entries are missing"
+                f"it ends at entry number {self.seq}; {self._head.seq} was written down: entries"
+                " are missing"
             )

@@ -1,4 +1,6 @@
-"""What rows and entries hold, as people read it in a finding: amounts with their unit, instants as times, hashes in hexadecimal digits."""
+"""Values of rows and entries as text: amounts with unit, times in ISO format, hashes in
+hexadecimal.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _NAMES = {
 
 
 def differences(row: msgspec.Struct, due: msgspec.Struct) -> Iterator[str]:
-    """`charged is 855 SU-minutes, due 854 SU-minutes`, for each field that is not the same; of job details, for each part."""
+    """Yield `charged is 855 SU-minutes, due 854 SU-minutes` for each field, or job detail, that
+    differs.
+    """
     for name in row.__struct_fields__:
         there, expected = getattr(row, name), getattr(due, name)
         if there == expected:
@@ -34,11 +38,16 @@ def differences(row: msgspec.Struct, due: msgspec.Struct) -> Iterator[str]:
         if isinstance(there, JobDetails | None) and isinstance(expected, JobDetails | None):
             yield from differences(there or NO_DETAILS, expected or NO_DETAILS)
         else:
-            yield f"{_NAMES.get(name, name.removesuffix(_SECONDS).replace('_', ' '))} is {told(name, there)}, due {told(name, expected)}"
+            yield (
+                f"{_NAMES.get(name, name.removesuffix(_SECONDS).replace('_', ' '))} is"
+                f" {told(name, there)}, due {told(name, expected)}"
+            )
 
 
 def told(name: str, value: object) -> str:
-    """The value of the field `name`. SQLite keeps anything in any column, so it may be of any kind."""
+    """Return the value of a field as text. SQLite stores any type in any column, so any type may
+    come.
+    """
     match value:
         case None:
             return "nothing"
@@ -60,7 +69,7 @@ def told(name: str, value: object) -> str:
 
 
 def unreadable(bad: Exception) -> str:
-    """Return why the details of an entry cannot be read."""
+    """Return the reason why the details of an entry cannot be read."""
     if isinstance(bad, KeyError):
         return f"they lack {bad.args[0]}"
     if isinstance(bad, msgspec.ValidationError):

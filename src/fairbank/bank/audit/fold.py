@@ -1,4 +1,6 @@
-"""One book, read entry by entry: what its rows must be, and what is wrong with the entries themselves."""
+"""Journal of one allocation, or the registry, read entry by entry, with the rows that follow from
+it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ import msgspec
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.audit.chain import Chain
 from fairbank.bank.audit.descriptions import unreadable
-from fairbank.bank.audit.finding import Finding, Findings, Head, cut_off
-from fairbank.bank.audit.registry import OfficeRows
+from fairbank.bank.audit.findings import Finding, Findings, Head, cut_off
+from fairbank.bank.audit.registry import ExpectedRegistry
 from fairbank.bank.audit.run_rows import RowAgain, RunRows, no_row
 from fairbank.bank.audit.runs import after, may_follow, new_run
 from fairbank.bank.entry import (
@@ -33,9 +35,15 @@ _NOBODY = UserSums()
 
 
 class Fold:
-    """A book as far as it was read: `add` each entry, `finish`, show it the rows, `check_left_over`; then ask for the findings.
+    """Journal as far as it was read, with the rows that follow from it.
 
-    The rows of runs may be shown at any time, and the sooner they are the less is kept (`audit.run_rows`, which says what `again` is).
+    Use: `add` each entry, `finish`, show it the rows, `check_left_over`, read the findings. The
+    rows of runs may be shown at any time; the sooner, the less is kept in memory (`audit.run_rows`
+    explains `again`).
+
+    Invariant: after each entry, `allocation`, `users`, `registry` and the runs are the rows that
+    the entries read so far require, and `_sums`, `_limit` and `_overrun` are those of the last
+    entry. `_undoable` has the entries that may still be undone.
     """
 
     def __init__(self, book: int, head: Head | None = None, again: RowAgain = no_row) -> None:
@@ -44,7 +52,7 @@ class Fold:
         self.users: dict[int, UserSums] = {}
         self._findings = Findings(book)
         self._runs = RunRows(self._findings, again)
-        self.registry = OfficeRows(self._findings)
+        self.registry = ExpectedRegistry(self._findings)
         self._chain = Chain(self._findings, head)
         self._sums = (0, 0, 0)
         self._limit = self._overrun = 0
@@ -52,17 +60,17 @@ class Fold:
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found so far."""
+        """Findings up to now."""
         return self._findings.list
 
     @property
     def seq(self) -> int:
-        """The number of the last entry read."""
+        """Number of the last entry that was read."""
         return self._chain.seq
 
     @property
     def link(self) -> bytes:
-        """The link of the last entry read."""
+        """Link of the last entry that was read."""
         return self._chain.link
 
     def add(self, entry: Entry) -> None:
@@ -76,21 +84,17 @@ class Fold:
                 closed = self._settle(entry, effect)
             if entry.kind in _UNDOING_OR_UNDONE:
                 self._take_back(entry)
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            OverflowError,
-        ) as bad:  # ValueError is also what unreadable JSON raises
+        # ValueError includes unreadable JSON.
+        except (KeyError, TypeError, ValueError, OverflowError) as bad:
             self._findings.add(f"its details cannot be read: {unreadable(bad)}", entry)
         self._check_sums(entry, effect or OF_CREDIT.get(entry.kind, _NONE), closed)
 
     def finish(self) -> None:
-        """No more entries: the book must have come at least as far as the head that was written down."""
+        """Check that the journal is not shorter than at the saved head."""
         self._chain.finish()
 
     def _apply(self, entry: Entry) -> None:
-        """What an entry that is no run's does to the rows."""
+        """Apply an entry without a run to the rows."""
         if entry.kind in OF_TERMS:
             self._terms(entry)
         elif entry.kind is Kind.CAP:
@@ -99,7 +103,7 @@ class Fold:
             self.registry.apply(entry, facts_of(entry))
 
     def _check_sums(self, entry: Entry, effect: Effect, closed: int) -> None:
-        """`closed` is what the entry takes off the held sum beside its effect."""
+        """Check the sums of an entry. `closed` is the rest of a hold that the entry closes."""
         deposited, charged, held = self._sums
         amount = entry.amount
         expected = (
@@ -113,11 +117,12 @@ class Fold:
                 " ".join(map(str, sums)) for sums in (found, self._sums, expected)
             )
             self._findings.add(
-                f"deposited, charged and held are {there} SU-minutes after it, {before} before it: {due} was due",
+                f"deposited, charged and held are {there} SU-minutes after it, {before} before it:"
+                f" {due} was due",
                 entry,
             )
         if entry.credit_limit != self._limit and entry.kind not in OF_TERMS:
-            self._findings.add("the credit limit changes without a word", entry)
+            self._findings.add("the credit limit changes without an entry about terms", entry)
         below = entry.charged + entry.held - entry.deposited - entry.credit_limit
         if below > entry.overrun or (entry.overrun != self._overrun and entry.overrun != below):
             self._findings.add(
@@ -129,7 +134,7 @@ class Fold:
     # --- what entries do ---
 
     def _settle(self, entry: Entry, effect: Effect) -> int:
-        """Apply an entry to its run and its owner; what it takes off the held sum."""
+        """Apply an entry to its run and its owner. Return the amount of the hold that it closes."""
         number, owner = entry.run, entry.owner
         if number is None or owner is None:
             self._findings.add("it names no run", entry)
@@ -156,7 +161,7 @@ class Fold:
         return closed
 
     def _take_back(self, entry: Entry) -> None:
-        """What an entry takes back stands before it in the book, is of the kind for that, and was not taken back before."""
+        """Check that an undone entry exists, is of a matching kind, and was not undone before."""
         undone = undone_by(entry)
         if undone is not None and self._undoable.pop(undone, None) is not UNDOING[entry.kind]:
             self._findings.add(
@@ -189,7 +194,7 @@ class Fold:
     # --- rows ---
 
     def check_allocation(self, row: Allocation | None) -> None:
-        """Compare with the allocation's row."""
+        """Compare with the row of the allocation."""
         if self.allocation is None or row is None:
             self._findings.add("its row is missing" if row is None else "no entry opens it")
             return
@@ -208,15 +213,15 @@ class Fold:
         self._findings.compare("its row", row, expected)
 
     def check_run(self, row: RunRecord) -> None:
-        """Compare with a run's row, now or, where more is to come, when it has come."""
+        """Compare with the row of a run; if more entries of it follow, when they are read."""
         self._runs.show(row)
 
     def check_user(self, uid: int, row: UserSums) -> None:
-        """Compare with a user's row; the user is then done with."""
+        """Compare with the row of a user's sums, and forget the user."""
         self._findings.compare(f"the row of the sums of user {uid}", row, self.users.pop(uid, None))
 
     def check_left_over(self) -> None:
-        """What the journal speaks of and no row was shown for is missing."""
+        """Report the rows that the journal requires and that were not shown."""
         self._runs.check_left_over()
         for uid, sums in self.users.items():
             if sums != UserSums():

@@ -1,4 +1,4 @@
-"""What the entries of the registry leave behind: projects, members and tokens."""
+"""Rows that follow from the registry: projects, members and tokens."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from fairbank.bank.audit.finding import Findings
+from fairbank.bank.audit.findings import Findings
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.token import Token
 
 
-class OfficeRows:
-    """The rows that the registry's entries, read so far, lead to."""
+class ExpectedRegistry:
+    """Projects, members and tokens by the entries of the registry that were read."""
 
     def __init__(self, findings: Findings) -> None:
         self.projects: dict[int, Project] = {}
@@ -22,7 +22,9 @@ class OfficeRows:
         self._findings = findings
 
     def apply(self, entry: Entry, facts: dict[str, Any]) -> None:
-        """Take one entry in, given its details. Raises KeyError, TypeError or ValueError when they lack something."""
+        """Apply one entry. Raises KeyError, TypeError or ValueError if its details are
+        incomplete.
+        """
         if entry.kind is Kind.PROJECT:
             number = facts["project"]
             self.projects[number] = Project(
@@ -47,17 +49,18 @@ class OfficeRows:
             token.revoked is None or known != msgspec.structs.replace(token, revoked=None)
         ):
             self._findings.add(
-                f"this cannot follow: token {token.id} is made once, revoked once and otherwise stays as it is",
+                f"this cannot follow: token {token.id} is made once, revoked once and otherwise"
+                " stays as it is",
                 entry,
             )
         self.tokens[token.id] = token
 
     def check_project(self, row: Project) -> None:
-        """Compare with a project's row; the project is then done with."""
+        """Compare with the row of a project, and forget the project."""
         self._findings.compare(f"the row of project {row.id}", row, self.projects.pop(row.id, None))
 
     def check_member(self, row: Member) -> None:
-        """Compare with a member's row; the member is then done with."""
+        """Compare with the row of a member, and forget the member."""
         self._findings.compare(
             f"the role of user {row.uid} in project {row.project}",
             row,
@@ -65,11 +68,11 @@ class OfficeRows:
         )
 
     def check_token(self, row: Token) -> None:
-        """Compare with a token's row; the token is then done with."""
+        """Compare with the row of a token, and forget the token."""
         self._findings.compare(f"the row of token {row.id}", row, self.tokens.pop(row.id, None))
 
     def check_left_over(self) -> None:
-        """What the journal speaks of and no row was shown for is missing."""
+        """Report the rows that the registry requires and that were not shown."""
         for project in self.projects:
             self._findings.add(f"the row of project {project} is missing")
         for number, uid in self.members:

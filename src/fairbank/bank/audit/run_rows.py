@@ -1,25 +1,29 @@
-"""What the journal says of runs beside their rows: what agrees is forgotten, for a book may have millions."""
+"""Rows of runs compared with the journal. Matching runs are forgotten: there may be millions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairbank.bank.audit.finding import Findings
+from fairbank.bank.audit.findings import Findings
 from fairbank.bank.run import RunRecord
 
 RowAgain = Callable[[int], RunRecord | None]
-"""The row of a run of the book once more, by the run's number; None where there is none."""
+"""Function that reads the row of a run once more, by the id of the run; None if it does not
+exist.
+"""
 
 
 def no_row(number: int) -> None:
-    """For where a run's row is shown after its last entry: then nobody asks for one again."""
+    """Return None: for an audit that reads the rows of runs after all entries, and none of them
+    twice.
+    """
 
 
 class RunRows:
-    """The runs of one book of which journal and row do not agree yet.
+    """Runs of one journal whose row does not match the entries read so far.
 
-    They agree once the journal was read as far as the row goes. Rarely more follows of a run that was forgotten, a refund that was
-    taken back for one; then its row tells how far the journal had come.
+    A run matches when the journal was read as far as its row goes. Then it is forgotten. In rare
+    cases more entries follow, such as a refund and its undo; then its row is read once more.
     """
 
     def __init__(self, findings: Findings, again: RowAgain) -> None:
@@ -27,10 +31,12 @@ class RunRows:
         self._due: dict[int, RunRecord] = {}
         self._rows: dict[int, RunRecord] = {}
         self._last = 0
-        """The highest number of a row that was shown. They are shown in the order of their numbers where any is asked for again."""
+        """Highest id of a row that was shown."""
 
     def due(self, number: int) -> RunRecord | None:
-        """What the run's row must be by now; None where the journal did not open it."""
+        """Return the row that the entries of a run require so far; None if no entry opened the
+        run.
+        """
         run = self._due.get(number)
         if run is None and number <= self._last and number not in self._rows:
             run = self._again(number)
@@ -39,7 +45,7 @@ class RunRows:
         return run
 
     def told(self, run: RunRecord) -> None:
-        """An entry was read: this is what the run's row must be by now."""
+        """Record the row that the entries of a run require after one more entry."""
         if self._rows.get(run.id) == run:
             del self._rows[run.id]
             self._due.pop(run.id, None)
@@ -47,7 +53,9 @@ class RunRows:
             self._due[run.id] = run
 
     def show(self, row: RunRecord) -> None:
-        """This is the run's row."""
+        """Record the row of a run in the store. Rows come in the order of their ids if `again` is
+        used.
+        """
         self._last = max(self._last, row.id)
         if self._due.get(row.id) == row:
             del self._due[row.id]
@@ -55,7 +63,7 @@ class RunRows:
             self._rows[row.id] = row
 
     def check_left_over(self) -> None:
-        """All entries were read and all rows shown: what does not agree now never will."""
+        """Report all runs that do not match. All entries were read and all rows were shown."""
         for number in sorted(self._due.keys() | self._rows.keys()):
             row, due = self._rows.get(number), self._due.get(number)
             if row is not None:

@@ -1,4 +1,4 @@
-"""What the entries of a run leave in its row, and which may follow which."""
+"""Row of a run, computed from its entries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FOLLOWING = frozenset(
 )
 _OPENING = (Kind.HOLD, Kind.CHARGE, Kind.RELEASE)
 
-# Looked up once, not for each entry: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
+# Looked up once: before Python 3.12 the lookup of a member costs as much as creating a value.
 _HOLD, _REFUND, _RECHARGE = Kind.HOLD, Kind.REFUND, Kind.RECHARGE
 _HELD, _CHARGED, _RELEASED, _LAPSED = (
     RunState.HELD,
@@ -36,8 +36,11 @@ _HELD, _CHARGED, _RELEASED, _LAPSED = (
 
 
 def may_follow(run: RunRecord, entry: Entry) -> bool:
-    """Whether a run's life has room for the entry: it is born once, resolved once, refunded only what it was charged, and
-    charged again only what it was refunded."""
+    """Return whether an entry may follow in the life of a run.
+
+    A run is opened once and closed once. It is refunded at most what it was charged, and charged
+    again at most what was refunded.
+    """
     kind = entry.kind
     if run.id == entry.id:
         return kind in _OPENING
@@ -49,7 +52,9 @@ def may_follow(run: RunRecord, entry: Entry) -> bool:
 
 
 def new_run(entry: Entry) -> RunRecord:
-    """The row of a run that `entry` opens. Raises TypeError or ValueError when its details lack something."""
+    """Return the row of a run that an entry opens. Raises TypeError or ValueError for bad
+    details.
+    """
     opening = read_opening(entry)
     return RunRecord(
         id=entry.id,
@@ -68,7 +73,9 @@ def new_run(entry: Entry) -> RunRecord:
 
 
 def after(run: RunRecord, entry: Entry) -> RunRecord:
-    """The row after an entry of the run's. Raises like `new_run`."""
+    """Return the row after one more entry of the run. Raises TypeError or ValueError for bad
+    details.
+    """
     return _AFTER[entry.kind](run, entry)
 
 
@@ -110,7 +117,7 @@ def _adjusted(run: RunRecord, entry: Entry) -> RunRecord:
 
 
 def _lapsed(run: RunRecord, entry: Entry) -> RunRecord:
-    facts_of(entry)  # as below: none of them is needed here, but they must be readable
+    facts_of(entry)  # not needed, but the details must be readable
     return _replace(run, held=_NOTHING, state=_LAPSED, set_by=entry.id)
 
 

@@ -43,7 +43,7 @@ def sentence(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> str:
 
 
 def longest_that_fits(refusal: Refusal) -> int:
-    """Return the longest time limit, in whole minutes as seconds, that the available credit pays."""
+    """Return the longest time limit that the available credit pays, in seconds of whole minutes."""
     return longest_paid(Fraction(refusal.billing), refusal.available) if refusal.billing else 0
 
 
@@ -66,7 +66,7 @@ def _case(refusal: Refusal, known: RemedyFacts) -> Case:
 
 
 def _detail(refusal: Refusal, known: RemedyFacts) -> Detail:
-    """Return the detail of the rule, or what follows from the figures and the nearest allocation."""
+    """Return the detail of the rule, or what follows from the figures or the nearest allocation."""
     # First, because a rule cannot advise to withdraw a rest that does not exist. An undone refund
     # withdraws nothing: its remedy is a deposit.
     if (
@@ -95,12 +95,14 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
         "most": exact_su(max(0, refusal.available)),
         "payer": known.account or refusal.project or "ACCOUNT",
         "begin": "..." if refusal.start is None else iso(refusal.start),
-        "show": "fairbank jobs -a -l"
-        if allocation is None
-        else f"fairbank alloc show {allocation}",
-        "statement": "fairbank project users PROJECT"
-        if allocation is None
-        else f"fairbank statement {allocation}",
+        "show": (
+            "fairbank jobs -a -l" if allocation is None else f"fairbank alloc show {allocation}"
+        ),
+        "statement": (
+            "fairbank project users PROJECT"
+            if allocation is None
+            else f"fairbank statement {allocation}"
+        ),
         "job": "JOBID" if refusal.run is None else Run.parse(refusal.run).job_id,
     }
     if near is not None:

@@ -125,9 +125,9 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.PAYMENT_REQUIRED,
             "not enough credit",
-            "When a job starts, the most that it can cost is set aside: its price per hour for its "
-            "whole time limit. No allocation of its project chain has that much available. Holds of "
-            "running jobs are not available; their unused part returns when the jobs end.",
+            "When a job starts, the most that it can cost is set aside: its price per hour for its"
+            " whole time limit. No allocation of its project chain has that much available. Holds"
+            " of running jobs are not available; their unused part returns when the jobs end.",
             ("account", "amount", "entry"),
             "more credit, by staff: fairbank deposit {allocation} {missing} --reason '...'",
             "a shorter time limit: -t TIME; or another project: -A PROJECT; or "
@@ -144,13 +144,13 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.PAYMENT_REQUIRED,
             "the user's cap in this allocation is reached",
-            "The allocation has enough credit, but this user may use only a part of it. The charges "
-            "and holds of the user leave too little of that part.",
+            "The allocation has enough credit, but this user may use only a part of it. The charges"
+            " and holds of the user leave too little of that part.",
             ("owner_uid", "entry"),
             "a higher cap, by the PI, a coordinator or staff: "
             "fairbank alloc cap {allocation} {owner} AMOUNT",
-            "a shorter time limit: -t TIME; or another project: -A PROJECT; or a higher cap, by the "
-            "PI, a coordinator or staff: fairbank alloc cap ALLOC USER AMOUNT",
+            "a shorter time limit: -t TIME; or another project: -A PROJECT; or a higher cap, by the"
+            " PI, a coordinator or staff: fairbank alloc cap ALLOC USER AMOUNT",
             {
                 Detail.NONE: Case(
                     "requested {asked:su} SU, available {available:su_down} SU, short by {short} SU"
@@ -163,8 +163,9 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.PAYMENT_REQUIRED,
             "the project has no allocation of this resource at this time",
-            "The partition bills a resource. Neither the project nor a parent that shares its credit "
-            "has an allocation of that resource whose period contains the start of the job.",
+            "The partition bills a resource. Neither the project nor a parent that shares its"
+            " credit has an allocation of that resource whose period contains the start of the"
+            " job.",
             ("account", "entry"),
             "an allocation, by staff: fairbank alloc create -A {payer} -r {resource} "
             "--start {begin} --end ... --reason '...'",
@@ -173,7 +174,8 @@ class Reason(Enum):
             {
                 Detail.STARTED: Case("the job started at {start:time}"),
                 Detail.STARTED_TOO_EARLY: Case(
-                    "the job started at {start:time}, allocation {near} begins at {near_start:time}",
+                    "the job started at {start:time}, allocation {near} begins at"
+                    " {near_start:time}",
                     "let it begin earlier, by staff: "
                     "fairbank alloc set {near} --start {start:time} --reason '...'",
                 ),
@@ -202,8 +204,9 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.NOT_FOUND,
             "the settings have no price for this run",
-            "A job ended, but its cluster or partition is no longer in the settings of the bank, so "
-            "there are no weights for its price. The report is kept, and counts when it is sent again.",
+            "A job ended, but its cluster or partition is no longer in the settings of the bank, so"
+            " there are no weights for its price. The report is kept, and counts when it is sent"
+            " again.",
             ("partition",),
             "have the cluster and the partition added to the settings, by staff, "
             "then send the report again",
@@ -215,9 +218,10 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "the report has a time in the future",
-            "A report says when a run was submitted, started or ended. By the bank's clock this time "
-            "is further ahead than policy.clock_tolerance_seconds allows, so a clock is wrong. Holds "
-            "do not change. The end of a run is kept, and counts when it is sent again.",
+            "A report says when a run was submitted, started or ended. By the bank's clock this"
+            " time is further ahead than policy.clock_tolerance_seconds allows, so a clock is"
+            " wrong. Holds do not change. The end of a run is kept, and counts when it is sent"
+            " again.",
             ("end", "start", "submitted"),
             "set the clocks of the bank and of the cluster, by staff, then send the report again: "
             "the end of a run counts then",
@@ -253,8 +257,8 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "this run already has a hold with other figures",
-            "The start of this very run (cluster, job, submission, restart) was reported before with "
-            "other figures.",
+            "The start of this very run (cluster, job, submission, restart) was reported before"
+            " with other figures.",
             ("job_id",),
             "send the figures of the first report again, or adjust the hold",
             details={Detail.OPEN: Case("its hold is {held:su} SU")},
@@ -265,7 +269,8 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "this run is already closed",
-            "A run is charged or released once. This run was, and the new report says something else.",
+            "A run is charged or released once. This run was, and the new report says something"
+            " else.",
             ("job_id", "job", "entry"),
             "check what it cost: fairbank jobs; a correction is a refund, by staff",
             details={
@@ -282,9 +287,9 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "the report contradicts the hold",
-            "The end of a run, or a new time limit, names another user or project than its hold, or "
-            "is priced by another partition: one of them is wrong. The hold does not change. A report "
-            "that agrees with it counts.",
+            "The end of a run, or a new time limit, names another user or project than its hold, or"
+            " is priced by another partition: one of them is wrong. The hold does not change. A"
+            " report that agrees with it counts.",
             ("owner_uid", "account", "partition"),
             "send the report with user, account and partition of the start: "
             "fairbank jobs -a -l -j {job}",
@@ -313,8 +318,8 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "this idempotency key belongs to another request",
-            "A key stands for one request of one user. The same request gets its first answer again; "
-            "another request with that key is a conflict.",
+            "A key stands for one request of one user. The same request gets its first answer"
+            " again; another request with that key is a conflict.",
             ("Idempotency-Key", "key"),
             "use a new key for a new request",
         ),
@@ -335,17 +340,20 @@ class Reason(Enum):
                     "requested {asked:su} SU, available {available:su_down} SU, short by {short} SU"
                 ),
                 Detail.NOTHING_LEFT: Case(
-                    "requested {asked:su} SU, available {available:su_down} SU, short by {short} SU",
+                    "requested {asked:su} SU, available {available:su_down} SU, short by"
+                    " {short} SU",
                     "nothing can be withdrawn now; check charges and holds: "
                     "fairbank alloc show {allocation}",
                 ),
                 Detail.WHOLE_ENTRY: Case(
-                    "requested {asked:su} SU, available {available:su_down} SU, short by {short} SU",
+                    "requested {asked:su} SU, available {available:su_down} SU, short by"
+                    " {short} SU",
                     "an entry is undone whole; withdraw what is left of it: "
                     "fairbank withdraw {allocation} {most} --reason '...'",
                 ),
                 Detail.WHOLE_REFUND: Case(
-                    "requested {asked:su} SU, available {available:su_down} SU, short by {short} SU",
+                    "requested {asked:su} SU, available {available:su_down} SU, short by"
+                    " {short} SU",
                     "a refund is undone whole; first deposit the missing credit: "
                     "fairbank deposit {allocation} {missing} --reason '...'",
                 ),
@@ -362,7 +370,8 @@ class Reason(Enum):
             ("credit_limit", "entry"),
             "first deposit the used part of the limit: "
             "fairbank deposit {allocation} AMOUNT --reason '...'",
-            "first deposit the used part of the limit: fairbank deposit ALLOC AMOUNT --reason '...'",
+            "first deposit the used part of the limit: fairbank deposit ALLOC AMOUNT --reason"
+            " '...'",
         ),
     )
     ALREADY_UNDONE = (
@@ -370,8 +379,8 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "this entry was undone already",
-            "An entry is undone once, by one other entry. Both are in the statement. The later entry "
-            "can itself be undone.",
+            "An entry is undone once, by one other entry. Both are in the statement. The later"
+            " entry can itself be undone.",
             ("entry",),
             "check both entries: {statement}",
             "check both entries: fairbank statement ALLOC",
@@ -399,10 +408,10 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "an entry of this kind cannot be undone",
-            "A deposit, withdrawal or transfer is undone by the same amount the other way, a refund by "
-            "charging its run again, new terms, a cap or a role by the ones before. Entries that "
-            "follow from a job cannot be undone, nor a new project, allocation or token; the remedy of "
-            "the refusal says what to do instead.",
+            "A deposit, withdrawal or transfer is undone by the same amount the other way, a refund"
+            " by charging its run again, new terms, a cap or a role by the ones before. Entries"
+            " that follow from a job cannot be undone, nor a new project, allocation or token; the"
+            " remedy of the refusal says what to do instead.",
             ("entry",),
             "check what it did: {statement}",
             "check what it did: fairbank statement ALLOC",
@@ -658,7 +667,8 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.FORBIDDEN,
             "users manage only roles below their own, and cap only users with such roles",
-            "A PI manages coordinators and members, a coordinator manages members; staff manage all.",
+            "A PI manages coordinators and members, a coordinator manages members; staff manage"
+            " all.",
             ("role", "uid", "entry"),
             "ask a superuser",
         ),
@@ -668,8 +678,8 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "the project is still in use",
-            "A project can be removed only if it has no child projects, its allocations are over and "
-            "it has no holds.",
+            "A project can be removed only if it has no child projects, its allocations are over"
+            " and it has no holds.",
             ("project",),
             "end its allocations first: fairbank alloc end {allocation} --reason '...'; "
             "and let its runs end",
@@ -708,9 +718,9 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "the project was removed",
-            "A removed project keeps its journal for staff to read. It gets no jobs, no allocation, no "
-            "credit and no members, and no project is restored below it. Charges and refunds of its "
-            "earlier runs are still booked.",
+            "A removed project keeps its journal for staff to read. It gets no jobs, no allocation,"
+            " no credit and no members, and no project is restored below it. Charges and refunds of"
+            " its earlier runs are still booked.",
             ("account", "parent", "project", "allocation", "entry"),
             "restore it first, by staff: fairbank project set {project} --restore",
             "restore it first, by staff: fairbank project set PROJECT --restore",
@@ -727,7 +737,8 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "a project cannot be its own parent, nor below itself",
-            "Parents share credit with the projects below them; a cycle of parents would have no top.",
+            "Parents share credit with the projects below them; a cycle of parents would have no"
+            " top.",
             ("parent",),
             "name another parent",
             details={
@@ -740,8 +751,9 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "the gid and account of a project that ever had an allocation or run do not change",
-            "Ends of runs may arrive late with the old account, and users stay in the group: the next "
-            "project with that account would get both. The name of the group and the parent may change.",
+            "Ends of runs may arrive late with the old account, and users stay in the group: the"
+            " next project with that account would get both. The name of the group and the parent"
+            " may change.",
             ("gid", "account"),
             "create another project with an allocation, and transfer the credit: fairbank project "
             "create GROUP -A ACCOUNT; fairbank transfer ALLOC ALLOC AMOUNT --reason '...'",
@@ -753,8 +765,8 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "a project with this group, gid or account exists with other content",
-            "Group, gid and account each belong to one project. The very same project again would be "
-            "no conflict.",
+            "Group, gid and account each belong to one project. The very same project again would"
+            " be no conflict.",
             ("gname", "gid", "account"),
             "check the project that has it: fairbank project list",
             details={

@@ -105,7 +105,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def figures(self) -> Figures:
-        """The amounts to show. Only a reason about an amount says what is available."""
+        """Amounts to show. Only a reason about an amount has the available credit."""
         if self.reason in _WITH_FIGURES:
             return Figures(self.asked, self.available, self.shortfall)
         return Figures(self.asked or None, None, None)

@@ -1,4 +1,4 @@
-"""What may be asked of the bank: one value for each request. The ledger judges them; doors translate into them."""
+"""Requests to the bank, one class for each. `bank.rules` applies them."""
 
 from fairbank.bank.requests.allocations import (
     Amend,

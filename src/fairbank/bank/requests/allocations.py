@@ -9,7 +9,9 @@ from fairbank.core.units import SuMinutes
 
 
 class Open(BaseRequest, frozen=True, kw_only=True, tag="open"):
-    """Make an allocation, valid at `t` when start <= t < end, with a first deposit if there is one."""
+    """Create an allocation, valid at `t` if start <= t < end, with a first deposit if it is not
+    0.
+    """
 
     project: int
     resource: str
@@ -22,9 +24,11 @@ class Open(BaseRequest, frozen=True, kw_only=True, tag="open"):
 
 
 class Amend(BaseRequest, frozen=True, kw_only=True, tag="amend"):
-    """Change the terms of an allocation; None leaves a term as it is. The event END also ends the period now.
+    """Change terms of an allocation; None leaves a term unchanged. The event END also ends the
+    period now.
 
-    `project` and `resource` are the allocation's own: they never change, and tell which others it must not overlap.
+    `project` and `resource` are those of the allocation. They never change, and name the
+    allocations that its period must not overlap.
     """
 
     allocation: int
@@ -38,16 +42,16 @@ class Amend(BaseRequest, frozen=True, kw_only=True, tag="amend"):
 
 
 class Expire(BaseRequest, frozen=True, kw_only=True, tag="expire"):
-    """End an allocation whose period is over. Only the sweep asks this."""
+    """End an allocation whose period is over. Only upkeep sends it."""
 
     allocation: int
 
 
 class SetCap(BaseRequest, frozen=True, kw_only=True, tag="cap"):
-    """Let user `uid` draw at most `cap` in all from an allocation; None lifts the cap.
+    """Limit the credit that user `uid` may use of an allocation; None removes the cap.
 
-    `by` is the user whose own role in `project`, the allocation's, decides whom they may cap, as it is when the request is judged; None is
-    staff, who may cap anybody.
+    `by` is the user whose role in `project` decides whom they may cap; None is staff, who may cap
+    everyone. The roles at the time of the transaction count.
     """
 
     allocation: int
@@ -58,21 +62,21 @@ class SetCap(BaseRequest, frozen=True, kw_only=True, tag="cap"):
 
 
 class Deposit(BaseRequest, frozen=True, kw_only=True, tag="deposit"):
-    """Put credit into an allocation."""
+    """Deposit credit into an allocation."""
 
     allocation: int
     amount: SuMinutes
 
 
 class Withdraw(BaseRequest, frozen=True, kw_only=True, tag="withdraw"):
-    """Take unused credit out of an allocation; a credit limit is none."""
+    """Withdraw unused credit from an allocation; its credit limit cannot be withdrawn."""
 
     allocation: int
     amount: SuMinutes
 
 
 class Transfer(BaseRequest, frozen=True, kw_only=True, tag="transfer"):
-    """Move credit between two allocations of one resource, both active and not over."""
+    """Move credit between two active allocations of one resource."""
 
     source: int
     target: int

@@ -1,4 +1,4 @@
-"""What all requests have."""
+"""Fields of all requests."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import msgspec
 
 
 class BaseRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="do"):
-    """`key` makes a request of one actor idempotent: the same again gets the same answer, another request under it is a conflict.
+    """Base of all requests. `key` is an idempotency key of the actor.
 
-    A request that is found granted already (a run held before, said again without its key) leaves no entry, nor its key.
+    The same request under the key gets the same answer; another request under it is a conflict. A
+    request that changes nothing, such as a repeated hold without its key, adds no entry and no key.
     """
 
     key: str | None = None

@@ -1,4 +1,4 @@
-"""Requests about what belongs to no allocation: projects, members, tokens, and facts that move nothing."""
+"""Requests about rows without an allocation: projects, members, tokens, and notes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairbank.core.time import Instant
 
 
 class CreateProject(BaseRequest, frozen=True, kw_only=True, tag="project"):
-    """Enter a project: its Unix group, gid and Slurm account."""
+    """Create a project with its Unix group, gid and Slurm account."""
 
     gname: str
     gid: int
@@ -17,7 +17,8 @@ class CreateProject(BaseRequest, frozen=True, kw_only=True, tag="project"):
 
 
 class AmendProject(BaseRequest, frozen=True, kw_only=True, tag="amend-project"):
-    """Change the names of a project, or its parent (0: none), or bring back one that was removed; None leaves it as it is.
+    """Change the names of a project or its parent (0: none), or restore it; None leaves a field
+    unchanged.
 
     Its gid and account change only while it never had an allocation or a run.
     """
@@ -31,15 +32,16 @@ class AmendProject(BaseRequest, frozen=True, kw_only=True, tag="amend-project"):
 
 
 class RemoveProject(BaseRequest, frozen=True, kw_only=True, tag="remove-project"):
-    """Let a project be no more: it has no allocation that is not over, and nothing held."""
+    """Remove a project: its allocations have ended, and it has no holds."""
 
     project: int
 
 
 class SetMember(BaseRequest, frozen=True, kw_only=True, tag="member"):
-    """Give user `uid` a role in a project; None takes it away.
+    """Give user `uid` a role in a project; None removes the role.
 
-    `by` is the user whose own role decides what may be given and taken, as it is when the request is judged; None is staff, who may do all.
+    `by` is the user whose own role decides what they may grant; None is staff, who may grant all.
+    The roles at the time of the transaction count.
     """
 
     project: int
@@ -49,8 +51,11 @@ class SetMember(BaseRequest, frozen=True, kw_only=True, tag="member"):
 
 
 class IssueToken(BaseRequest, frozen=True, kw_only=True, tag="issue-token"):
-    """Let whoever knows a secret sign in as user `uid` until `expires`. Of the secret the bank only ever sees `digest`, made with a key;
-    `parent` is the token by which this one was asked for."""
+    """Create a token: who knows its secret is authenticated as user `uid` until `expires`.
+
+    The bank has only `digest`, made with a key. `parent` is the token of the request, if it had
+    one.
+    """
 
     digest: bytes
     uid: int
@@ -61,13 +66,13 @@ class IssueToken(BaseRequest, frozen=True, kw_only=True, tag="issue-token"):
 
 
 class RevokeToken(BaseRequest, frozen=True, kw_only=True, tag="revoke-token"):
-    """Make a token good for nothing from now on; `uid` is whose it must be, None lets it be anybody's."""
+    """Revoke a token; `uid` is its required owner, None allows any owner."""
 
     token: int
     uid: int | None = None
 
 
 class AuditNote(BaseRequest, frozen=True, kw_only=True, tag="note"):
-    """Keep a fact that moves nothing: somebody acted as another user."""
+    """Record a fact that moves no credit: a user acted as another user."""
 
     details: str

@@ -1,4 +1,4 @@
-"""Requests about runs: what clusters report of them, and refunds."""
+"""Requests about runs: reports of clusters, and refunds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from fairbank.core.units import SuMinutes
 
 
 class Hold(BaseRequest, frozen=True, kw_only=True, tag="hold"):
-    """A run starts: set its highest possible cost aside.
+    """Set the highest possible cost of a run aside when it starts.
 
-    `line` names the projects whose credit may be drawn on, the run's own first, then its parents; it is empty where no
-    project has the `account` that was reported, or the one that has it was `removed`. `billing` is the price of one hour in SU (as
-    text, exact) and `limit_seconds` the time limit: like `account` only to explain a refusal. `job details` are kept as they are told.
+    `chain` has the projects whose credit may be used: the run's own, then its parents. It is empty
+    if no project has the reported `account`, or if that project was `removed`. `billing` is the
+    price of one hour in SU (exact, as text), `limit_seconds` the time limit; both only explain a
+    refusal, as `account` does. The job details are stored as reported.
     """
 
     run: Run
@@ -33,10 +34,12 @@ class Hold(BaseRequest, frozen=True, kw_only=True, tag="hold"):
 
 
 class Adjust(BaseRequest, frozen=True, kw_only=True, tag="adjust"):
-    """A running job's time limit changed: its hold becomes `amount` and lapses at `until`.
+    """Change a hold to `amount`, with deadline `until`, after the time limit of a running job
+    changed.
 
-    `start` is the one reported. Fields from `line` on as in Hold: they tell whose run it is, where it has no hold; else owner and
-    project must be those of the hold, where they are told. `priced_in` as in Charge.
+    `start` is as reported. The fields from `chain` on are as in Hold: they name the payer of a run
+    without a hold; otherwise owner and project must be those of the hold, if they are given.
+    `priced_in` is as in Charge.
     """
 
     run: Run
@@ -52,8 +55,11 @@ class Adjust(BaseRequest, frozen=True, kw_only=True, tag="adjust"):
 
 
 class Ending(BaseRequest, frozen=True, kw_only=True):
-    """A run ended. The fields from `line` on, as in Hold, say who pays only when its hold never arrived; else owner and project
-    must be those of the hold, where they are told."""
+    """End of a run.
+
+    The fields from `chain` on, as in Hold, name the payer if the hold never arrived; otherwise
+    owner and project must be those of the hold, if they are given.
+    """
 
     run: Run
     ended: Instant
@@ -69,32 +75,34 @@ class Ending(BaseRequest, frozen=True, kw_only=True):
 
 
 class Charge(Ending, frozen=True, kw_only=True, tag="charge"):
-    """It cost `amount`; `priced_in` is the partition whose weights say so, None where none was asked."""
+    """End of a run that cost `amount`, by the weights of partition `priced_in` if that is known."""
 
     amount: SuMinutes
     priced_in: str | None = None
 
 
 class Release(Ending, frozen=True, kw_only=True, tag="release"):
-    """It costs nothing: a node failed, or it never ran."""
+    """End of a run that costs nothing: a node failed, or the run never started."""
 
     elapsed_seconds: int = 0
 
 
 class Unpriced(Ending, frozen=True, kw_only=True, tag="unpriced"):
-    """The bank cannot tell what it cost: `why`. It is refused and kept, to count when it is said again."""
+    """End of a run whose cost cannot be computed: `why`. It is refused, and counts when it is sent
+    again.
+    """
 
     why: str
 
 
 class Lapse(BaseRequest, frozen=True, kw_only=True, tag="lapse"):
-    """Nothing was heard of a run until its hold's deadline: give the credit back. Only the sweep asks this."""
+    """Release a hold whose deadline has passed without a report. Only upkeep sends it."""
 
     run: Run
 
 
 class Refund(BaseRequest, frozen=True, kw_only=True, tag="refund"):
-    """Give back `amount` of what a run was charged; None gives back all that is left of it."""
+    """Refund `amount` of a run's charge; None refunds all that is left of it."""
 
     run: Run
     amount: SuMinutes | None = None

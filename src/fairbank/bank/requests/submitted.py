@@ -1,4 +1,4 @@
-"""A request with who asks and when, and what "the same request again" means."""
+"""Request with its user and time, and the digest by which a repeated request is recognised."""
 
 from __future__ import annotations
 
@@ -55,10 +55,11 @@ Request = (
 
 
 class SubmittedRequest(msgspec.Struct, frozen=True, gc=False):
-    """A request with who asks and when. `actor` is the authenticated user, perhaps acting as another.
+    """Request with its user and time. `actor` is the authenticated user, who may act as another.
 
-    `said` is the fingerprint of the report that the request was made from; None where the request itself is what was said. `latest` is how late
-    the times of a report may be, judged by the bank's clock; None where `at` is the clock of the report itself, as in a replay.
+    `said` is the digest of the report from which the request was made, None without a report.
+    `latest` is the latest time that a report may contain, by the bank's clock; None if `at` is the
+    time of the report itself, as in a replay.
     """
 
     request: Request
@@ -73,10 +74,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def digest(submitted: SubmittedRequest) -> bytes:
-    """Sixteen bytes that differ between different requests; what "the same request again" means.
+    """Return sixteen bytes that identify a request, to recognise a repeated one.
 
-    Where the request was made from a report they are of the report: between two sendings of it prices may change, and with
-    them the request.
+    For a request from a report they identify the report: prices may change before it is sent again,
+    and with them the request.
     """
     request = submitted.request
     told = request if submitted.said is None else (submitted.said, request.key, request.comment)

@@ -1,4 +1,4 @@
-"""The request that takes an entry back."""
+"""Request to undo an entry."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from fairbank.cluster.job import Run
 
 
 class Undo(BaseRequest, frozen=True, kw_only=True, tag="undo"):
-    """Take back what `entry` did, once and whole (docs/decisions/0015).
+    """Undo `entry`, once and whole (docs/decisions/0015).
 
-    What the reverse is, the ledger finds in the journal. The other fields only tell which rows it touches; they follow from the entry,
-    which never changes: `undo_of` reads them there. `book` is the entry's own; `other` the allocation that a transfer went to; `run` the
-    one that the entry is about; `project` and `resource` those of its terms, or the project whose roles count; `uid` the user whose cap
-    or role it says. `by` as in SetCap and SetMember.
+    The reverse is found in the journal. The other fields name the rows that it changes; they follow
+    from the entry, which never changes, and `undo_of` reads them. `book` is the allocation of the
+    entry, `other` the target of a transfer, `run` the run that the entry names. `project` and
+    `resource` are those of the terms, or the project whose roles count; `uid` is the user of a cap
+    or a role. `by` is as in SetCap and SetMember.
     """
 
     entry: int
@@ -35,7 +36,15 @@ def undo_of(
     key: str | None = None,
     comment: str | None = None,
 ) -> Undo:
-    """The request to take `entry` back: `run` is the one that it names, `project` that of its book, which only caps need."""
+    """Return the request to undo an entry.
+
+    Args:
+        entry: the entry.
+        run: run that the entry names.
+        project: project of the entry's allocation; only caps need it.
+        by: user whose role decides, None for staff.
+        key: idempotency key.
+    """
     facts = (
         facts_of(entry)
         if entry.kind in (Kind.TRANSFER_OUT, Kind.MEMBER) or entry.kind in OF_TERMS

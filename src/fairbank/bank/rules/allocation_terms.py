@@ -1,4 +1,4 @@
-"""The rules of allocations themselves: opening them, changing their terms, capping users."""
+"""Rules of allocations: create them, change their terms, cap users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _replace = msgspec.structs.replace
 
 
 def open_allocation(data: TransactionData, submitted: SubmittedRequest, request: Open) -> Outcome:
-    """Make an allocation whose period overlaps no other of its project and resource."""
+    """Create an allocation whose period overlaps no other of its project and resource."""
     if request.project not in data.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=request.project)
     if data.projects[request.project].removed:
@@ -60,7 +60,9 @@ def open_allocation(data: TransactionData, submitted: SubmittedRequest, request:
 
 
 def facts_of_terms(allocation: Allocation) -> dict[str, object]:
-    """The terms as the journal keeps them, so that the allocation's row can be checked against it; the credit limit is among the sums."""
+    """Return the terms as an entry stores them, by which the audit checks the row. The credit limit
+    is in the sums.
+    """
     return {
         "project": allocation.project,
         "resource": allocation.resource,
@@ -73,9 +75,11 @@ def facts_of_terms(allocation: Allocation) -> dict[str, object]:
 
 
 def amend(data: TransactionData, submitted: SubmittedRequest, request: Amend) -> Outcome:
-    """Change period, credit limit, sharing or state. A limit cannot fall below what is already drawn on it.
+    """Change period, credit limit, sharing or state. A credit limit cannot fall below its used
+    part.
 
-    What is over is ended, swept or not: it gets time again only by being reopened, and reopening needs some.
+    An allocation whose period is over has ended, even before upkeep records it. It gets more time
+    only by the event REOPEN with an end in the future.
     """
     old = data.allocations.get(request.allocation)
     if old is None or (old.project, old.resource) != (request.project, request.resource):
@@ -94,9 +98,9 @@ def amend(data: TransactionData, submitted: SubmittedRequest, request: Amend) ->
         end = Instant(min(end, max(submitted.at, start + 1)))  # so that another may follow
     new = _replace(
         old,
-        state=_FROZEN
-        if state is _ENDED and old.state is _FROZEN and start < submitted.at
-        else state,
+        state=(
+            _FROZEN if state is _ENDED and old.state is _FROZEN and start < submitted.at else state
+        ),
         start=start,
         end=end,
         shared=old.shared if request.shared is None else request.shared,
@@ -118,7 +122,7 @@ def _gives_time(request: Amend, now: int) -> bool:
 
 
 def _state_before(old: Allocation, event: AllocationEvent | None, now: int) -> AllocationState:
-    """The state that an event meets: the one by the clock; but a freeze outlives the end, so it can be thawed then, too."""
+    """Return the state from which an event starts: by the clock, but a freeze outlives the end."""
     return _FROZEN if event is AllocationEvent.THAW and old.state is _FROZEN else old.state_at(now)
 
 
@@ -154,9 +158,9 @@ def _over(
 def put_back(
     data: TransactionData, submitted: SubmittedRequest, before: Entry, *, undoes: int
 ) -> Outcome:
-    """Say all terms as entry `before` said them, the state among them: that takes entry `undoes` back, whole."""
+    """Set all terms to those of an earlier entry, which undoes entry `undoes`."""
     old, facts = data.allocations[before.book], facts_of(before)
-    if (gone := removed_project(data, old)) is not None:  # what was, may be time
+    if (gone := removed_project(data, old)) is not None:  # the earlier terms may give time
         return gone
     new = _replace(
         old,
@@ -172,7 +176,9 @@ def put_back(
 
 
 def expire(data: TransactionData, submitted: SubmittedRequest, request: Expire) -> Outcome:
-    """End an active allocation whose period is over. A frozen one is over by the clock, and its freeze stands."""
+    """End an active allocation whose period is over. A frozen one has ended by the clock but stays
+    frozen.
+    """
     old = data.allocations.get(request.allocation)
     if old is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=request.allocation)
@@ -271,9 +277,11 @@ def set_cap(
     *,
     undoes: int | None = None,
 ) -> Outcome:
-    """Cap one user inside an allocation, or lift the cap; but for staff, a user whose role is below the asker's.
+    """Cap a user in an allocation, or remove the cap. Users other than staff need a role above the
+    user's.
 
-    A cap below what is drawn already only stops new holds. `undoes` is the entry that is taken back by it, if one is.
+    A cap below what is used already only stops new holds. `undoes` is the entry that this undoes,
+    if any.
     """
     allocation = data.allocations.get(request.allocation)
     if allocation is None:

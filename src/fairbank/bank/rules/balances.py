@@ -1,4 +1,4 @@
-"""What all rules of runs share: whether an allocation can carry more, and how its sums move."""
+"""Sums of an allocation: whether it can pay more, and how they change."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace
 
-# Looked up once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
+# Looked up once: before Python 3.12 the lookup of a member costs as much as creating a value.
 _FROZEN = AllocationState.FROZEN
 RESOLUTION = {Charge: (Kind.CHARGE, RunState.CHARGED), Release: (Kind.RELEASE, RunState.RELEASED)}
-"""How a run ends: the entry and the state that it gets."""
+"""Kind of entry and state of the run, by the request that ends it."""
 
 
 def obstacle(data: TransactionData, allocation: Allocation, owner: int, more: int) -> Reason | None:
-    """Why `allocation` cannot carry `more` for `owner`; None if it can. A freeze counts until it is thawed, also beyond the period."""
+    """Return the reason why an allocation cannot pay `more` for a user; None if it can.
+
+    A freeze counts until it is thawed, even after the period.
+    """
     if allocation.state is _FROZEN:
         return Reason.FROZEN
     if more > allocation.available:
@@ -41,7 +44,16 @@ def moved(
     held: int = 0,
     below: bool = False,
 ) -> Allocation:
-    """`allocation` with its sums moved, and the owner's sums moved alike. `below`: policy lets `available` go below zero."""
+    """Return an allocation with changed sums, and change the sums of the owner.
+
+    Args:
+        data: rows of the transaction.
+        allocation: allocation that pays.
+        owner: owner of the run.
+        charged: change of the charges, in SU-minutes.
+        held: change of the holds, in SU-minutes.
+        below: policy lets `available` go below zero.
+    """
     sums = data.sums_of(allocation.id, owner)
     data.put_user(
         allocation.id,

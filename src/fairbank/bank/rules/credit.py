@@ -1,4 +1,7 @@
-"""The rules of credit: deposit, withdraw, transfer, refund and its reverse. `undoes` is the entry that is taken back by it, if one is."""
+"""Rules of credit: deposit, withdraw, transfer, refund and recharge.
+
+`undoes` is the entry that the new entry undoes, if any.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def deposit(
     *,
     undoes: int | None = None,
 ) -> Outcome:
-    """Put credit into an allocation."""
+    """Deposit credit into an allocation."""
     allocation = data.allocations.get(request.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=request.allocation)
@@ -46,7 +49,7 @@ def withdraw(
     *,
     undoes: int | None = None,
 ) -> Outcome:
-    """Take unused credit out of an allocation; a credit limit cannot be taken out."""
+    """Withdraw unused credit from an allocation; its credit limit cannot be withdrawn."""
     allocation = data.allocations.get(request.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=request.allocation)
@@ -63,7 +66,7 @@ def transfer(
     *,
     undoes: int | None = None,
 ) -> Outcome:
-    """Move unused credit from one active allocation to another of the same resource: two entries or none."""
+    """Move unused credit to another active allocation of the same resource: two entries or none."""
     source, target = data.allocations.get(request.source), data.allocations.get(request.target)
     if source is None or target is None:
         return Refusal(
@@ -116,7 +119,7 @@ def refund(
     *,
     undoes: int | None = None,
 ) -> Outcome:
-    """Give back part or all of a run's charge, to the allocation and the user that carried it."""
+    """Refund a run's charge, or a part, to the allocation and the user that paid it."""
     known = data.runs.get(request.run)
     if known is None:
         return Refusal(reason=Reason.NO_HOLD, run=str(request.run))
@@ -166,10 +169,9 @@ def refund(
 def recharge(
     data: TransactionData, submitted: SubmittedRequest, run: Run, back: Entry, policy: Policy
 ) -> Outcome:
-    """Take the refund `back` of a run back, whole: the run is charged that much again, in the same allocation, for the same user.
+    """Undo a refund: charge the run that much again, in the same allocation and for the same user.
 
-    As with any charge of what was used, neither a user's cap nor a freeze stands against it, and where policy records what goes beyond
-    the credit, this may. Where policy would write that off, what the refund gave back must still be there: half of it is not taken back.
+    The whole refund is undone or nothing.
     """
     known = data.runs.get(run)
     if known is None or known.id != back.run:

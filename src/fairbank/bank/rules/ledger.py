@@ -1,4 +1,4 @@
-"""One request, one answer."""
+"""Dispatch of each request to its rule, and the handling of repeated requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairbank.bank.rules.repeated import again, is_same_request
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.errors import InvalidInput
 
-# Each request has its rule; those of runs also depend on what the centre decided.
+# Rules of requests that depend on policy, and those that do not.
 _BY_POLICY: Mapping[
     type, Callable[[TransactionData, requests.SubmittedRequest, Any, Policy], Outcome]
 ] = {
@@ -47,7 +47,7 @@ _EVERYWHERE: Mapping[type, Callable[[TransactionData, requests.SubmittedRequest,
     requests.AuditNote: registry.note,
 }
 
-# The fields of each request that are amounts. None of them may be negative; some databases would say so, but not all stores are one.
+# Amounts of each request. None is negative, and the memory store has no constraint.
 _AMOUNTS: Mapping[type, tuple[str, ...]] = {
     kind: tuple(
         each.name
@@ -59,19 +59,21 @@ _AMOUNTS: Mapping[type, tuple[str, ...]] = {
 
 
 def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: Policy) -> Outcome:
-    """Judge one request and, if it is granted (or its refusal is to be kept), write it into `work`.
+    """Apply one request: check idempotency, call its rule, and keep a refusal that has a key.
 
-    Asking the same thing twice under one key of one's own is answered twice and counted once. Raises RegistryNotLoaded when the registry's
-    book must be loaded first; the batch is then to be judged again from fresh rows. Raises InvalidInput for a negative amount, which no
-    door lets in.
+    The same request under the same key of an actor is answered twice and counted once.
+
+    Raises:
+        RegistryNotLoaded: load the head of the registry, then apply the batch again to fresh rows.
+        InvalidInput: an amount is negative; the callers check this before.
     """
     request = submitted.request
     for field in _AMOUNTS[type(request)]:
         if (getattr(request, field) or 0) < 0:
             raise InvalidInput(
-                f"{type(request).__name__} of less than nothing",
+                f"{field} of {type(request).__name__} is negative",
                 field=field,
-                remedy="amounts are not negative",
+                remedy="send 0 or more SU-minutes",
             )
     if (
         request.key is not None
@@ -97,14 +99,17 @@ def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: P
 
 
 def _may_count_later(request: requests.Request, no: Refusal) -> bool:
-    """Usage happened, and what came before its hold may come again after it: their keys stay free until they count."""
+    """Return whether the key of a refused request stays free.
+
+    Usage has happened, and a report that came before its hold may be sent again after it.
+    """
     return no.reason is Reason.NO_HOLD or isinstance(
         request, requests.Charge | requests.Release | requests.Unpriced
     )
 
 
 def _declined(data: TransactionData, submitted: requests.SubmittedRequest, no: Refusal) -> Refusal:
-    """Keep a refusal that is no job's, so that its key gets the same answer again."""
+    """Record a refusal that is not that of a job, so that its key gets the same answer again."""
     allocation = data.allocations.get(no.allocation) if no.allocation is not None else None
     entry = data.post(
         submitted, Kind.DECLINED, no.asked, allocation, details=msgspec.json.encode(no).decode()

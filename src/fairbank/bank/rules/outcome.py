@@ -1,4 +1,4 @@
-"""What comes of a request."""
+"""Outcome of a request."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fairbank.bank.transaction_data import TransactionData
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
-    """A request that was granted: the entry that says so, and the allocation's figures after it.
+    """Granted request: its entry, and the sums of the allocation after it.
 
-    `written_off` is the part of a cost that nobody pays; `cpu_counted` the processor seconds that count of more that were told;
-    `again` marks the answer to a request that was granted before.
+    `written_off` is the part of a cost that is not charged, `cpu_counted` the processor seconds
+    that count if the report has too many. `again` marks the answer to a repeated request.
     """
 
     entry: int
@@ -44,8 +44,9 @@ def done(
     project: int | None = None,
     token: int | None = None,
 ) -> Done:
-    """The answer that `entry` gives."""
-    return Done(  # by position: so many names take three times as long
+    """Return the answer that an entry gives."""
+    # By position: keyword arguments take three times as long.
+    return Done(
         entry.id,
         entry.amount,
         allocation.id if allocation else None,
@@ -74,7 +75,9 @@ def post(
     run: int | None = None,
     owner: int | None = None,
 ) -> Entry:
-    """Post an entry with its facts; with `undoes` it takes that entry back, says so at their end, where stores look, and is noted."""
+    """Add an entry with its details. With `undoes` it undoes that entry: stores find the id at the
+    end.
+    """
     told = facts if undoes is None else {**facts, "undoes": undoes}
     entry = data.post(
         submitted,

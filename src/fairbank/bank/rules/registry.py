@@ -1,4 +1,4 @@
-"""The rules of the registry: projects, members, and facts that move nothing."""
+"""Rules of projects, members and notes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _NAMES = ("gname", "gid", "account")
 def create_project(
     data: TransactionData, submitted: SubmittedRequest, request: CreateProject
 ) -> Outcome:
-    """Enter a project. The same project again is answered again; one that shares a group, gid or account with another is refused."""
+    """Create a project. An identical one is returned; one with the group, gid or account of another
+    is refused.
+    """
     wanted = Project(
         id=0, gname=request.gname, gid=request.gid, account=request.account, parent=request.parent
     )
@@ -45,7 +47,9 @@ def create_project(
 def amend_project(
     data: TransactionData, submitted: SubmittedRequest, request: AmendProject
 ) -> Outcome:
-    """Change a project's names or parent, or bring it back. What is that way already is answered so, and nothing is written."""
+    """Change the names or the parent of a project, or restore it. Without a change nothing is
+    written.
+    """
     old = data.projects.get(request.project)
     if old is None:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=request.project)
@@ -65,16 +69,17 @@ def amend_project(
 def remove_project(
     data: TransactionData, submitted: SubmittedRequest, request: RemoveProject
 ) -> Outcome:
-    """Let a project be no more, once nothing is under it, its allocations are over and nothing is held for it. Its books stay, and so do
-    its names."""
+    """Remove a project that has no child projects, only ended allocations and no holds.
+
+    Its journal and its names stay.
+    """
     old = data.projects.get(request.project)
     if old is None:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=request.project)
     if old.removed:
         return Done(entry=0, project=old.id, again=True)
-    if (
-        children := _children(data, old)
-    ) is not None:  # first: nobody is to end credit for a removal that cannot be
+    # First: staff should not end allocations for a removal that is refused anyway.
+    if (children := _children(data, old)) is not None:
         return children
     for each in data.allocations.values():
         if each.project == old.id and (
@@ -97,7 +102,9 @@ def remove_project(
 
 
 def _objection(data: TransactionData, wanted: Project, parent: int | None) -> Refusal | None:
-    """Another project has one of the names, or the parent that it is given is none, or is under it."""
+    """Refuse names of another project, and a parent that is unknown, removed, or below the
+    project.
+    """
     for each in data.projects.values():
         same = [name for name in _NAMES if getattr(each, name) == getattr(wanted, name)]
         if same and each.id != wanted.id:
@@ -141,11 +148,13 @@ def _objection(data: TransactionData, wanted: Project, parent: int | None) -> Re
 
 
 _NAMED = 5
-"""So many projects are named one by one."""
+"""Number of child projects that a refusal names."""
 
 
 def _children(data: TransactionData, parent: Project) -> Refusal | None:
-    """What is under a project would draw on the credit of one that is no more."""
+    """Refuse to remove a project with children, which would draw on the credit of a removed
+    project.
+    """
     children = sorted(
         (each.id, each.account)
         for each in data.projects.values()
@@ -167,7 +176,7 @@ def _children(data: TransactionData, parent: Project) -> Refusal | None:
 
 
 def _orphaned(data: TransactionData, old: Project, new: Project) -> Refusal | None:
-    """No project comes back under one that is no more."""
+    """Refuse to restore a project below a removed one."""
     parent = data.projects.get(new.parent) if new.parent is not None else None
     if not old.removed or new.removed or parent is None or not parent.removed:
         return None
@@ -180,7 +189,11 @@ def _orphaned(data: TransactionData, old: Project, new: Project) -> Refusal | No
 
 
 def _untimely(data: TransactionData, old: Project, new: Project) -> Refusal | None:
-    """What was said under the old account may still come late, and the old gid has members: whoever took these would get both."""
+    """Refuse another gid or account for a project that was used.
+
+    Reports may still arrive with the old account, and the old gid has members: the next project
+    with these would get both.
+    """
     changed = [name for name in ("gid", "account") if getattr(old, name) != getattr(new, name)]
     if not changed or not data.is_used(old.id):
         return None
@@ -202,7 +215,9 @@ def _entered(data: TransactionData, submitted: SubmittedRequest, project: Projec
 
 
 def details_of(project: Project) -> str:
-    """The project as the journal keeps it, so that its row can be checked against it."""
+    """Return the details of an entry with all fields of a project, by which the audit checks its
+    row.
+    """
     facts = {
         "project": project.id,
         "gname": project.gname,
@@ -214,7 +229,9 @@ def details_of(project: Project) -> str:
 
 
 def removed_project(data: TransactionData, allocation: Allocation) -> Refusal | None:
-    """Why an allocation gets neither credit nor time: its project was removed. What closes its books is booked all the same."""
+    """Refuse credit and time for an allocation of a removed project. Charges and refunds still
+    count.
+    """
     project = data.projects.get(allocation.project)
     if project is None or not project.removed:
         return None
@@ -228,9 +245,9 @@ def set_member(
     *,
     undoes: int | None = None,
 ) -> Outcome:
-    """Give a user a role in a project, or take it away; both by the roles as they are now, whatever the asker saw before.
+    """Give a user a role in a project, or remove it, by the roles at the time of the transaction.
 
-    `undoes` is the entry that is taken back by it, if one is.
+    `undoes` is the entry that this undoes, if any.
     """
     if request.project not in data.projects:
         return Refusal(reason=Reason.UNKNOWN_PROJECT, project=request.project)
@@ -253,9 +270,17 @@ def set_member(
 
 
 def above(data: TransactionData, project: int, by: int, uid: int, new: Role | None = None) -> bool:
-    """Whether the role of `by` in the project is above that of `uid`, and above the `new` one that it is to become.
+    """Return whether a user's role is above that of another user, and above a new role of the
+    latter.
 
-    Nobody's is above their own. Who has no role is below all who may give one.
+    No role is above itself. A user without a role is below all who may grant one.
+
+    Args:
+        data: rows of the transaction.
+        project: the project.
+        by: user who grants or removes.
+        uid: user who gets or loses the role.
+        new: role that `uid` would get.
     """
     asker, other = data.members.get((project, by)), data.members.get((project, uid))
     grants = GRANTS[asker.role] if asker else frozenset()
@@ -265,7 +290,7 @@ def above(data: TransactionData, project: int, by: int, uid: int, new: Role | No
 
 
 def note(data: TransactionData, submitted: SubmittedRequest, request: AuditNote) -> Outcome:
-    """Keep a fact in the registry."""
+    """Record a note in the registry."""
     return done(
         data.post(
             submitted, Kind.NOTE, 0, None, details=_encode({"note": request.details}).decode()

@@ -1,4 +1,4 @@
-"""What was asked before: found by its key, or by its run when it is reported again without one. It gets its first answer again."""
+"""Repeated requests, found by their key, or by their run if a report comes again without a key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _replace = msgspec.structs.replace
 
 
 def again(entry: Entry) -> Outcome:
-    """The first answer, from the entry that kept it."""
+    """Return the first answer to a request, from its entry."""
     if entry.kind in (Kind.REFUSAL, Kind.DECLINED):
         no = refusal_of(entry)
         return _replace(observed_only(no), again=True) if no.observed else no
@@ -37,12 +37,12 @@ def again(entry: Entry) -> Outcome:
 
 
 def is_same_request(entry: Entry, submitted: SubmittedRequest) -> bool:
-    """Whether `entry`, found by the key, was made for the very same request, asked as the same user."""
+    """Return whether the entry with the same key is of the same request, as the same user."""
     return entry.acting_as == submitted.acting_as and entry.digest == digest(submitted)
 
 
 def is_reported_by(entry: Entry, submitted: SubmittedRequest) -> bool:
-    """Whether `entry` was made for the same report, under whatever key and with whatever comment it came then and now."""
+    """Return whether an entry was made for the same report, under any key and with any comment."""
     then = _replace(submitted.request, key=entry.key, comment=entry.comment)
     return entry.digest is not None and is_same_request(
         entry, _replace(submitted, request=then, acting_as=entry.acting_as)
@@ -116,7 +116,7 @@ def closed_before(
 
 
 def already_closed(known: RunRecord) -> Refusal:
-    """Return the refusal that a run is closed, with its result. No amount of credit is concerned."""
+    """Return the refusal of a report about a closed run, with the result of the run."""
     if known.state is not RunState.CHARGED:
         detail = Detail.NOT_CHARGED
     else:

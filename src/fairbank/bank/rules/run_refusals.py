@@ -1,4 +1,4 @@
-"""Refusals of requests about runs, kept in the journal so that the owner of the job can find them."""
+"""Refusals of requests about runs, kept in the journal so that the job's owner can find them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def refuse_adjust(
     *,
     observed: bool,
 ) -> Refusal:
-    """Refuse to let a hold grow by `more` SU-minutes, and keep the refusal with the run's project."""
+    """Refuse to increase a hold by `more` SU-minutes, and keep the refusal with the run's
+    project.
+    """
     refusal = _replace(
         _of_record(known, allocation, reason, more),
         available=_available(data, allocation, known.owner, reason),
@@ -136,7 +138,7 @@ def no_payer(chain: tuple[int, ...], removed: int | None = None) -> Reason:
     """Return why no allocation was found.
 
     Args:
-        chain: the project of the run's account and its parents; empty if no project has the account.
+        chain: the project of the run's account, then its parents; empty without a project.
         removed: number of the removed project that has the account.
     """
     if removed is not None:
@@ -180,9 +182,11 @@ def _of_run(
         resource=request.resource,
         owner=request.owner,
         run=str(request.run),
-        start=request.start
-        if reason is Reason.NO_ALLOCATION and isinstance(request, Hold | Charge | Release)
-        else None,
+        start=(
+            request.start
+            if reason is Reason.NO_ALLOCATION and isinstance(request, Hold | Charge | Release)
+            else None
+        ),
     )
 
 

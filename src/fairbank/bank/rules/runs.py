@@ -1,4 +1,4 @@
-"""The rules of runs: hold, adjust, charge, release, lapse. One hold and one resolution for each run."""
+"""Rules of runs: hold, adjust, charge, release, lapse. A run has one hold and is closed once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace
 
-# Looked up once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
+# Looked up once: before Python 3.12 the lookup of a member costs as much as creating a value.
 _HELD, _HOLD = RunState.HELD, Kind.HOLD
 _ADJUSTABLE, _CHARGEABLE, _RELEASABLE = (
     frozenset(state for state, event in NEXT if event is wanted)
@@ -50,7 +50,9 @@ _ADJUSTABLE, _CHARGEABLE, _RELEASABLE = (
 def hold(
     data: TransactionData, submitted: SubmittedRequest, request: Hold, policy: Policy
 ) -> Outcome:
-    """Set the highest cost of a run aside on the first allocation of its line that can carry all of it."""
+    """Hold the highest cost of a run in the first allocation of its project chain that can pay all
+    of it.
+    """
     if (known := data.runs.get(request.run)) is not None:
         return held_before(data, submitted, known, request)
     if (objection := future_timestamp(submitted, request)) is not None:
@@ -130,7 +132,7 @@ def _grant(
 def adjust(
     data: TransactionData, submitted: SubmittedRequest, request: Adjust, policy: Policy
 ) -> Outcome:
-    """Make an open hold larger or smaller; a larger one must fit like a new one."""
+    """Increase or reduce an open hold; an increase must fit as a new hold must."""
     known = data.runs.get(request.run)
     if known is None:
         return change_without_hold(data, submitted, request, policy)
@@ -186,7 +188,9 @@ def adjust(
 def charge(
     data: TransactionData, submitted: SubmittedRequest, request: Charge, policy: Policy
 ) -> Outcome:
-    """Charge what a run cost to the allocation that carried its hold, even after its end; the rest of the hold returns."""
+    """Charge a run to the allocation of its hold, even after its end, and release the rest of the
+    hold.
+    """
     known = data.runs.get(request.run)
     if known is not None and known.state not in _CHARGEABLE:
         return closed_before(data, submitted, known, request, RunState.CHARGED, request.amount)
@@ -196,7 +200,7 @@ def charge(
 def release(
     data: TransactionData, submitted: SubmittedRequest, request: Release, policy: Policy
 ) -> Outcome:
-    """Close a hold without a charge; the whole of it returns."""
+    """Close a hold without a charge."""
     known = data.runs.get(request.run)
     if known is not None and known.state not in _RELEASABLE:
         return closed_before(data, submitted, known, request, RunState.RELEASED, 0)
@@ -204,7 +208,9 @@ def release(
 
 
 def unpriced(data: TransactionData, submitted: SubmittedRequest, request: Unpriced) -> Outcome:
-    """Keep the end of a run that cannot be priced now; said again later it counts, so its key stays free."""
+    """Record the end of a run that has no price now. Its key stays free, so that it may be sent
+    again.
+    """
     known = data.runs.get(request.run)
     if known is not None and known.state not in _CHARGEABLE:
         return closed_before(data, submitted, known, request, RunState.CHARGED, 0)
@@ -214,7 +220,7 @@ def unpriced(data: TransactionData, submitted: SubmittedRequest, request: Unpric
 
 
 def lapse(data: TransactionData, submitted: SubmittedRequest, request: Lapse) -> Outcome:
-    """Give back a hold whose deadline has passed."""
+    """Release a hold whose deadline has passed."""
     known = data.runs.get(request.run)
     if known is None:
         return Refusal(reason=Reason.NO_HOLD, run=str(request.run))
@@ -243,7 +249,7 @@ def _resolve(
     cost: SuMinutes,
     policy: Policy,
 ) -> Outcome:
-    """Close the hold of `known` at `cost`, where there is one; but not on word from the future."""
+    """Close a run at a cost, unless the report has a time in the future."""
     if (objection := future_timestamp(submitted, request)) is not None:
         held_in = data.allocations[known.allocation] if known else None
         return refuse_for_now(

@@ -1,4 +1,4 @@
-"""The rules of tokens: each is made once and revoked once, and the registry says so."""
+"""Rules of tokens: a token is created once and revoked once, and the registry records both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESTORED = "revoked before the restore"
 
 
 def issue(data: TransactionData, submitted: SubmittedRequest, request: IssueToken) -> Outcome:
-    """Make a token. The same again is answered again; one secret is never two tokens."""
+    """Create a token. A repeated request gets the same answer; two tokens never have one secret."""
     known = next((each for each in data.tokens.values() if each.digest == request.digest), None)
     if known is None:
         token = Token(
@@ -44,7 +44,7 @@ def issue(data: TransactionData, submitted: SubmittedRequest, request: IssueToke
 
 
 def revoke(data: TransactionData, submitted: SubmittedRequest, request: RevokeToken) -> Outcome:
-    """Revoke a token. One of somebody else is answered like one that is not there."""
+    """Revoke a token. The token of another user is treated as one that does not exist."""
     token = data.tokens.get(request.token)
     if (
         token is None
@@ -60,7 +60,9 @@ def revoke(data: TransactionData, submitted: SubmittedRequest, request: RevokeTo
 
 
 def details_of(token: Token) -> str:
-    """The token as the journal keeps it, so that its row can be checked against it."""
+    """Return the details of an entry with all fields of a token, by which the audit checks its
+    row.
+    """
     facts = {
         "token": token.id,
         "digest": token.digest.hex(),
@@ -76,7 +78,9 @@ def details_of(token: Token) -> str:
 
 
 def stay_revoked(data: TransactionData, tokens: Iterable[Token], at: Instant) -> None:
-    """Enter in the journal that tokens which a backup has as valid were revoked after it was taken. Nobody asked, so the actor is 0."""
+    """Record that tokens which a backup has as valid were revoked after it. No user did it: actor
+    0.
+    """
     for each in tokens:
         _enter(data, SubmittedRequest(RevokeToken(token=each.id, comment=RESTORED), at, 0), each)
 

@@ -1,6 +1,8 @@
-"""Taking an entry back: once, whoever asks, and whole, by the opposite of what it did in its own book (docs/decisions/0015).
+"""Undo of an entry: once, and whole, by the opposite entry in the same journal
+(docs/decisions/0015).
 
-The reverse is judged by the rule of its own kind, as if somebody had asked for it, and posted with the number of what it takes back.
+The reverse is checked by the rule of its own kind, as if it had been requested, and names the entry
+that it undoes.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ from fairbank.core.units import SuMinutes
 def undo(
     data: TransactionData, submitted: SubmittedRequest, request: Undo, policy: Policy
 ) -> Outcome:
-    """Take back what an entry did, if it is there, is of a kind that is taken back, and nothing else took it back or came after it.
+    """Undo an entry, if its kind can be undone, and nothing has undone it or has changed the same
+    since.
 
-    Whoever undoes an entry locks the book it stands in, so two never find it untouched.
+    The journal of the entry is locked, so two requests never both find it unchanged.
     """
     entry = data.run_entries.get(request.entry)
     if entry is None or entry.book != request.book:
@@ -82,7 +85,7 @@ _UNDONE = frozenset(UNDOING.values())
 
 
 def cannot_undo(entry: Entry, run: Run | None) -> Refusal | None:
-    """That entries of this kind are not taken back at all, whoever asks; None where they are. `run` is the one that it is about."""
+    """Return the refusal for a kind of entry that is never undone; None for the other kinds."""
     return None if entry.kind in _UNDONE else _never(entry, run)
 
 
@@ -114,7 +117,7 @@ _INSTEAD: Mapping[Kind, Detail] = {
 def _say_as_before(
     data: TransactionData, submitted: SubmittedRequest, request: Undo, entry: Entry
 ) -> Outcome:
-    """Terms, a cap or a role are those before the entry, whole."""
+    """Set the terms, the cap or the role to those before the entry."""
     before = _words_before(data.entries_like(entry), entry)
     if isinstance(before, Refusal):
         return before
@@ -170,10 +173,11 @@ _PUT_BACK: Mapping[
 
 
 def _words_before(said: Sequence[Entry], entry: Entry) -> Entry | Refusal | None:
-    """Of all that was ever `said` of the same, what came before `entry`; or why that is not put back. None where nothing was said before.
+    """Return the entry before an entry about the same, None if it is the first, or why it is not
+    undone.
 
-    Only the last words are taken back, so that no later ones are lost with them. Words that were taken back count no more, and neither do
-    those of the sweep, which only says what the clock made of them.
+    Only the last change is undone, so that no later change is lost. Undone changes do not count,
+    nor do entries of upkeep, which only record that time has passed.
     """
     standing = _standing(said)
     if entry not in standing:
@@ -197,7 +201,10 @@ def _words_before(said: Sequence[Entry], entry: Entry) -> Entry | Refusal | None
 
 
 def _standing(said: Sequence[Entry]) -> list[Entry]:
-    """The words after which all is as it is now, newest first: the last ones, and where those took others back, the last before these."""
+    """Return the entries that lead to the present state, newest first.
+
+    They are the last one and, as long as an entry undoes another, the one before that.
+    """
     standing, place = [], len(said) - 1
     places = {each.id: place for place, each in enumerate(said)}
     while place >= 0:
@@ -211,7 +218,7 @@ def _standing(said: Sequence[Entry]) -> list[Entry]:
 
 
 def _only_expired(entry: Entry, before: Entry) -> bool:
-    """Whether the terms only say what time made of those before: as the sweep writes them when a period is over."""
+    """Return whether an entry only records that the period was over, as upkeep does."""
     if entry.kind is not Kind.TERMS or undone_by(entry) is not None:
         return False
     now, then, ended = facts_of(entry), facts_of(before), AllocationState.ENDED.value

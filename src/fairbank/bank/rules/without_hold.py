@@ -1,4 +1,4 @@
-"""Runs of which something is told that has no hold: it never arrived, or nothing was set aside."""
+"""Reports about runs without a hold: it never arrived, or the bank only observes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from fairbank.core.units import SuMinutes
 def change_without_hold(
     data: TransactionData, submitted: SubmittedRequest, request: Adjust, policy: Policy
 ) -> Outcome:
-    """A run that was let run with nothing set aside, or whose hold is still to come: the change is kept, and its key stays free."""
+    """Refuse to change the hold of a run that has none. The refusal is kept, and the key stays
+    free.
+    """
     if request.owner is None:
         return Refusal(reason=Reason.NO_HOLD, run=str(request.run), asked=request.amount)
     no = refuse_limit_change(data, without_key(submitted), request, observed=not policy.enforce)
@@ -41,10 +43,13 @@ def close_without_hold(
     cost: SuMinutes,
     policy: Policy,
 ) -> Outcome:
-    """Resolve a run whose hold never arrived: charged where the hold would have been, if policy says so."""
+    """Close a run whose hold never arrived: charge the allocation of the hold, if policy says
+    so.
+    """
     if request.owner is None or request.start is None or not (request.chain or request.account):
         return Refusal(reason=Reason.NO_HOLD, run=str(request.run), asked=cost)
-    # Usage happened: said again after its hold came, or after staff mended things, it is to count. So its key stays free.
+    # Usage happened, and must count if the report is sent again after the hold or a repair. So its
+    # key stays free.
     keyless = without_key(submitted)
     if request.resource is None:
         return refuse_without_hold(data, keyless, request, Reason.NO_HOLD, None, cost)
@@ -69,7 +74,7 @@ def _settled(
     owner: int,
     start: Instant,
 ) -> Outcome:
-    """The run as it is born: charged or released."""
+    """Add the row and the entry of a run that is opened and closed at once."""
     number = data.next_entry_id()
     kind, state = RESOLUTION[type(request)]
     record = RunRecord(
@@ -113,8 +118,11 @@ def _settled(
 def _payer(
     data: TransactionData, candidates: list[Allocation], owner: int, cost: int
 ) -> Allocation:
-    """Who pays for usage that no hold announced (docs/decisions/0009): the first on the line that would have held it; else one
-    with credit for all of it, beyond the user's cap before frozen; else the first that is not frozen; else the first.
+    """Return the allocation that pays for usage without a hold (docs/decisions/0009).
+
+    It is the first of the chain that could have held the cost. Otherwise: the first with enough
+    credit, a capped one before a frozen one; otherwise the first that is not frozen; otherwise the
+    first.
     """
 
     def drawback(each: Allocation) -> tuple[bool, bool, bool]:

@@ -17,7 +17,7 @@ KEYS = {
         "address of the bank: unix:/run/fairbank/fairbank.sock, http://host:port or https://host"
     ),
     "server_name": "name of the bank in MUNGE credentials (default: fairbank)",
-    "token_file": "file with a token, to sign in over the network; readable by its owner only",
+    "token_file": "file with a token, to authenticate over the network; readable by its owner only",
     "munge_socket": "socket of munged, if not the default",
     "libmunge": "MUNGE library, if not the default",
     "cluster": "default cluster (-M)",
@@ -46,7 +46,7 @@ ENVIRONMENT = {
 
 
 class Settings(NamedTuple):
-    """Settings by the keys of KEYS. `is_named`: an option, a variable or a file names the server."""
+    """Settings by the keys of KEYS. `is_named`: the server is not the default."""
 
     server: str
     server_name: str = "fairbank"

@@ -77,7 +77,7 @@ class Context(Terminal):
         return [row for answer in self.pages(path, query, limit) for row in answer["data"]]
 
     def pages(self, path: str, query: Query = _NOTHING, limit: int = 0) -> Iterator[dict[str, Any]]:
-        """Yield the pages of a list, with at most `limit` rows in all (0: all). Notes if there are more."""
+        """Yield the pages of a list, at most `limit` rows (0: all). Notes if there are more."""
         left, after = limit, None
         while True:
             answer = self.get(

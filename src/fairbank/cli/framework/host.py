@@ -18,7 +18,8 @@ class Local(tzinfo):
     """
 
     def fromutc(self, at: datetime) -> datetime:
-        seconds = int((at.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds())  # noqa: DTZ001
+        epoch = datetime(1970, 1, 1)  # noqa: DTZ001 (local time)
+        seconds = int((at.replace(tzinfo=None) - epoch).total_seconds())
         wall = time.localtime(seconds)
         fold = wall.tm_isdst == 0 and time.localtime(seconds - 3600).tm_isdst == 1
         return datetime(*wall[:6], tzinfo=self, fold=int(fold))

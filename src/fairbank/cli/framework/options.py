@@ -1,4 +1,4 @@
-"""Options that several commands share, under the letters that Slurm uses."""
+"""Options of several commands, with Slurm's short names."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _show(context: Context, listing: Listing) -> None:
         case "json":
             context.say(as_json(_document(context, listing)))
         case "csv":
-            _say(context, csv(columns, listing.rows, context.format, heads=not options.noheader))
+            _say(context, csv(columns, listing.rows, context.format, header=not options.noheader))
         case "parsable":
             _say(
                 context,
@@ -81,7 +81,7 @@ def _show(context: Context, listing: Listing) -> None:
                     listing.rows,
                     context.format,
                     options.delimiter,
-                    heads=not options.noheader,
+                    header=not options.noheader,
                 ),
             )
         case _:
@@ -129,17 +129,17 @@ def _say(context: Context, lines: Sequence[str]) -> None:
 
 
 def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -> None:
-    heads = not context.options.noheader
+    header = not context.options.noheader
     if not listing.rows:
         context.note(listing.empty)
         return
-    if heads and listing.caption is not None:
+    if header and listing.caption is not None:
         for line in listing.caption.splitlines():
             _say(context, folded(plain(line), context.width))
         context.say()
     rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
-    made = table(columns, rows, context.format, _room(context, listing), heads=heads)
-    _say(context, coloured(made.lines, heads=heads) if context.colours else made.lines)
+    made = table(columns, rows, context.format, _width(context, listing), header=header)
+    _say(context, coloured(made.lines, header=header) if context.colours else made.lines)
     if (
         lost := [head for head in made.dropped if head in _summands(columns)]
     ) and not context.options.quiet:
@@ -149,7 +149,7 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
         )
     if made.dropped:
         context.detail(
-            f"No room for {', '.join(made.dropped)}; a wider window or -o +COL shows them."
+            f"Columns left out: {', '.join(made.dropped)}; a wider terminal or -o +COL shows them."
         )
     if (listing.warnings or listing.notes) and not context.options.quiet:
         context.note("")
@@ -167,7 +167,7 @@ def _summands(columns: Sequence[Column]) -> list[str]:
     ]
 
 
-def _room(context: Context, listing: Listing) -> int:
+def _width(context: Context, listing: Listing) -> int:
     """Return the width of the terminal; unlimited if columns were named or all requested."""
     wanted = context.options.format
     named = bool(wanted) and not all(each.strip().startswith("+") for each in wanted.split(","))
@@ -179,13 +179,13 @@ BOLD, RED, YELLOW, PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 _MARK = re.compile(r"(?:(?<=\s)|^)(!!?|x)(?=\s)")
 
 
-def coloured(lines: Sequence[str], *, heads: bool) -> list[str]:
+def coloured(lines: Sequence[str], *, header: bool) -> list[str]:
     """Return the header in bold and the marks in colour, which is never the only signal."""
     marked = [
         _MARK.sub(lambda mark: f"{YELLOW if mark[1] == '!' else RED}{mark[1]}{PLAIN}", line)
         for line in lines
     ]
-    return [f"{BOLD}{lines[0]}{PLAIN}", *marked[1:]] if heads and lines else marked
+    return [f"{BOLD}{lines[0]}{PLAIN}", *marked[1:]] if header and lines else marked
 
 
 def caption(context: Context, *, unit: bool = True) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LESS = {"LESS": "FRSX"}
-"""Default options of less: no pager for one screen, colours, no wrapping, no clearing at the end."""
+"""Default options of less: no pager for one screen, colours, no wrapping, no clearing."""
 
 
 def pager_of(options: Namespace, environ: Mapping[str, str]) -> str | None:

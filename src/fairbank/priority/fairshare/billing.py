@@ -44,8 +44,8 @@ def prices(
     CPUs.
 
     A suffix only divides by powers of two, so one rounding of the exact weight gives what reading
-    and dividing doubles gives. Raises InvalidInput for a weight whose TRES is not in `names`, and for
-    one beyond the doubles.
+    and dividing doubles gives. Raises InvalidInput for a weight whose TRES is not in `names`, and
+    for one beyond the doubles.
     """
     table = np.zeros((len(partitions), len(names)))
     column = {name: place for place, name in enumerate(names)}
@@ -118,8 +118,8 @@ def allocated(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
 
 
 def whole(units: Doubles) -> Wholes:
-    """Return the billing TRES: the units, truncated. Raises InvalidInput, naming the row, for what 64
-    bits do not hold.
+    """Return the billing TRES: the units, truncated. Raises InvalidInput, naming the row, for what
+    64 bits do not hold.
     """
     wrong = np.flatnonzero(~((units >= 0) & (units < 2.0**64)))
     if wrong.size:

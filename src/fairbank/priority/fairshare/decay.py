@@ -37,7 +37,7 @@ def parse_reset(text: str) -> Reset:
     try:
         return Reset(text.strip().upper())
     except ValueError as bad:
-        words = ", ".join(each.value for each in Reset)
+        words = ", ".join(period.value for period in Reset)
         raise InvalidInput(
             f"{text[:40]!r} is not a reset period",
             field="PriorityUsageResetPeriod",
@@ -120,8 +120,8 @@ class Decay(msgspec.Struct, frozen=True):
         return 1 - _FADING / self.half_life if self.half_life else 1.0
 
     def remaining(self, seconds: int) -> float:
-        """Return what is left of usage after some seconds; never 0. Raises InvalidInput if the clock
-        went back.
+        """Return what is left of usage after some seconds; never 0. Raises InvalidInput if the
+        clock went back.
         """
         if seconds < 0:
             raise InvalidInput(

@@ -95,7 +95,7 @@ def back_after(
 
 
 def _at_the_latest(seconds: float | None, reset_in: int | None) -> float | None:
-    known = [each for each in (seconds, reset_in) if each is not None]
+    known = [time for time in (seconds, reset_in) if time is not None]
     return float(min(known)) if known else None
 
 

@@ -78,8 +78,8 @@ class NodeHoldings(msgspec.Struct, frozen=True):
 
 
 def read_holdings(text: str) -> NodeHoldings:
-    """Parse a holdings file. Raises InvalidInput, with the place in the text, for invalid TOML and for
-    impossible values.
+    """Parse a holdings file. Raises InvalidInput, with the place in the text, for invalid TOML and
+    for impossible values.
     """
     try:
         told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), HoldingsFile)
@@ -95,7 +95,7 @@ def read_holdings(text: str) -> NodeHoldings:
 
 def _nodes(told: HoldingsFile) -> dict[str, SharedNode]:
     """Return the nodes by name."""
-    found: dict[str, SharedNode] = {}
+    nodes: dict[str, SharedNode] = {}
     peaks = {chip: _peak(peak, f"chips.{chip}") for chip, peak in told.chips.items()}
     for place, alike in enumerate(told.nodes):
         for chip, field in ((told.reference, "reference"), (alike.chip, f"nodes[{place}].chip")):
@@ -107,42 +107,47 @@ def _nodes(told: HoldingsFile) -> dict[str, SharedNode]:
                 )
         core = core_tres(peaks[alike.chip], peaks[told.reference])
         for name in expand(alike.names, field=f"nodes[{place}].names"):
-            if name in found:
+            if name in nodes:
                 raise InvalidInput(
                     f"node {name} is there twice",
                     field=f"nodes[{place}].names",
                     remedy="name each node once",
                 )
-            found[name] = SharedNode(name, alike.cores, core, alike.memory_mib)
-    return found
+            nodes[name] = SharedNode(name, alike.cores, core, alike.memory_mib)
+    return nodes
 
 
 def _held(told: HoldingsFile, nodes: dict[str, SharedNode]) -> Holdings:
     public: list[PublicPartition] = []
     labs: dict[str, tuple[str, ...]] = {}
     communal: list[Communal] = []
-    for place, each in enumerate(told.partitions):
-        names = tuple(expand(each.nodes, field=f"partitions[{place}].nodes"))
-        if sum(said is not None for said in (each.lab, each.communal, each.half_of)) > 1:
+    for place, partition in enumerate(told.partitions):
+        names = tuple(expand(partition.nodes, field=f"partitions[{place}].nodes"))
+        if (
+            sum(said is not None for said in (partition.lab, partition.communal, partition.half_of))
+            > 1
+        ):
             remedy = "say one of lab, communal and half_of, or none for a public partition"
             raise InvalidInput(
-                f"partition {each.name} is of two kinds at once",
+                f"partition {partition.name} is of two kinds at once",
                 field=f"partitions[{place}]",
                 remedy=remedy,
             )
-        if each.lab is not None:
-            labs[each.lab] = (
-                *labs.get(each.lab, ()),
-                *(name for name in names if name not in labs.get(each.lab, ())),
+        if partition.lab is not None:
+            labs[partition.lab] = (
+                *labs.get(partition.lab, ()),
+                *(name for name in names if name not in labs.get(partition.lab, ())),
             )
-        elif each.communal is not None:
+        elif partition.communal is not None:
             parts = {
                 lab: _number(part, f"partitions[{place}].communal.{lab}")
-                for lab, part in each.communal.items()
+                for lab, part in partition.communal.items()
             }
-            communal.append(Communal(each.name, names, parts))
+            communal.append(Communal(partition.name, names, parts))
         else:
-            public.append(PublicPartition(each.name, names, requeues=each.half_of is not None))
+            public.append(
+                PublicPartition(partition.name, names, requeues=partition.half_of is not None)
+            )
     return Holdings(nodes, told.accounts, tuple(public), labs, tuple(communal))
 
 
@@ -151,19 +156,22 @@ def _charges(told: HoldingsFile, nodes: dict[str, SharedNode]) -> Iterator[tuple
     be worth the same.
     """
     names: set[str] = set()
-    for place, each in enumerate(told.partitions):
+    for place, partition in enumerate(told.partitions):
         field = f"partitions[{place}]"
-        if each.name in names:
+        if partition.name in names:
             raise InvalidInput(
-                f"partition {each.name} is there twice",
+                f"partition {partition.name} is there twice",
                 field=f"{field}.name",
                 remedy="name each once",
             )
-        names.add(each.name)
-        if each.half_of is not None:
-            yield each.name, requeue_weights(_weights([each.half_of], nodes, f"{field}.half_of"))
+        names.add(partition.name)
+        if partition.half_of is not None:
+            yield (
+                partition.name,
+                requeue_weights(_weights([partition.half_of], nodes, f"{field}.half_of")),
+            )
         else:
-            yield each.name, _weights(expand(each.nodes), nodes, f"{field}.nodes")
+            yield partition.name, _weights(expand(partition.nodes), nodes, f"{field}.nodes")
 
 
 def _weights(names: Sequence[str], nodes: dict[str, SharedNode], field: str) -> Weights:

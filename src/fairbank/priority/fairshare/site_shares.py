@@ -108,8 +108,8 @@ def shares(held: Holdings) -> dict[str, ShareSource]:
     """Return the share of each account: an equal part of the public nodes, its own nodes, and its
     part of those bought together.
 
-    A node in several public partitions counts once. Raises InvalidInput, naming the node, account or
-    partition that is unknown, or the impossible parts.
+    A node in several public partitions counts once. Raises InvalidInput, naming the node, account
+    or partition that is unknown, or the impossible parts.
     """
     if not held.accounts:
         raise InvalidInput(

@@ -93,8 +93,8 @@ class ChargeRows(NamedTuple):
 def lines(rows: Ints, parent: Ints | None = None) -> ChargeRows:
     """Return the own row of each job (-1: none) and, by `parent`, every row above it.
 
-    Raises InvalidInput, naming the row, for parents that do not lead to a root. `parent`: the row of
-    each row's parent, -1 for the root.
+    Raises InvalidInput, naming the row, for parents that do not lead to a root. `parent`: the row
+    of each row's parent, -1 for the root.
     """
     climbed = [rows]
     while (

@@ -110,8 +110,8 @@ def ended(
 def started(
     books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
 ) -> UsageLedger:
-    """Return the usage when `jobs` start: their run-seconds are reserved. Raises InvalidInput if these
-    are above the limit.
+    """Return the usage when `jobs` start: their run-seconds are reserved. Raises InvalidInput if
+    these are above the limit.
     """
     if not rules.limits:
         return books
@@ -182,8 +182,8 @@ def recounted(
     """Return the usage after the last of `ticks`, from records of finished and running jobs alone.
 
     A job that ends in the very second of a tick is still charged by it, and gives back its rest
-    before the next. Raises InvalidInput for ticks that go back, and for a record that ends before it
-    starts, naming its row.
+    before the next. Raises InvalidInput for ticks that go back, and for a record that ends before
+    it starts, naming its row.
 
     Args:
         records: finished and running jobs.

@@ -1,4 +1,5 @@
-"""Limits on the number of jobs of a user, account or QOS whose age counts (slurm-rules.md, "Priority factors").
+"""Limits on the number of jobs of a user, account or QOS whose age counts (slurm-rules.md,
+"Priority factors").
 
 Without them all of a thousand jobs of a user would age while they wait for each other (RCAC,
 "Age"). Next user: the embedded workload manager.

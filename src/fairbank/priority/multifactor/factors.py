@@ -1,4 +1,5 @@
-"""Factors of a priority, for columns of jobs, in Slurm's doubles (slurm-rules.md, "Priority factors").
+"""Factors of a priority, for columns of jobs, in Slurm's doubles (slurm-rules.md, "Priority
+factors").
 
 Each factor is from 0 to 1, unless a NO_NORMAL flag selects the raw number, or a job requests more
 of a TRES than there is.

@@ -121,8 +121,8 @@ def pending(
 ) -> PendingColumns:
     """Return `count` jobs. Each column is a value for each job, or one for all.
 
-    Raises InvalidInput, naming the column and the row, for what Slurm does not hold: NaN, infinity, an
-    unknown partition.
+    Raises InvalidInput, naming the column and the row, for what Slurm does not hold: NaN, infinity,
+    an unknown partition.
     """
     tres = tres or {}
     if strange := [name for name in tres if name not in to.tres]:

@@ -39,11 +39,11 @@ class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def evidence(self) -> str:
-        left = (
+        available = (
             f"available {show_su(self.available, down=True, separators=True)} of"
             f" {self.project}/{self.resource}"
         )
-        figures = f"a hold of {show_su(self.wanted, separators=True)} SU, {left}"
+        figures = f"a hold of {show_su(self.wanted, separators=True)} SU, {available}"
         if self.wanted <= self.available:
             return figures
         short = f"{figures}: short by {show_shortfall(self.wanted, self.available)}"
@@ -83,13 +83,13 @@ def least_nodes(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> int:
     tasks on an empty machine.
     """
     request = placement_request(nodes, entry)
-    room = nodes.search.empty.tasks(request.demand)[node_set.places(found.suitable)]
-    left, tasks = 0, 0
-    for fits in sorted(room.tolist(), reverse=True):
+    tasks_by_node = nodes.search.empty.tasks(request.demand)[node_set.places(found.suitable)]
+    count, tasks = 0, 0
+    for fits in sorted(tasks_by_node.tolist(), reverse=True):
         if tasks >= request.tasks:
             break
-        left, tasks = left + 1, tasks + fits
-    return max(request.least, left)
+        count, tasks = count + 1, tasks + fits
+    return max(request.least, count)
 
 
 def _eligible_check(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
@@ -113,58 +113,64 @@ def _eligible_check(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
 
 
 def _partition_check(job: PendingJob, nodes: Nodes, name: str) -> JobCheck:
-    wrong = exclusion_reason(job, nodes.cluster, name, by_least_time=True)
+    reason = exclusion_reason(job, nodes.cluster, name, by_least_time=True)
     return JobCheck(
         f"partition {name} accepts it",
-        wrong is None,
-        "within its limits" if wrong is None else explain_reason(wrong),
+        reason is None,
+        "within its limits" if reason is None else explain_reason(reason),
     )
 
 
 def _suitable_nodes_check(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
     """Check that suitable nodes exist."""
-    request, lasting = (
+    request, permanent = (
         placement_request(nodes, entry),
-        [each for each in found.excluded if each.is_permanent],
+        [exclusion for exclusion in found.excluded if exclusion.is_permanent],
     )
-    said = [
+    evidence = [
         f"{found.suitable.bit_count():,} of {entry.nodes.bit_count():,} are suitable, and it needs"
         f" {least_nodes(nodes, entry, found):,}"
     ]
-    said += [f"{each.cause}: {nodes.cluster.names(each.nodes)}" for each in lasting]
+    evidence += [
+        f"{exclusion.cause}: {nodes.cluster.names(exclusion.nodes)}" for exclusion in permanent
+    ]
     fits = nodes.search.can_ever_fit(request)
     if not fits and found.suitable.bit_count() >= request.least:
-        said.append("but not together with the whole request")
-    return JobCheck(f"suitable nodes in {entry.rules.name}", fits, "; ".join(said))
+        evidence.append("but not together with the whole request")
+    return JobCheck(f"suitable nodes in {entry.rules.name}", fits, "; ".join(evidence))
 
 
 def _free_nodes_check(snapshot: OnNodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
     """Check that enough suitable nodes are free."""
     nodes = snapshot.machine
-    names, wants = nodes.cluster.names, least_nodes(nodes, entry, found)
+    names, needed = nodes.cluster.names, least_nodes(nodes, entry, found)
     request, fitting = placement_request(nodes, entry), found.fitting.bit_count()
     tasks = int(nodes.free.tasks(request.demand)[node_set.places(found.fitting)].sum())
-    said = [f"{fitting:,} are free now, and it needs {wants:,}"]
-    if fitting >= wants and tasks < request.tasks:
-        said.append(f"{tasks:,} of its {request.tasks:,} tasks fit on them")
-    said += [
-        f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.is_permanent
+    evidence = [f"{fitting:,} are free now, and it needs {needed:,}"]
+    if fitting >= needed and tasks < request.tasks:
+        evidence.append(f"{tasks:,} of its {request.tasks:,} tasks fit on them")
+    evidence += [
+        f"{exclusion.cause}: {names(exclusion.nodes)}"
+        for exclusion in found.excluded
+        if not exclusion.is_permanent
     ]
     if ends := [job.ends for job in snapshot.running if job.placement.nodes & found.suitable]:
-        said.append(f"the first job there ends by {iso(min(ends))}, the last by {iso(max(ends))}")
+        evidence.append(
+            f"the first job there ends by {iso(min(ends))}, the last by {iso(max(ends))}"
+        )
     return JobCheck(
         f"free nodes in {entry.rules.name}",
-        fitting >= wants and tasks >= request.tasks,
-        "; ".join(said),
+        fitting >= needed and tasks >= request.tasks,
+        "; ".join(evidence),
     )
 
 
 def _limits_check(nodes: Nodes, job: PendingJob, name: str) -> JobCheck:
-    held = nodes.limits.hold_reason(job, name)
+    reason = nodes.limits.hold_reason(job, name)
     return JobCheck(
         f"limits in {name}",
-        held is None,
-        "none is reached" if held is None else f"{held}: {explain_reason(held)}",
+        reason is None,
+        "none is reached" if reason is None else f"{reason}: {explain_reason(reason)}",
     )
 
 

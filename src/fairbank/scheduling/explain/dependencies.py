@@ -41,15 +41,17 @@ def dependency_check(awaiting: OpenDependencies) -> JobCheck:
     on = awaiting.on
     if on.text and not on.items:
         return JobCheck("dependencies", on.is_met, f"they cannot be parsed: {on.text}")
-    said = [
-        f"{describe_condition(one)}: {_how_far(one, seen)}"
-        for one, seen in zip(on.items, awaiting.seen, strict=True)
+    evidence = [
+        f"{describe_condition(dependency)}: {_how_far(dependency, seen)}"
+        for dependency, seen in zip(on.items, awaiting.seen, strict=True)
     ]
-    if on.any_of and len(said) > 1:
-        said[0] = f"one of these is enough: {said[0]}"
+    if on.any_of and len(evidence) > 1:
+        evidence[0] = f"one of these is enough: {evidence[0]}"
     if on.is_unmeetable:
-        said.append("so it will never start: cancel it, or change the dependency (scontrol update)")
-    return JobCheck("dependencies", on.is_met, "; ".join(said) or "none is open")
+        evidence.append(
+            "so it will never start: cancel it, or change the dependency (scontrol update)"
+        )
+    return JobCheck("dependencies", on.is_met, "; ".join(evidence) or "none is open")
 
 
 def describe_condition(on: Dependency) -> str:

@@ -27,20 +27,24 @@ def find_earlier_start(expected: int | None, tries: Iterable[Candidate]) -> Earl
     """Return the change that starts the job earliest, and before `expected` (None: never). Of
     several with the same start the first tried wins.
     """
-    found, tried = None, list[str]()
-    for each in tries:
-        tried.append(each.option)
-        found = each.start_before(expected if found is None else found.at) or found
-    return EarlierStartAdvice(found, tuple(tried))
+    suggestion, tried = None, list[str]()
+    for candidate in tries:
+        tried.append(candidate.option)
+        suggestion = (
+            candidate.start_before(expected if suggestion is None else suggestion.at) or suggestion
+        )
+    return EarlierStartAdvice(suggestion, tuple(tried))
 
 
 def request_change(option: str, start: Callable[[], int | None]) -> Candidate:
     """Return a change of the request. `start` returns the start with it; None: never."""
 
     def before(other: int | None) -> EarlierStart | None:
-        at = start()
+        start_time = start()
         return (
-            EarlierStart(option, at) if at is not None and (other is None or at < other) else None
+            EarlierStart(option, start_time)
+            if start_time is not None and (other is None or start_time < other)
+            else None
         )
 
     return Candidate(option, before)

@@ -44,8 +44,8 @@ def explain_on_nodes(
 ) -> Explanation:
     """Explain why a job waits, as Slurm's two passes decide.
 
-    A job that may not start at all has no range, unless its time is known. Raises NotFound for a job
-    that does not wait, or that starts now.
+    A job that may not start at all has no range, unless its time is known. Raises NotFound for a
+    job that does not wait, or that starts now.
 
     Args:
         snapshot: machine, queue and running jobs.
@@ -62,21 +62,22 @@ def explain_on_nodes(
         tick: called after each simulated run.
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
-    found = explain(snapshot, plan, number, now, funds=funds, awaiting=awaiting)
+    explanation = explain(snapshot, plan, number, now, funds=funds, awaiting=awaiting)
     if advice:
-        found = msgspec.structs.replace(
-            found, advice=suggest_earlier_start(snapshot, parameters, plan, number, now)
+        explanation = msgspec.structs.replace(
+            explanation, advice=suggest_earlier_start(snapshot, parameters, plan, number, now)
         )
     if history is None:
-        return found
-    if found.position is None and found.code not in TIMED:
-        return msgspec.structs.replace(found, untold=NoStartRange.NOT_QUEUED)
-    ahead = None if found.position is None else frozenset(found.ahead)
-    came = start_range_on_nodes(
+        return explanation
+    if explanation.position is None and explanation.code not in TIMED:
+        return msgspec.structs.replace(explanation, untold=NoStartRange.NOT_QUEUED)
+    ahead = None if explanation.position is None else frozenset(explanation.ahead)
+    likely = start_range_on_nodes(
         snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed, tick=tick
     )
     return msgspec.structs.replace(
-        found, **({"likely": came} if isinstance(came, StartRange) else {"untold": came})
+        explanation,
+        **({"likely": likely} if isinstance(likely, StartRange) else {"untold": likely}),
     )
 
 
@@ -94,13 +95,13 @@ def explain(
     Raises NotFound for a job that does not wait.
     """
     view = job_view(snapshot, plan, number, now)
-    said = headline_of(view, awaiting)
+    headline = headline_of(view, awaiting)
     if funds is not None and not funds.is_enough:
-        said += f" The bank would refuse it: it needs {funds.evidence}."
+        headline += f" The bank would refuse it: it needs {funds.evidence}."
     return Explanation(
         number=number,
         code=view.code,
-        headline=said,
+        headline=headline,
         checks=tuple(job_checks(view, funds=funds, awaiting=awaiting)),
         position=view.position,
         ahead=view.ahead,
@@ -137,20 +138,23 @@ def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
 
 def _for_nodes(view: JobView) -> str:
     """Describe the partition in which the job is nearest to its start."""
-    entry, found = max(view.filtered, key=lambda each: each[1].fitting.bit_count())
+    entry, nodes = max(view.filtered, key=lambda each: each[1].fitting.bit_count())
     free, able, least = (
-        found.fitting.bit_count(),
-        found.suitable.bit_count(),
-        least_nodes(view.snapshot.machine, entry, found),
+        nodes.fitting.bit_count(),
+        nodes.suitable.bit_count(),
+        least_nodes(view.snapshot.machine, entry, nodes),
     )
-    many = "1 node" if least == 1 else f"{least:,} nodes"
-    return f"waits for {many}: {free:,} of the {able:,} suitable nodes are free now"
+    needed = "1 node" if least == 1 else f"{least:,} nodes"
+    return f"waits for {needed}: {free:,} of the {able:,} suitable nodes are free now"
 
 
 def _for_others(on: Dependencies, *, never: bool) -> str:
     """Describe the first dependency that is open, or lost."""
     if never:
-        lost = next((each for each in on.open if each.state is DependencyState.NEVER), on.open[0])
+        lost = next(
+            (dependency for dependency in on.open if dependency.state is DependencyState.NEVER),
+            on.open[0],
+        )
         return f"waits for a dependency that can never be satisfied: {describe_condition(lost)}"
     first = describe_condition(on.open[0])
     if len(on.open) == 1:

@@ -66,7 +66,7 @@ def job_view(
             field="job",
             remedy="look among the jobs that run or have ended",
         )
-    there = apply_plan(snapshot, plan, now)
+    after = apply_plan(snapshot, plan, now)
     order = [
         each
         for each in queue_entries(snapshot.machine, snapshot.queue.jobs(), now, by_least_time=True)[
@@ -74,18 +74,18 @@ def job_view(
         ]
         if each.job.number not in starts
     ]
-    mine = [each for each in order if each.job.number == number and not each.with_preference]
-    ahead, planned = _ahead(order, mine), {each.job.number: each for each in plan.reservations}
+    own = [each for each in order if each.job.number == number and not each.with_preference]
+    ahead, planned = _ahead(order, own), {each.job.number: each for each in plan.reservations}
     before = [planned[each] for each in ahead if each in planned]
     return JobView(
         job=job,
         now=now,
         code=plan.reason(number),
-        snapshot=there,
-        is_queued=bool(mine),
+        snapshot=after,
+        is_queued=bool(own),
         filtered=[
-            (entry, filter_nodes(there.machine, entry, before, now))
-            for entry in mine or entries_in_all_partitions(there.machine, job)
+            (entry, filter_nodes(after.machine, entry, before, now))
+            for entry in own or entries_in_all_partitions(after.machine, job)
         ],
         ahead=ahead,
         names={each.job.number: each.job.name for each in order},

@@ -35,11 +35,11 @@ class FilteredNodes(NamedTuple):
     @property
     def suitable(self) -> NodeSet:
         """Return the nodes that it could use at some time."""
-        found = self.fitting
-        for each in self.excluded:
-            if not each.is_permanent:
-                found |= each.nodes
-        return found
+        suitable = self.fitting
+        for exclusion in self.excluded:
+            if not exclusion.is_permanent:
+                suitable |= exclusion.nodes
+        return suitable
 
 
 def filter_nodes(
@@ -57,22 +57,22 @@ def filter_nodes(
         _reserved(nodes, entry, now),
         _taken(nodes, request),
     )
-    for lasting, found in zip((True, False, False, False), causes, strict=True):
-        for cause, some in found:
-            if some & left:
-                excluded.append(ExcludedNodes(cause, some & left, lasting))
-                left = node_set.without(left, some)
+    for lasting, causes_of_kind in zip((True, False, False, False), causes, strict=True):
+        for cause, affected in causes_of_kind:
+            if affected & left:
+                excluded.append(ExcludedNodes(cause, affected & left, lasting))
+                left = node_set.without(left, affected)
     end = now + entry.job.least_seconds(entry.rules)
-    for each in ahead:
-        if each.at <= end and each.placement.nodes & left:
+    for reservation in ahead:
+        if reservation.at <= end and reservation.placement.nodes & left:
             excluded.append(
                 ExcludedNodes(
-                    f"reserved for job {each.job.name}, which is ahead",
-                    each.placement.nodes & left,
+                    f"reserved for job {reservation.job.name}, which is ahead",
+                    reservation.placement.nodes & left,
                     False,
                 )
             )
-            left = node_set.without(left, each.placement.nodes)
+            left = node_set.without(left, reservation.placement.nodes)
     return FilteredNodes(left, tuple(excluded))
 
 
@@ -81,33 +81,33 @@ Cause = tuple[str, NodeSet]
 
 def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Iterator[Cause]:
     """Yield causes that hold on an empty machine."""
-    cluster, what, wanted = nodes.cluster, request.demand, entry.job.wanted
+    cluster, demand, wanted = nodes.cluster, request.demand, entry.job.wanted
     yield "excluded by name", cluster.named(wanted.excluded, field="excluded")
-    yield f"fewer than {what.least_cpus} CPUs", node_set.packed(cluster.cpus < what.least_cpus)
-    memory = max(what.memory or 0, what.memory_per_cpu * what.least_cpus)
+    yield f"fewer than {demand.least_cpus} CPUs", node_set.packed(cluster.cpus < demand.least_cpus)
+    memory = max(demand.memory or 0, demand.memory_per_cpu * demand.least_cpus)
     yield f"less than {memory} MiB of memory", node_set.packed(cluster.memory < memory)
-    yield f"less than {what.tmp} MiB of temporary disk", node_set.packed(cluster.tmp < what.tmp)
+    yield f"less than {demand.tmp} MiB of temporary disk", node_set.packed(cluster.tmp < demand.tmp)
     everybody = cluster.all_nodes
-    if what.gpus:
-        names = ", ".join(f"{number} {kind}".strip() for kind, number in what.gpus)
+    if demand.gpus:
+        names = ", ".join(f"{number} {kind}".strip() for kind, number in demand.gpus)
         yield (
             f"without these GPUs: {names}",
             node_set.without(
-                everybody, nodes.search.empty.nodes(what._replace(memory=0, memory_per_cpu=0))
+                everybody, nodes.search.empty.nodes(demand._replace(memory=0, memory_per_cpu=0))
             ),
         )
     yield (
         "too few resources for a task",
-        node_set.without(everybody, nodes.search.empty.nodes(what)),
+        node_set.without(everybody, nodes.search.empty.nodes(demand)),
     )
     if wanted.constraint:
-        of_any = node_set.NO_NODES
-        for some in (*request.alternatives, *(kind for kind, _ in request.kinds)):
-            of_any |= some
+        matching = node_set.NO_NODES
+        for alternative in (*request.alternatives, *(kind for kind, _ in request.kinds)):
+            matching |= alternative
         plain = not request.kinds
         yield (
             f"without the features {wanted.constraint}",
-            node_set.without(everybody, of_any) if plain else node_set.NO_NODES,
+            node_set.without(everybody, matching) if plain else node_set.NO_NODES,
         )
 
 
@@ -128,37 +128,37 @@ def _reserved(nodes: Nodes, entry: QueueEntry, now: int) -> Iterator[Cause]:
     has no nodes.
     """
     end = now + entry.job.least_seconds(entry.rules)
-    for each, there in nodes.reservations:
-        if each.name == entry.job.reservation:
+    for reservation, reserved in nodes.reservations:
+        if reservation.name == entry.job.reservation:
             if entry.own_reservation is not None:
                 yield (
-                    f"not in reservation {each.name}",
-                    node_set.without(nodes.cluster.all_nodes, there),
+                    f"not in reservation {reservation.name}",
+                    node_set.without(nodes.cluster.all_nodes, reserved),
                 )
-        elif each.begin <= end and now < each.end:
-            what = "reserved for maintenance" if each.maintenance else "reserved for others"
-            yield f"{what}: {each.name}", there
+        elif reservation.begin <= end and now < reservation.end:
+            what = "reserved for maintenance" if reservation.maintenance else "reserved for others"
+            yield f"{what}: {reservation.name}", reserved
 
 
 def _taken(nodes: Nodes, request: PlacementRequest) -> Iterator[Cause]:
     """Yield causes by running jobs."""
-    cluster, room, what = nodes.cluster, nodes.free, request.demand
-    everybody, busy = cluster.all_nodes, node_set.without(cluster.all_nodes, room.idle)
-    if what.alone:
+    cluster, free, demand = nodes.cluster, nodes.free, request.demand
+    everybody, busy = cluster.all_nodes, node_set.without(cluster.all_nodes, free.idle)
+    if demand.alone:
         yield "other jobs run there", busy
     yield (
         "too few CPUs are free",
-        node_set.packed(what.rows * room.cpus - room.shared < what.least_cpus),
+        node_set.packed(demand.rows * free.cpus - free.shared < demand.least_cpus),
     )
-    if what.memory is None:
+    if demand.memory is None:
         yield (
             "a job there has memory, and this one needs all of it",
-            node_set.packed(room.memory < cluster.memory),
+            node_set.packed(free.memory < cluster.memory),
         )
     else:
-        memory = max(what.memory, what.memory_per_cpu * what.least_cpus)
-        yield "too little memory is free", node_set.packed(room.memory < memory)
+        memory = max(demand.memory, demand.memory_per_cpu * demand.least_cpus)
+        yield "too little memory is free", node_set.packed(free.memory < memory)
     yield (
-        "too few GPUs are free" if what.gpus else "too few resources are free for a task",
-        node_set.without(everybody, room.nodes(what)),
+        "too few GPUs are free" if demand.gpus else "too few resources are free for a task",
+        node_set.without(everybody, free.nodes(demand)),
     )

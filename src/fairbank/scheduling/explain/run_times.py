@@ -58,10 +58,10 @@ class RunTimeHistory(Generic[U]):
         """Add a job that ended. A run time beyond the limit counts as the whole limit."""
         ratio = min(max(run, 0) / limit, 1.0)
         self._everybody.add(ratio)
-        known = self._by_user.get(user)
-        if known is None:
-            known = self._by_user[user] = RunTimeRatios(REMEMBERED)
-        known.add(ratio)
+        ratios = self._by_user.get(user)
+        if ratios is None:
+            ratios = self._by_user[user] = RunTimeRatios(REMEMBERED)
+        ratios.add(ratio)
 
     def copy(self) -> RunTimeHistory[U]:
         other: RunTimeHistory[U] = RunTimeHistory()

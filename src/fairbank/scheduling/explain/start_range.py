@@ -67,23 +67,23 @@ def start_range(
         tick: called after each run.
     """
     starts: list[int] = []
-    made = spent = 0
-    most, cut = max(passes // 4, 1), False
-    while made < runs and (spent < passes or made < min(MIN_RUNS, runs)):
-        start = simulate(Random(f"{seed}:{made}"), most)  # noqa: S311 - a rehearsal, not a secret
-        made, spent = made + 1, spent + start.passes
+    completed = passes_made = 0
+    max_passes, is_cut = max(passes // 4, 1), False
+    while completed < runs and (passes_made < passes or completed < min(MIN_RUNS, runs)):
+        start = simulate(Random(f"{seed}:{completed}"), max_passes)  # noqa: S311 - a rehearsal, not a secret
+        completed, passes_made = completed + 1, passes_made + start.passes
         if tick is not None:
-            tick(made, runs)
+            tick(completed, runs)
         if start.at is not None:
             starts.append(start.at)
-        elif start.passes >= most:
-            cut = True
+        elif start.passes >= max_passes:
+            is_cut = True
     starts.sort()
-    first, last = max(-(-made // 10), 1) - 1, max(-(-made * 9 // 10), 1) - 1
+    first, last = max(-(-completed // 10), 1) - 1, max(-(-completed * 9 // 10), 1) - 1
     if first >= len(starts):
-        return NoStartRange.TOO_FAR if cut else NoStartRange.NO_START
+        return NoStartRange.TOO_FAR if is_cut else NoStartRange.NO_START
     return StartRange(
-        starts[first], starts[last] if last < len(starts) else None, made, len(starts)
+        starts[first], starts[last] if last < len(starts) else None, completed, len(starts)
     )
 
 
@@ -118,10 +118,10 @@ def start_range_on_nodes(
     """
     after = apply_plan(snapshot, run_passes(snapshot, parameters, now), now)
     job = next((each for each in after.queue.jobs() if each.number == number), None)
-    limited = job is not None and all(
+    is_limited = job is not None and all(
         after.machine.limits.hold_reason(job, name) for name in job.partitions
     )
-    if ahead is not None and not limited:
+    if ahead is not None and not is_limited:
         for other in [
             each
             for each in after.queue.jobs()
@@ -129,17 +129,17 @@ def start_range_on_nodes(
         ]:
             after.queue.remove(other)
     passes = affordable_passes(sum(1 for _ in after.queue.jobs()) - 1)
-    instants = _times(after, now)
+    times = _times(after, now)
 
     def rehearsal(chance: Random, most: int) -> SimulatedStart:
-        luck = RunTimeSampler(history, chance)
+        sampler = RunTimeSampler(history, chance)
 
         def lasts(job: PendingJob, limit: int, elapsed: int) -> int:
-            return luck.run_time(job.user, limit, elapsed)
+            return sampler.run_time(job.user, limit, elapsed)
 
-        there = copy_snapshot(after)
-        scheduler = _LimitScheduler(partial(_pass, parameters), instants, there.machine.limits, now)
-        return simulate_forward(there, scheduler, now, number, run_time=lasts, max_passes=most)
+        copy = copy_snapshot(after)
+        scheduler = _LimitScheduler(partial(_pass, parameters), times, copy.machine.limits, now)
+        return simulate_forward(copy, scheduler, now, number, run_time=lasts, max_passes=most)
 
     return start_range(rehearsal, runs=runs, seed=seed, passes=passes, tick=tick)
 
@@ -165,13 +165,13 @@ class _LimitScheduler(EventScheduler):
 
 def _times(snapshot: OnNodes, now: int) -> list[int]:
     """Return the times at which a job may start although none ends."""
-    found: set[int] = {
+    times: set[int] = {
         at
         for reserved, _ in snapshot.machine.reservations.named.values()
         for at in (reserved.begin, reserved.end)
     }
-    found.update(job.eligible for job in snapshot.queue.jobs())
-    return sorted(at for at in found if at > now)
+    times.update(job.eligible for job in snapshot.queue.jobs())
+    return sorted(at for at in times if at > now)
 
 
 def affordable_passes(ahead: int) -> int:

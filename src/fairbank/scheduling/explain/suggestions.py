@@ -54,7 +54,10 @@ def _start(plan: SchedulePlan[PendingJob, Placement], number: int, now: int) -> 
     """Return the start of the job; None if it is unknown."""
     if any(start.job.number == number for start in plan.starts):
         return now
-    return next((each.at for each in plan.reservations if each.job.number == number), None)
+    return next(
+        (reservation.at for reservation in plan.reservations if reservation.job.number == number),
+        None,
+    )
 
 
 def _tries(
@@ -100,9 +103,9 @@ def _wanting(job: PendingJob, **other: object) -> PendingJob:
 
 def _limit(job: PendingJob, snapshot: OnNodes) -> int:
     """Return how many seconds the job may run now."""
-    there = [
+    rules_of_partitions = [
         snapshot.machine.cluster.rules[name]
         for name in job.partitions
         if name in snapshot.machine.cluster.rules
     ]
-    return max((job.seconds(rules) for rules in there), default=0)
+    return max((job.seconds(rules) for rules in rules_of_partitions), default=0)

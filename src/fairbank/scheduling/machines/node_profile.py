@@ -28,7 +28,7 @@ class PlacementRules(Protocol):
     reservations: ReservationRules
 
     def placement_at(
-        self, job: PendingJob, partition: str, room: FreeResources, begin: int
+        self, job: PendingJob, partition: str, free: FreeResources, begin: int
     ) -> Placement | None: ...
 
     def seconds(self, job: PendingJob, placement: Placement) -> int: ...
@@ -55,7 +55,7 @@ class NodeProfile:
 
     def __init__(self, nodes: PlacementRules, running: Sequence[Active], now: int) -> None:
         self._nodes, self._now = nodes, now
-        self._ends = [(max(each.ends, now + 1), each.placement) for each in running]
+        self._ends = [(max(job.ends, now + 1), job.placement) for job in running]
         self._ends.sort(key=_time)
         self._future_starts: list[_FutureStart] = []
         self._steps = self._simulate([]) or []
@@ -66,14 +66,14 @@ class NodeProfile:
         )
 
     def earliest_slot(self, job: PendingJob) -> TimeSlot[Placement] | None:
-        instants = {at for at, _ in self._steps}
-        instants.update(
+        times = {at for at, _ in self._steps}
+        times.update(
             int(at)
-            for each, _ in self._nodes.reservations
-            for at in (each.begin, each.end)
+            for reservation, _ in self._nodes.reservations
+            for at in (reservation.begin, reservation.end)
             if at > self._now
         )
-        slots = (self._slot(job, name, at) for at in sorted(instants) for name in job.partitions)
+        slots = (self._slot(job, name, at) for at in sorted(times) for name in job.partitions)
         return next(filter(None, slots), None)
 
     def take(self, job: PendingJob, slot: TimeSlot[Placement]) -> None:
@@ -89,31 +89,31 @@ class NodeProfile:
         )
 
     def _slot(self, job: PendingJob, partition: str, begin: int) -> TimeSlot[Placement] | None:
-        _, room = self._steps[bisect_right(self._steps, begin, key=_time) - 1]
-        found = self._nodes.placement_at(job, partition, room, begin)
-        if found is None:
+        _, free = self._steps[bisect_right(self._steps, begin, key=_time) - 1]
+        placement = self._nodes.placement_at(job, partition, free, begin)
+        if placement is None:
             return None
-        slot = TimeSlot(begin, begin + self._nodes.seconds(job, found), found)
-        kept = self._future_starts.copy()
-        insort(kept, self._future_start(job, slot))
-        return None if self._simulate(kept) is None else slot
+        slot = TimeSlot(begin, begin + self._nodes.seconds(job, placement), placement)
+        starts = self._future_starts.copy()
+        insort(starts, self._future_start(job, slot))
+        return None if self._simulate(starts) is None else slot
 
     def _simulate(self, kept: list[_FutureStart]) -> _Steps | None:
         """Return the free resources over time if each of these jobs gets nodes when its time comes;
         None if one does not fit then.
         """
         steps: _Steps = []
-        room, ends = self._nodes.free.copy(), self._ends.copy()
+        free, ends = self._nodes.free.copy(), self._ends.copy()
         for at, beginning in _times(self._now, ends, kept):
             while ends and ends[0][0] <= at:
-                room.give(ends.pop(0)[1])
-            for each in beginning:
-                where = self._nodes.placement_at(each.job, each.partition, room, at)
-                if where is None:
+                free.give(ends.pop(0)[1])
+            for start in beginning:
+                placement = self._nodes.placement_at(start.job, start.partition, free, at)
+                if placement is None:
                     return None
-                room.take(where)
-                insort(ends, (each.end, where), key=_time)
-            steps.append((at, room.copy()))
+                free.take(placement)
+                insort(ends, (start.end, placement), key=_time)
+            steps.append((at, free.copy()))
         return steps
 
 

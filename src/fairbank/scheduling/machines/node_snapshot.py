@@ -24,9 +24,9 @@ def node_snapshot(
     Raises InvalidInput for two jobs with the same number, and for running jobs that use more than a
     node has.
     """
-    waiting, there = list(pending), sorted(running)
+    waiting, sorted_running = list(pending), sorted(running)
     numbers = Counter([job.number for job in waiting])
-    numbers.update(each.number for each in there)
+    numbers.update(job_running.number for job_running in sorted_running)
     if len(numbers) < numbers.total():
         number, times = numbers.most_common(1)[0]
         raise InvalidInput(
@@ -35,14 +35,18 @@ def node_snapshot(
             remedy="give each job and task a number of its own",
         )
     snapshot: OnNodes = Snapshot(nodes, NodeQueue(nodes, waiting))
-    snapshot.running = there
-    for each in there:
-        nodes.take(each.placement)
-    if wrong := nodes.free.overdrawn():
-        names = nodes.cluster.names(wrong)
+    snapshot.running = sorted_running
+    for job_running in sorted_running:
+        nodes.take(job_running.placement)
+    if overdrawn := nodes.free.overdrawn():
+        names = nodes.cluster.names(overdrawn)
         jobs = ", ".join(
             str(number)
-            for number in sorted(each.number for each in there if each.placement.nodes & wrong)
+            for number in sorted(
+                job_running.number
+                for job_running in sorted_running
+                if job_running.placement.nodes & overdrawn
+            )
         )
         remedy = f"look which of these jobs still run there: {jobs}"
         raise InvalidInput(
@@ -54,13 +58,13 @@ def node_snapshot(
 def apply_plan(snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], now: int) -> OnNodes:
     """Return the snapshot after the starts and preemptions of a plan."""
     nodes = snapshot.machine.copy()
-    running = {each.number: each for each in snapshot.running}
-    for job, where in plan.starts:
-        for number in where.preempted:
+    running = {active.number: active for active in snapshot.running}
+    for job, placement in plan.starts:
+        for number in placement.preempted:
             nodes.give(running.pop(number).placement)
-        nodes.take(where)
-        nodes.limits.record_start(job, where)
-        running[job.number] = to_running(job, where, now, nodes.seconds(job, where))
+        nodes.take(placement)
+        nodes.limits.record_start(job, placement)
+        running[job.number] = to_running(job, placement, now, nodes.seconds(job, placement))
     begun_now = {start.job.number for start in plan.starts}
     after: OnNodes = Snapshot(
         nodes,

@@ -50,11 +50,11 @@ class Nodes:
 
     def place(self, job: PendingJob, now: int) -> Placement | None:
         """Return the placement in the first of its partitions in which the job fits."""
-        found = (self.placement_at(job, name, self.free, now) for name in job.partitions)
-        return next((each for each in found if each is not None), None)
+        placements = (self.placement_at(job, name, self.free, now) for name in job.partitions)
+        return next((placement for placement in placements if placement is not None), None)
 
     def placement_at(
-        self, job: PendingJob, partition: str, room: FreeResources, begin: int
+        self, job: PendingJob, partition: str, free: FreeResources, begin: int
     ) -> Placement | None:
         """Return the placement of the job in a partition if it starts at a time; None if it does
         not fit.
@@ -62,7 +62,7 @@ class Nodes:
         Args:
             job: the pending job.
             partition: name of the partition.
-            room: free resources at that time.
+            free: free resources at that time.
             begin: start time in seconds.
         """
         if exclusion_reason(job, self.cluster, partition) is not None:
@@ -77,11 +77,11 @@ class Nodes:
             (job.wanted.with_preference(), job.wanted) if job.wanted.prefer else (job.wanted,)
         ):
             if (
-                found := find_placement(
-                    self.cluster, room, self.search.request(wanted, partition), within
+                placement := find_placement(
+                    self.cluster, free, self.search.request(wanted, partition), within
                 )
             ) is not None:
-                return found
+                return placement
         return None
 
     def can_ever_fit(self, job: PendingJob) -> bool:

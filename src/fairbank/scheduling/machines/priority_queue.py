@@ -154,27 +154,27 @@ class JobList(Generic[S]):
         return enumerate(self._jobs)
 
     def by_partition(self) -> Iterable[Iterator[tuple[int, S]]]:
-        found: dict[int, list[tuple[int, S]]] = {}
-        for turn, job in self:
-            found.setdefault(job.partition, []).append((turn, job))
-        return map(iter, found.values())
+        orders: dict[int, list[tuple[int, S]]] = {}
+        for position, job in self:
+            orders.setdefault(job.partition, []).append((position, job))
+        return map(iter, orders.values())
 
     def first_that_fits(self, after: int, profile: SlotsNow[S, Any]) -> tuple[int, S] | None:
         gaps = profile.holes()
         if gaps is None:
             return next(
                 (
-                    (turn, job)
-                    for turn, job in self
-                    if turn > after and profile.slot_now(job) is not None
+                    (position, job)
+                    for position, job in self
+                    if position > after and profile.slot_now(job) is not None
                 ),
                 None,
             )
         if not gaps:
             return None
-        room = gaps[-1][0]
-        for turn in range(after + 1, len(self._jobs)):
-            job = self._jobs[turn]
-            if job.processors <= room and fits_hole(job, gaps):
-                return turn, job
+        width = gaps[-1][0]
+        for position in range(after + 1, len(self._jobs)):
+            job = self._jobs[position]
+            if job.processors <= width and fits_hole(job, gaps):
+                return position, job
         return None

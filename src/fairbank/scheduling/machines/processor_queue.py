@@ -59,14 +59,14 @@ class OrderedQueue(Generic[W]):
         return iter(self._order.items())
 
     def by_partition(self) -> Iterable[Iterator[tuple[int, W]]]:
-        found: dict[int, list[tuple[int, W]]] = {}
-        for turn in self:
-            found.setdefault(turn[1].partition, []).append(turn)
-        return map(iter, found.values())
+        orders: dict[int, list[tuple[int, W]]] = {}
+        for item in self:
+            orders.setdefault(item[1].partition, []).append(item)
+        return map(iter, orders.values())
 
     def first_that_fits(self, after: int, profile: SlotsNow[W, Any]) -> tuple[int, W] | None:
         return next(
-            (turn for turn in self if turn[0] > after and profile.slot_now(turn[1]) is not None),
+            (item for item in self if item[0] > after and profile.slot_now(item[1]) is not None),
             None,
         )
 
@@ -81,16 +81,16 @@ class PartitionQueue(OrderedQueue[W]):
         self._by_partition: dict[int, OrderedDict[int, W]] = {}
 
     def add(self, job: W) -> None:
-        line = self._by_partition.get(job.partition)
-        if line is None:
-            line = self._by_partition[job.partition] = OrderedDict()
-        self._order[job.number] = line[job.number] = job
+        order = self._by_partition.get(job.partition)
+        if order is None:
+            order = self._by_partition[job.partition] = OrderedDict()
+        self._order[job.number] = order[job.number] = job
 
     def remove(self, job: W) -> None:
         del self._order[job.number]
-        line = self._by_partition[job.partition]
-        del line[job.number]
-        if not line:
+        order = self._by_partition[job.partition]
+        del order[job.number]
+        if not order:
             del self._by_partition[job.partition]
 
     def by_partition(self) -> Iterable[Iterator[tuple[int, W]]]:
@@ -133,9 +133,9 @@ class WidthQueue(OrderedQueue[W]):
         if width == self._min_processors:
             self._min_processors = 0
         if self._newcomers.pop(number, None) is None:
-            line = self._trees[width]
-            line.remove(job)
-            if not line.waiting:
+            tree = self._trees[width]
+            tree.remove(job)
+            if not tree.waiting:
                 del self._widths[bisect_left(self._widths, width)]
 
     @property
@@ -148,12 +148,12 @@ class WidthQueue(OrderedQueue[W]):
     def first_that_fits(self, after: int, profile: SlotsNow[W, Any]) -> tuple[int, W] | None:
         if (gaps := profile.holes()) is None:
             return super().first_that_fits(after, profile)
-        found = (
+        first = (
             self.first_in_holes(after, gaps)
             if gaps and self._min_processors <= gaps[-1][0]
             else None
         )
-        return None if found is None else (found.number, found)
+        return None if first is None else (first.number, first)
 
     def first_in_holes(self, after: int, gaps: Sequence[Hole]) -> W | None:
         """Return the first job behind number `after` that fits one of the holes, the narrowest and
@@ -163,50 +163,50 @@ class WidthQueue(OrderedQueue[W]):
             return self._first_newcomer(after, gaps)
         if self._newcomers:
             self._add_newcomers()
-        found: W | None = None
-        gap, (room, seconds) = 0, gaps[0]
+        first: W | None = None
+        gap, (hole_width, seconds) = 0, gaps[0]
         for width in self._widths:
-            while width > room:
+            while width > hole_width:
                 gap += 1
                 if gap == len(gaps):
-                    return found
-                room, seconds = gaps[gap]
-            line = self._trees[width]
-            if line.shortest[1] <= seconds:
-                job = line.first_within(after, seconds)
-                if job is not None and (found is None or job.number < found.number):
-                    found = job
-        return found
+                    return first
+                hole_width, seconds = gaps[gap]
+            tree = self._trees[width]
+            if tree.shortest[1] <= seconds:
+                job = tree.first_within(after, seconds)
+                if job is not None and (first is None or job.number < first.number):
+                    first = job
+        return first
 
     def _first_newcomer(self, after: int, gaps: Sequence[Hole]) -> W | None:
         """Return the same among new jobs, scanned from the last on. After an arrival few jobs are
         behind those that a pass left waiting.
         """
-        found: W | None = None
-        room, seconds = gaps[-1]
+        first: W | None = None
+        hole_width, seconds = gaps[-1]
         for job in reversed(self._newcomers.values()):
             if job.number <= after:
                 break
-            if job.processors <= room and (job.limit <= seconds or fits_hole(job, gaps)):
-                found = job
-        return found
+            if job.processors <= hole_width and (job.limit <= seconds or fits_hole(job, gaps)):
+                first = job
+        return first
 
     def _add_newcomers(self) -> None:
         for job in self._newcomers.values():
-            line = self._trees.get(job.processors)
-            if line is None:
-                line = self._trees[job.processors] = LimitTree()
-            if not line.waiting:
+            tree = self._trees.get(job.processors)
+            if tree is None:
+                tree = self._trees[job.processors] = LimitTree()
+            if not tree.waiting:
                 insort(self._widths, job.processors)
-            line.add(job)
+            tree.add(job)
             self._last_in_trees = job.number
         self._newcomers.clear()
 
 
 def fits_hole(job: ProcessorJob, gaps: Sequence[Hole]) -> bool:
     """Return True if the job fits one of the holes, the narrowest and longest of which is first."""
-    for room, seconds in gaps:
-        if job.processors <= room:
+    for width, seconds in gaps:
+        if job.processors <= width:
             return job.limit <= seconds
     return False
 
@@ -228,7 +228,7 @@ class LimitTree(Generic[W]):
 
     def add(self, job: W) -> None:
         if len(self._jobs) == self._capacity:
-            waiting = [each for each in self._jobs if each is not None]
+            waiting = [remaining for remaining in self._jobs if remaining is not None]
             self._build(waiting, max(MIN_CAPACITY, 1 << (2 * len(waiting)).bit_length()))
         self.waiting += 1
         self._jobs.append(job)
@@ -256,22 +256,22 @@ class LimitTree(Generic[W]):
 
     def first_within(self, after: int, seconds: int) -> W | None:
         """Return the first job behind number `after` whose limit is at most so many seconds."""
-        least, room = self.shortest, self._capacity
-        if least[1] > seconds:
+        shortest, capacity = self.shortest, self._capacity
+        if shortest[1] > seconds:
             return None
-        place = bisect_right(self._numbers, after) + room
-        if place >= 2 * room:
+        place = bisect_right(self._numbers, after) + capacity
+        if place >= 2 * capacity:
             return None
-        while least[place] > seconds:
+        while shortest[place] > seconds:
             while place & 1:  # the last of its pair: on to the next stretch, which may be wider
                 place >>= 1
             if not place:
                 return None
             place += 1
-        while place < room:
+        while place < capacity:
             place *= 2
-            place += least[place] > seconds
-        return self._jobs[place - room]
+            place += shortest[place] > seconds
+        return self._jobs[place - capacity]
 
     def _build(self, waiting: list[W], capacity: int) -> None:
         self._jobs: list[W | None] = list(waiting)

@@ -113,10 +113,10 @@ class ProcessorProfile(Generic[W]):
         wanted, end = job.processors, self._now + job.limit
         if wanted > self._free:
             return None
-        if less := self._find_drops():
-            clear = self.first_begin_after(end)
-            for at, free in less:
-                if free < wanted and at < clear:
+        if drops := self._find_drops():
+            first_begin = self.first_begin_after(end)
+            for at, free in drops:
+                if free < wanted and at < first_begin:
                     return None
         return new_tuple(TimeSlot, (self._now, end, wanted))
 
@@ -137,10 +137,10 @@ class ProcessorProfile(Generic[W]):
                 step += 1
             begin = max(times[step], low)
             until, ahead = begin + seconds, step + 1
-            clear = reach(until)
-            while ahead < last and times[ahead] < clear and free[ahead] >= wanted:
+            first_begin = reach(until)
+            while ahead < last and times[ahead] < first_begin and free[ahead] >= wanted:
                 ahead += 1
-            if ahead == last or times[ahead] >= clear:
+            if ahead == last or times[ahead] >= first_begin:
                 self._known[wanted, seconds] = begin
                 return TimeSlot(begin, until, wanted)
             step = ahead
@@ -175,17 +175,17 @@ class ProcessorProfile(Generic[W]):
         return self._holes
 
     def _compute_holes(self) -> list[Hole]:
-        room, less = self._free, self._find_drops()
-        if not less:
-            return [(room, FOR_EVER)] if room else []
-        found: list[Hole] = []
-        for at, free in less:
-            found.append((room, self.last_end_before(at) - self._now))
-            room = free
-        if room:
-            found.append((room, FOR_EVER))
-        found.reverse()
-        return found
+        width, drops = self._free, self._find_drops()
+        if not drops:
+            return [(width, FOR_EVER)] if width else []
+        holes: list[Hole] = []
+        for at, free in drops:
+            holes.append((width, self.last_end_before(at) - self._now))
+            width = free
+        if width:
+            holes.append((width, FOR_EVER))
+        holes.reverse()
+        return holes
 
     def _find_drops(self) -> list[tuple[int, int]]:
         if self._new_slots and self._has_steps:
@@ -222,8 +222,10 @@ class ProcessorProfile(Generic[W]):
             self._started = []
         if self._running and self._running[0].ends <= self._now:
             self._running = sorted(
-                each if each.ends > self._now else each._replace(ends=self.overdue_end(each.ends))
-                for each in self._running
+                job_running
+                if job_running.ends > self._now
+                else job_running._replace(ends=self.overdue_end(job_running.ends))
+                for job_running in self._running
             )
         return self._running
 
@@ -249,9 +251,11 @@ class ProcessorProfile(Generic[W]):
             self._has_steps = True
             self._known: dict[tuple[int, int], int] = {}
             running = self._sorted_ends()
-            before = self._size - sum([each.placement for each in running])
-            ends = accumulate((each.placement for each in running), initial=before)
-            steps = dict(zip([self._now, *(each.ends for each in running)], ends, strict=True))
+            before = self._size - sum([job_running.placement for job_running in running])
+            ends = accumulate((job_running.placement for job_running in running), initial=before)
+            steps = dict(
+                zip([self._now, *(job_running.ends for job_running in running)], ends, strict=True)
+            )
             self.times, self.free = list(steps), list(steps.values())
         free = self.free
         for begin, end, processors in self._new_slots:
@@ -283,16 +287,14 @@ class ProcessorProfile(Generic[W]):
         return step
 
 
-def _strictly_less(room: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the times, in order, with fewer than `room` free processors and fewer than at any time
-    before.
-    """
-    found = []
-    for at, free in counts:
-        if free < room:
-            found.append((at, free))
-            room = free
-    return found
+def _strictly_less(least: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the times, in order, with fewer than `least` free processors and fewer than before."""
+    drops = []
+    for time, free in counts:
+        if free < least:
+            drops.append((time, free))
+            least = free
+    return drops
 
 
 class Holes(Generic[W]):
@@ -311,8 +313,8 @@ class Holes(Generic[W]):
 
     def slot_now(self, job: W) -> TimeSlot[int] | None:
         wanted, seconds = job.processors, job.limit
-        for room, lasts in self._holes:
-            if wanted <= room:
+        for width, lasts in self._holes:
+            if wanted <= width:
                 return (
                     new_tuple(TimeSlot, (self._now, self._now + seconds, wanted))
                     if seconds <= lasts
@@ -338,19 +340,18 @@ def reduce_holes(holes: Sequence[Hole], processors: int, seconds: int) -> list[H
         processors: processors that the job takes.
         seconds: time that it takes them, from now on.
     """
-    found: list[Hole] = []
+    reduced: list[Hole] = []
     rest = FOR_EVER
-    for room, lasts in reversed(holes):  # from the widest on
-        left = room - processors
+    for width, lasts in reversed(holes):  # from the widest on
+        left = width - processors
         if left > rest:
             left = rest
-        if found and found[-1][0] == left:
-            found.pop()
+        if reduced and reduced[-1][0] == left:
+            reduced.pop()
         if left:
-            found.append((left, lasts))
-        if (
-            lasts >= seconds
-        ):  # in this one it ends: those that last longer have what they had, but no more than this one
+            reduced.append((left, lasts))
+        if lasts >= seconds:
+            # The job ends within this hole. Longer holes keep their width, but not beyond this one.
             rest, processors = left, 0
-    found.reverse()
-    return found
+    reduced.reverse()
+    return reduced

@@ -1,7 +1,7 @@
 """Complete search for nodes, before a job is said not to fit.
 
-Slurm omits nodes with little room, the smallest first, and tries again. It misses a solution now
-and then; this search misses none.
+Slurm omits nodes on which few tasks fit, the smallest first, and tries again. It misses a solution
+now and then; this search misses none.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def can_hold_tasks(among: NodeSet, tasks_per_node: Counts, selection: NodeSelect
 
 
 def by_size(among: NodeSet, tasks_per_node: Counts, selection: NodeSelection) -> list[int] | None:
-    """Return the nodes with the most room, as few as needed; None if there is no solution.
+    """Return the nodes on which most tasks fit, as few as needed; None if there is no solution.
 
     Sets of nodes that leave a place for each kind are the independent sets of a matroid. Taking the
-    largest node that may still be taken therefore ends with the most room that any choice has.
+    largest node that may still be taken therefore ends with the largest sum that any choice has.
     """
     taken: list[int] = node_set.places(selection.required).tolist()
     chosen, tasks = selection.required, selection.tasks - int(tasks_per_node[taken].sum())
@@ -79,11 +79,11 @@ def _missing(chosen: NodeSet, selection: NodeSelection) -> int:
     """
     worst = 0
     for size in range(1, len(selection.kinds) + 1):
-        for some in combinations(selection.kinds, size):
+        for subset in combinations(selection.kinds, size):
             together = node_set.NO_NODES
-            for nodes, _ in some:
+            for nodes, _ in subset:
                 together |= nodes
-            worst = max(worst, sum(count for _, count in some) - (chosen & together).bit_count())
+            worst = max(worst, sum(count for _, count in subset) - (chosen & together).bit_count())
     return worst
 
 
@@ -107,10 +107,10 @@ def contiguous(
     """
     if not node_set.has_run(among, selection.least):
         return None
-    for some in (*weights, among):
+    for nodes in (*weights, among):
         windows = [
             window
-            for begin, end in node_set.runs(some)
+            for begin, end in node_set.runs(nodes)
             if (window := _window(begin, end, tasks_per_node, selection))
         ]
         if windows:

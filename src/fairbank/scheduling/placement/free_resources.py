@@ -120,7 +120,8 @@ class FreeResources:
                 self.gpus[kind][place] -= sign * count
             self._changes.append(place)
         if len(self._changes) > 4 * len(self.jobs) + _FEW:
-            self._cache.clear()  # cheaper to look anew, and a room that is kept for days is not to remember them
+            # Counting again is cheaper, and a long-lived object must not remember all changes.
+            self._cache.clear()
             self._changes.clear()
 
     def overdrawn(self) -> NodeSet:
@@ -137,31 +138,31 @@ class FreeResources:
         return self._counts(demand).tasks
 
     def nodes(self, demand: NodeDemand) -> NodeSet:
-        """Return the nodes with room for at least one task."""
+        """Return the nodes on which at least one task fits."""
         return self._counts(demand).nodes
 
     def _counts(self, demand: NodeDemand) -> _CachedCounts:
         """Return the cached counts, updated for the nodes that changed since."""
-        seen = self._cache.get(demand)
-        if seen is None:
-            self._cache[demand] = seen = _CachedCounts(
+        cached = self._cache.get(demand)
+        if cached is None:
+            self._cache[demand] = cached = _CachedCounts(
                 self._count(demand, _ALL), len(self._changes)
             )
-        elif seen.upto < len(self._changes):
-            changed = sorted(set(self._changes[seen.upto :]))
+        elif cached.upto < len(self._changes):
+            changed = sorted(set(self._changes[cached.upto :]))
             if len(changed) > _FEW:
-                self._cache[demand] = seen = _CachedCounts(
+                self._cache[demand] = cached = _CachedCounts(
                     self._count(demand, _ALL), len(self._changes)
                 )
-                return seen
-            seen.upto = len(self._changes)
-            found = self._count(demand, np.array(changed))
-            seen.tasks[changed] = found
-            have = node_set.of(
-                place for place, count in zip(changed, found.tolist(), strict=True) if count
+                return cached
+            cached.upto = len(self._changes)
+            counts = self._count(demand, np.array(changed))
+            cached.tasks[changed] = counts
+            suitable = node_set.of(
+                place for place, count in zip(changed, counts.tolist(), strict=True) if count
             )
-            seen.nodes = node_set.without(seen.nodes, node_set.of(changed)) | have
-        return seen
+            cached.nodes = node_set.without(cached.nodes, node_set.of(changed)) | suitable
+        return cached
 
     def _count(self, demand: NodeDemand, at: slice | npt.NDArray[np.intp]) -> Counts:
         cluster = self.cluster
@@ -207,11 +208,11 @@ class FreeResources:
         free = {kind: int(counts[place]) for kind, counts in self.gpus.items()}
         if alone:
             return tuple(Gpus(kind, count) for kind, count in free.items() if count)
-        got = {kind: count for kind, count in wanted if kind}
+        granted = {kind: count for kind, count in wanted if kind}
         left = next((count for kind, count in wanted if not kind), 0)
         for kind, count in free.items():
-            more = min(left, count - got.get(kind, 0))
+            more = min(left, count - granted.get(kind, 0))
             if more > 0:
-                got[kind] = got.get(kind, 0) + more
+                granted[kind] = granted.get(kind, 0) + more
                 left -= more
-        return tuple(Gpus(kind, count) for kind, count in sorted(got.items()))
+        return tuple(Gpus(kind, count) for kind, count in sorted(granted.items()))

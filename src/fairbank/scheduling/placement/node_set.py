@@ -28,10 +28,10 @@ def one(place: int) -> NodeSet:
 
 def of(places: Iterable[int]) -> NodeSet:
     """Return the nodes at these places."""
-    found = NO_NODES
+    nodes = NO_NODES
     for place in places:
-        found |= 1 << place
-    return found
+        nodes |= 1 << place
+    return nodes
 
 
 def without(some: NodeSet, others: NodeSet) -> NodeSet:

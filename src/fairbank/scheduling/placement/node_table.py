@@ -62,18 +62,18 @@ class NodeTable:
         """Return the set of these nodes. Raises NotFound, naming `field`, for a node that does not
         exist.
         """
-        found = node_set.NO_NODES
+        nodes = node_set.NO_NODES
         for name in names:
             place = self.place.get(name)
             if place is None:
-                there = compress(node.name for node in self.nodes)
+                existing = compress(node.name for node in self.nodes)
                 raise NotFound(
                     f"there is no node {name!r}",
                     field=field,
-                    remedy=f"there are: {there[:200] or 'none'}",
+                    remedy=f"there are: {existing[:200] or 'none'}",
                 )
-            found |= 1 << place
-        return found
+            nodes |= 1 << place
+        return nodes
 
     def partition(self, name: str) -> tuple[PartitionRules, NodeSet]:
         """Return the rules and nodes of a partition. Raises NotFound, listing the existing ones."""
@@ -142,4 +142,8 @@ class NodeTable:
 
 def _repeated(nodes: Iterable[Node]) -> str:
     seen: set[str] = set()
-    return next(node.name for node in nodes if node.name in seen or seen.add(node.name))  # type: ignore[func-returns-value]
+    for node in nodes:
+        if node.name in seen:
+            break
+        seen.add(node.name)
+    return node.name

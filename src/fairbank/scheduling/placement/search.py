@@ -39,17 +39,17 @@ class PlacementRequest(NamedTuple):
 
     def possible(self) -> NodeSet:
         """Return the nodes of all alternatives."""
-        found = node_set.NO_NODES
-        for each in self.alternatives:
-            found |= each
-        return found & self.fitting
+        nodes = node_set.NO_NODES
+        for alternative in self.alternatives:
+            nodes |= alternative
+        return nodes & self.fitting
 
 
 class FreeNodes(Protocol):
     """Free resources at some time."""
 
     def nodes(self, demand: NodeDemand) -> NodeSet:
-        """Return the nodes with room for at least one task."""
+        """Return the nodes on which at least one task fits."""
         ...
 
     def tasks(self, demand: NodeDemand) -> Counts:
@@ -75,55 +75,56 @@ class PlacementSearch:
         InvalidInput for a constraint that cannot be parsed.
         """
         key = wanted, partition
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = _request(self.cluster, self.empty, wanted, partition)
-        return found
+        request = self._known.get(key)
+        if request is None:
+            request = self._known[key] = _request(self.cluster, self.empty, wanted, partition)
+        return request
 
     def can_ever_fit(self, request: PlacementRequest) -> bool:
         """Return True if the job would fit if the cluster were empty and all nodes were up."""
-        found = self._ever.get(request)
-        if found is None:
-            found = self._ever[request] = (
+        fits = self._ever.get(request)
+        if fits is None:
+            fits = self._ever[request] = (
                 find_placement(self.cluster, self.empty, request, self.cluster.all_nodes)
                 is not None
             )
-        return found
+        return fits
 
 
 def _request(
     cluster: NodeTable, empty: FreeResources, wanted: ResourceRequest, partition: str
 ) -> PlacementRequest:
     rules, among = cluster.partition(partition)
-    what = node_demand(wanted, rules)
-    said = constraint.parse(wanted.constraint)
+    demand = node_demand(wanted, rules)
+    parsed = constraint.parse(wanted.constraint)
     having, everybody = cluster.having, cluster.all_nodes
-    able = node_set.without(among, cluster.named(wanted.excluded, field="excluded")) & empty.nodes(
-        what
-    )
+    fitting = node_set.without(
+        among, cluster.named(wanted.excluded, field="excluded")
+    ) & empty.nodes(demand)
     required = cluster.named(wanted.required, field="required")
     least = max(
         wanted.nodes,
         rules.min_nodes,
         required.bit_count(),
-        sum(group.least for group in said.groups),
+        sum(group.least for group in parsed.groups),
     )
     tasks = max(wanted.least_tasks, least)
     return PlacementRequest(
         partition=partition,
-        demand=what,
+        demand=demand,
         least=least,
         upto=max(least, min(filter(None, (wanted.max_nodes or least, rules.max_nodes)))),
         most=min(filter(None, (wanted.max_nodes, rules.max_nodes, tasks))),
         tasks=tasks,
-        fitting=able,
+        fitting=fitting,
         alternatives=tuple(
-            able & constraint.matching_nodes(each, having, everybody) for each in said.alternatives
+            fitting & constraint.matching_nodes(alternative, having, everybody)
+            for alternative in parsed.alternatives
         ),
         required=required,
         kinds=tuple(
             (constraint.matching_nodes(group.nodes, having, everybody), group.least)
-            for group in said.groups
+            for group in parsed.groups
         ),
         contiguous=wanted.contiguous,
     )
@@ -179,27 +180,27 @@ def _distribute(
     """Return the placement in which each node gets as many tasks as fit, but one for each node
     behind it.
     """
-    tasks, behind, shares = request.tasks, len(places), []
+    tasks, nodes_left, shares = request.tasks, len(places), []
     columns = (free.tasks(plain), cluster.cpus, cluster.threads, cluster.memory)
-    for at, fits, whole, threads, has in zip(
+    for place, fits, whole, threads, has in zip(
         places, *(column[places].tolist() for column in columns), strict=True
     ):
-        behind -= 1
-        here = min(fits, max(tasks - behind, 1))
-        tasks -= here
-        cpus = max(here * plain.cpus, plain.least_cpus)
-        got = whole if plain.alone else -(-cpus // threads) * threads
+        nodes_left -= 1
+        tasks_here = min(fits, max(tasks - nodes_left, 1))
+        tasks -= tasks_here
+        cpus = max(tasks_here * plain.cpus, plain.least_cpus)
+        cpus_here = whole if plain.alone else -(-cpus // threads) * threads
         memory = (
             has
             if plain.memory is None
-            else plain.memory or plain.memory_per_cpu * (got if plain.alone else cpus)
+            else plain.memory or plain.memory_per_cpu * (cpus_here if plain.alone else cpus)
         )
         gpus = (
-            free.gpus_at(at, plain.gpus, alone=plain.alone)
+            free.gpus_at(place, plain.gpus, alone=plain.alone)
             if cluster.gpus and (plain.gpus or plain.alone)
             else ()
         )
-        shares.append(NodeShare(at, got, memory, gpus))
+        shares.append(NodeShare(place, cpus_here, memory, gpus))
     return Placement(
         node_set.of(places), tuple(shares), request.partition, sharing=request.demand.rows > 1
     )

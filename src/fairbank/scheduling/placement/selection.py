@@ -33,17 +33,17 @@ def select_nodes(
         return None
     lightest: NodeSet = node_set.NO_NODES
     weights: list[NodeSet] = []
-    for some in by_weight:
-        if some & among:
-            weights.append(some & among)
+    for nodes in by_weight:
+        if nodes & among:
+            weights.append(nodes & among)
             lightest |= weights[-1]
             if (
                 lightest.bit_count() < selection.least
                 or (selection.required & lightest) != selection.required
             ):
                 continue
-            if (found := _select_among(lightest, weights, tasks_per_node, selection)) is not None:
-                return found
+            if (places := _select_among(lightest, weights, tasks_per_node, selection)) is not None:
+                return places
     return None
 
 
@@ -54,18 +54,22 @@ def _select_among(
         return exhaustive_search.contiguous(among, weights, tasks_per_node, selection)
     if not exhaustive_search.can_hold_tasks(among, tasks_per_node, selection):
         return None
-    kinds = selection.required
-    for some, count in selection.kinds:
-        picked = node_set.first(node_set.without(among & some, kinds), count)
+    required = selection.required
+    for kind, count in selection.kinds:
+        picked = node_set.first(node_set.without(among & kind, required), count)
         if picked.bit_count() < count:
             return exhaustive_search.by_size(among, tasks_per_node, selection)
-        kinds |= picked
+        required |= picked
     if (
-        kinds.bit_count() <= selection.most
-        and (found := _by_runs(among, weights, tasks_per_node, selection._replace(required=kinds)))
+        required.bit_count() <= selection.most
+        and (
+            places := _by_runs(
+                among, weights, tasks_per_node, selection._replace(required=required)
+            )
+        )
         is not None
     ):
-        return found
+        return places
     return exhaustive_search.by_size(among, tasks_per_node, selection)
 
 
@@ -114,13 +118,13 @@ def _by_runs(
     """
     chosen = _ChosenNodes(tasks_per_node, selection)
     if selection.required:
-        for some in weights:
-            _take_neighbours(chosen, some & among, selection.required)
+        for nodes in weights:
+            _take_neighbours(chosen, nodes & among, selection.required)
         among = node_set.without(among, node_set.of(chosen.taken))
-    for some in weights:
+    for nodes in weights:
         if chosen.is_complete or chosen.most <= 0:
             break
-        _take_runs(chosen, some & among)
+        _take_runs(chosen, nodes & among)
     return chosen.taken if chosen.is_complete else None
 
 
@@ -136,7 +140,7 @@ def _take_neighbours(chosen: _ChosenNodes, among: NodeSet, required: NodeSet) ->
 
 
 def _tightest(chosen: _ChosenNodes, begin: int, end: int) -> int | None:
-    """Return the node of a run that alone holds all remaining tasks with the least room left over;
+    """Return the node of a run that alone holds all remaining tasks with the fewest to spare;
     None if there is none.
     """
     room = chosen.tasks_per_node[begin:end]

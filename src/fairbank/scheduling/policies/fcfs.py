@@ -50,8 +50,7 @@ def start_in_order(
 
 
 def fifo(snapshot: Snapshot[J, P, Any], now: int) -> SchedulePlan[J, P]:
-    """Start the first of the heads of all partitions, then the next, until each partition is
-    blocked.
+    """Start the first job of all partitions, then the next, until each partition is blocked.
 
     This is how SLURM began (M. Jette and M. Grondona, "SLURM: Simple Linux Utility for Resource
     Management", 2002): when a job of a partition does not fit, no job behind it in that partition
@@ -59,29 +58,33 @@ def fifo(snapshot: Snapshot[J, P, Any], now: int) -> SchedulePlan[J, P]:
     """
     machine, line = snapshot.machine.copy(), snapshot.queue.order(now)
     starts: list[PlannedStart[J, P]] = []
-    begun: set[int] = set()
+    started: set[int] = set()
     reasons = dict(line.reasons)
-    lines = list(line.by_partition())
-    heads = [(turn, which, job) for which, each in enumerate(lines) for turn, job in (next(each),)]
-    heapify(heads)
-    while heads:
-        _, which, job = heads[0]
-        if job.number not in begun:  # from the line of another of its partitions
+    orders = list(line.by_partition())
+    next_jobs = [
+        (position, partition, job)
+        for partition, order in enumerate(orders)
+        for position, job in (next(order),)
+    ]
+    heapify(next_jobs)
+    while next_jobs:
+        _, partition, job = next_jobs[0]
+        if job.number not in started:  # from the line of another of its partitions
             placement = machine.place(job, now)
             if placement is not None:
                 machine.take(placement)
                 starts.append(PlannedStart(job, placement))
-                begun.add(job.number)
+                started.add(job.number)
                 reasons.pop(job.number, None)
             elif machine.can_ever_fit(job):
                 reasons[job.number] = RESOURCES
-                heappop(heads)
+                heappop(next_jobs)
                 continue
             else:
                 reasons.setdefault(job.number, BAD_CONSTRAINTS)
-        behind = next(lines[which], None)
-        if behind is None:
-            heappop(heads)
+        following = next(orders[partition], None)
+        if following is None:
+            heappop(next_jobs)
         else:
-            heapreplace(heads, (behind[0], which, behind[1]))
+            heapreplace(next_jobs, (following[0], partition, following[1]))
     return SchedulePlan(starts, (), reasons)

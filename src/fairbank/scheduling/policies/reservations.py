@@ -50,10 +50,10 @@ def plan_with_reservations(
         unchanged_up_to: position up to which no job can start now (`Snapshot.unchanged_up_to`).
     """
     starts: list[PlannedStart[J, P]] = []
-    planned: list[JobReservation[J, P]] = []
+    reservations: list[JobReservation[J, P]] = []
     reasons = dict(order.reasons)
-    coming = iter(order)
-    for head in coming:
+    remaining = iter(order)
+    for head in remaining:
         position, job = head
         if (slot := profile.slot_now(job)) is not None:
             profile.take(job, slot)
@@ -63,12 +63,12 @@ def plan_with_reservations(
         else:
             reasons[job.number] = BAD_CONSTRAINTS
     else:
-        return make_plan(starts, planned, reasons)
+        return make_plan(starts, reservations, reasons)
     reasons[job.number] = RESOURCES
     candidate = order.first_that_fits(max(position, unchanged_up_to), profile)
     if candidate is None and not is_complete:
-        return make_plan(starts, planned, reasons)
-    for position, job in chain((head,), coming):
+        return make_plan(starts, reservations, reasons)
+    for position, job in chain((head,), remaining):
         if (slot := profile.earliest_slot(job)) is None:
             reasons[job.number] = RESOURCES if machine.can_ever_fit(job) else BAD_CONSTRAINTS
             continue
@@ -76,8 +76,8 @@ def plan_with_reservations(
         if slot.begin == now:
             starts.append(new_tuple(PlannedStart, (job, slot.placement)))
         else:
-            planned.append(new_tuple(JobReservation, (job, slot.begin, slot.placement)))
-            if len(planned) == max_reservations:
+            reservations.append(new_tuple(JobReservation, (job, slot.begin, slot.placement)))
+            if len(reservations) == max_reservations:
                 break
         # What is kept only grows, so nobody before the hope can start, nor the hope itself once it
         # cannot.
@@ -86,13 +86,16 @@ def plan_with_reservations(
         ):
             candidate = order.first_that_fits(candidate[0], profile)
         if candidate is None and not is_complete:
-            return make_plan(starts, planned, reasons)
+            return make_plan(starts, reservations, reasons)
     starts += start_in_holes(
         order, profile, candidate
     )  # it was found when less was kept: nobody before it can start
-    gaps = profile.holes() if len(planned) == max_reservations else None
+    holes = profile.holes() if len(reservations) == max_reservations else None
     return make_plan(
-        starts, planned, reasons, None if gaps is None else new_tuple(RemainingHoles, (now, gaps))
+        starts,
+        reservations,
+        reasons,
+        None if holes is None else new_tuple(RemainingHoles, (now, holes)),
     )
 
 
@@ -120,15 +123,15 @@ def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> Sch
     If no job could fill the hole, the reservation is in the plan only with `fully`. If no job ended
     since the reservation was made, only new jobs are tested.
     """
-    line, machine = snapshot.queue.order(now), snapshot.machine
+    order, machine = snapshot.queue.order(now), snapshot.machine
     if snapshot.remaining_holes is not None and not fully:
-        gaps: Holes[Any] = Holes(snapshot.remaining_holes, now)
+        holes: Holes[Any] = Holes(snapshot.remaining_holes, now)
         starts: list[PlannedStart[Any, Any]] = start_in_holes(
-            line, gaps, line.first_that_fits(snapshot.unchanged_up_to, gaps)
+            order, holes, order.first_that_fits(snapshot.unchanged_up_to, holes)
         )
-        return make_plan(starts, (), {}, gaps.remaining())
+        return make_plan(starts, (), {}, holes.remaining())
     return plan_with_reservations(
-        line,
+        order,
         machine,
         machine.profile(snapshot.running, now),
         now,
@@ -151,9 +154,9 @@ def conservative(
     The plan ends where no job behind can start now; with `fully` it goes on until all jobs have a
     reservation.
     """
-    line, machine = snapshot.queue.order(now), snapshot.machine
+    order, machine = snapshot.queue.order(now), snapshot.machine
     return plan_with_reservations(
-        line,
+        order,
         machine,
         machine.profile(snapshot.running, now),
         now,

@@ -32,15 +32,15 @@ class IdleNodes:
         """Initialise with the idle nodes, and the end and nodes of each running job in the order of
         the ends.
         """
-        seen, freed = node_set.NO_NODES, list[tuple[int, NodeSet]]()
+        seen, released = node_set.NO_NODES, list[tuple[int, NodeSet]]()
         for end, nodes in reversed(running):
-            freed.append(
+            released.append(
                 (end, nodes ^ (nodes & seen))
             )  # a node is idle when the last of its jobs is gone
             seen |= nodes
         self._ends: list[int] = []
         self._idle = [idle]
-        for end, nodes in reversed(freed):
+        for end, nodes in reversed(released):
             idle |= nodes
             self._ends.append(end)
             self._idle.append(idle)
@@ -59,11 +59,11 @@ class IdleNodes:
     def begin(self, end: int, nodes: NodeSet) -> None:
         """Add a job that starts now on these nodes and runs until `end`."""
         insort(self._begun, (end, nodes))
-        busy, found = node_set.NO_NODES, []
-        for _, some in reversed(self._begun):
-            busy |= some
-            found.append(busy)
-        self._busy = found[::-1]
+        busy, busy_from = node_set.NO_NODES, []
+        for _, job_nodes in reversed(self._begun):
+            busy |= job_nodes
+            busy_from.append(busy)
+        self._busy = busy_from[::-1]
         self._until = [until for until, _ in self._begun]
 
 
@@ -136,29 +136,29 @@ class EndTimes:
         return self._free_after(self._bases[before - 1]) if before else self.free
 
     def _free_after(self, at: int) -> FreeResources:
-        found = self._free_by_time.get(at)
-        if found is None:
+        free = self._free_by_time.get(at)
+        if free is None:
             since = max((known for known in self._free_by_time if known < at), default=self.now)
-            found = self._free_by_time[at] = self._free_by_time.get(since, self.free).copy()
+            free = self._free_by_time[at] = self._free_by_time.get(since, self.free).copy()
             begin, end = (bisect_right(self.running, instant, key=_end) for instant in (since, at))
-            found.give_all(job.placement for _, _, job in self.running[begin:end])
-        return found
+            free.give_all(job.placement for _, _, job in self.running[begin:end])
+        return free
 
     def usable_nodes(self, demand: NodeDemand) -> Callable[[int], NodeSet]:
-        """Return a function from a time to the nodes with room for a task. For a job that needs
+        """Return a function from a time to the nodes on which a task fits. For a job that needs
         whole nodes these are the idle ones.
         """
         return self._idle.at if demand.alone else lambda at: self.free_at(at, demand).nodes(demand)
 
     def _stretch_ends(self) -> list[int]:
         """Return the last end of each stretch. The first stretch begins with the first end."""
-        found, at, stretch = list[int](), 0, STRETCH
+        ends, at, stretch = list[int](), 0, STRETCH
         while at < len(self.running):
             until = -(-self.running[at][0] // STRETCH) * STRETCH + stretch
             at = bisect_right(self.running, until, key=_end)
-            found.append(self.running[at - 1][0])
+            ends.append(self.running[at - 1][0])
             stretch = stretch + self.linear if self.linear else stretch * 2
-        return found
+        return ends
 
     def begin(self, job: Active) -> None:
         """Add a job that starts now."""
@@ -174,7 +174,7 @@ class EndTimes:
 
     def end(self, job: Active) -> None:
         """Remove a job that is preempted now."""
-        self.running = [each for each in self.running if each[1] != job.number]
+        self.running = [entry for entry in self.running if entry[1] != job.number]
         self.free.give(job.placement)
         self._rebuild()
 

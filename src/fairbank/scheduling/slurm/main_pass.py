@@ -1,4 +1,5 @@
-"""Slurm's main pass: jobs that start now, from the head of the queue (slurm-rules.md, "Main scheduler").
+"""Slurm's main pass: jobs that start now, from the head of the queue (slurm-rules.md, "Main
+scheduler").
 
 It makes no plan for the future. When a job of a partition does not fit, all jobs behind it in that
 partition wait, and no job of another partition gets the nodes of that partition either. This keeps
@@ -51,24 +52,24 @@ def main_pass(
             default_queue_depth tests; jobs that wait behind others count, too.
         queued: entries of the queue if they are known already.
     """
-    found = _Pass(
+    pass_ = _Pass(
         snapshot,
         parameters,
         now,
         queued or queue_entries(snapshot.machine, snapshot.queue.jobs(), now),
     )
     tested = 0
-    for entry in found.entries:
-        if 0 < parameters.sched_max_job_start <= len(found.starts):
+    for entry in pass_.entries:
+        if 0 < parameters.sched_max_job_start <= len(pass_.starts):
             break
-        if found.is_skipped(entry):
+        if pass_.is_skipped(entry):
             continue
         tested += 1
         if not full and tested > parameters.default_queue_depth + 1:
             break
-        if not found.is_blocked(entry):
-            found.test(entry)
-    return SchedulePlan(found.starts, (), found.reasons, NEVER_TESTED)
+        if not pass_.is_blocked(entry):
+            pass_.test(entry)
+    return SchedulePlan(pass_.starts, (), pass_.reasons, NEVER_TESTED)
 
 
 class _Pass:
@@ -123,8 +124,8 @@ class _Pass:
     def test(self, entry: QueueEntry) -> None:
         """Start the job now, or record why not."""
         job, partition = entry.job, entry.rules.name
-        if (why := self.limits.hold_reason(job, partition)) is not None:
-            self.reasons[job.number] = why
+        if (reason := self.limits.hold_reason(job, partition)) is not None:
+            self.reasons[job.number] = reason
             if self.parameters.assoc_limit_stop:
                 self._block(entry)
             return
@@ -138,29 +139,29 @@ class _Pass:
         if request.required & self.nodes.cluster.usable != request.required:
             self.reasons[job.number] = NOT_AVAILABLE
             return
-        where = None
+        placement = None
         if usable.bit_count() >= request.least:
-            where = find_placement(self.nodes.cluster, self.free, request, usable)
-            if where is None:
+            placement = find_placement(self.nodes.cluster, self.free, request, usable)
+            if placement is None:
                 kind = partition, job.qos
-                those = select_preempted(
+                candidates = select_preempted(
                     self.nodes, self.running, kind, usable, self.now, spared=self.started
                 )
-                where = place_by_preemption(self.nodes, self.free, request, usable, those)
-        if where is None:
+                placement = place_by_preemption(self.nodes, self.free, request, usable, candidates)
+        if placement is None:
             self._wait(entry, request, seconds)
-        elif (why := self.limits.hold_reason(job, partition, where)) is not None:
-            self.reasons[job.number] = why
+        elif (reason := self.limits.hold_reason(job, partition, placement)) is not None:
+            self.reasons[job.number] = reason
             if self.parameters.assoc_limit_stop:
                 self._block(entry)
         else:
-            self._start(entry, where, seconds)
+            self._start(entry, placement, seconds)
 
     def _start(self, entry: QueueEntry, where: Placement, seconds: int) -> None:
         job = entry.job
-        for each in [each for each in self.running if each.number in where.preempted]:
-            self.free.give(each.placement)
-            self.running.remove(each)
+        for running in [running for running in self.running if running.number in where.preempted]:
+            self.free.give(running.placement)
+            self.running.remove(running)
         self.free.take(where)
         self.running.append(to_running(job, where, self.now, seconds))
         self.limits.record_start(job, where)
@@ -179,9 +180,9 @@ class _Pass:
             return
         if (
             entry.reservation is None
-            and (why := self._maintenance_reason(entry, request, seconds)) is not None
+            and (reason := self._maintenance_reason(entry, request, seconds)) is not None
         ):
-            self.reasons[job.number] = why
+            self.reasons[job.number] = reason
             return
         self.reasons[job.number] = RESOURCES
         if job.array is not None:
@@ -193,18 +194,23 @@ class _Pass:
     ) -> str | None:
         """Return Slurm's reason if maintenance leaves too few nodes to the job."""
         end = self.now + seconds
-        without = (
+        usable = (
             entry.nodes & self.open & self.nodes.reservations.usable_nodes(entry.job, self.now, end)
         )
-        with_them = (
+        usable_with_maintenance = (
             entry.nodes
             & self.open
             & self.nodes.reservations.usable_nodes(entry.job, self.now, end, maintenance=False)
         )
-        if without == with_them or (without & request.possible()).bit_count() >= request.least:
+        if (
+            usable == usable_with_maintenance
+            or (usable & request.possible()).bit_count() >= request.least
+        ):
             return None
         return (
-            NOT_AVAILABLE if (with_them & request.possible()).bit_count() >= request.least else None
+            NOT_AVAILABLE
+            if (usable_with_maintenance & request.possible()).bit_count() >= request.least
+            else None
         )
 
     def _block(self, entry: QueueEntry, request: PlacementRequest | None = None) -> None:

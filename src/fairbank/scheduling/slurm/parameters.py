@@ -161,14 +161,14 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
     does.
 
     Parameters that change nothing in a pass are ignored, and so are those that are NOT_MODELLED.
-    Raises InvalidInput, naming `field` and the parameter, for an unknown one and for one out of range,
-    which Slurm would silently replace by its default.
+    Raises InvalidInput, naming `field` and the parameter, for an unknown one and for one out of
+    range, which Slurm would silently replace by its default.
     """
-    said: dict[str, int | bool] = {}
+    values: dict[str, int | bool] = {}
     for each in filter(None, (part.strip() for part in text.split(","))):
         written, has_value, value = each.partition("=")
         name = written.lower()
-        if name in said:
+        if name in values:
             raise InvalidInput(f"{name} is given twice", field=field, remedy="give it once")
         if name in _FLAGS:
             if has_value:
@@ -177,7 +177,7 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
                     field=field,
                     remedy=f"write {name} alone, or leave it out",
                 )
-            said[name] = True
+            values[name] = True
         elif name in _RANGES:
             if (
                 not value.removeprefix("-").isascii()
@@ -185,7 +185,7 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
                 or len(value) > 12
             ):
                 raise _out_of_range(name, value or "nothing")
-            said[name] = int(value)
+            values[name] = int(value)
         elif name not in NO_MATTER and name not in NOT_MODELLED:
             known = ", ".join(sorted(_FLAGS | set(_RANGES)))
             raise InvalidInput(
@@ -193,7 +193,7 @@ def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> Schedu
                 field=field,
                 remedy=f"there are: {known}",
             )
-    return msgspec.convert(said, SchedulerParameters)
+    return msgspec.convert(values, SchedulerParameters)
 
 
 def _out_of_range(name: str, value: str) -> InvalidInput:

@@ -20,22 +20,22 @@ def run_passes(
     """Return the starts of the main pass, and the starts and reservations of backfill. A reason of
     backfill replaces that of the main pass.
     """
-    inside, reasons = queued = queue_entries(snapshot.machine, snapshot.queue.jobs(), now)
+    entries, reasons = queued = queue_entries(snapshot.machine, snapshot.queue.jobs(), now)
     first = main_pass(snapshot, parameters, now, full=full, queued=queued)
     begun_now = {start.job.number for start in first.starts}
-    left = (
+    remaining = (
         None
         if _has_shrinkable_job(snapshot)
-        else ([entry for entry in inside if entry.job.number not in begun_now], reasons)
+        else ([entry for entry in entries if entry.job.number not in begun_now], reasons)
     )
-    then = backfill(
-        apply_plan(snapshot, first, now), parameters, now, queued=left, begun_now=begun_now
+    second = backfill(
+        apply_plan(snapshot, first, now), parameters, now, queued=remaining, begun_now=begun_now
     )
-    said = {**first.reasons, **then.reasons}
-    for start in then.starts:
-        said.pop(start.job.number, None)
+    reasons_of_both = {**first.reasons, **second.reasons}
+    for start in second.starts:
+        reasons_of_both.pop(start.job.number, None)
     return SchedulePlan(
-        [*first.starts, *then.starts], then.reservations, said, first.default_reason
+        [*first.starts, *second.starts], second.reservations, reasons_of_both, first.default_reason
     )
 
 

@@ -42,8 +42,8 @@ class PlannedNodes:
         """Return nodes without a plan from `begin` until `end`, and a time before which no such
         window has enough.
 
-        If fewer than `least` of them have room, these are some of the nodes, and the time is later
-        than `begin`.
+        If the job fits on fewer than `least` of them, these are some of the nodes, and the time is
+        later than `begin`.
 
         The end is tested first, so that the first steps that together leave too few say how far the
         window must move.
@@ -53,7 +53,7 @@ class PlannedNodes:
             begin: begin of the window in seconds, included.
             end: end of the window in seconds, included.
             least: number of nodes that the job needs.
-            nodes_with_room: function from a time to the nodes with room for the job. Later there
+            nodes_with_room: function from a time to the nodes on which the job fits. Later there
                 are never fewer.
         """
         first = max(bisect_right(self.begins, begin) - 1, 0)

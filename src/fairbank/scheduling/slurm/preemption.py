@@ -38,12 +38,12 @@ def preempt_mode(nodes: Nodes, kind: Kind) -> PreemptMode:
     """Return what happens to a job of this kind when it is preempted."""
     rules, (partition, qos) = nodes.preemption, kind
     if rules.by is PreemptBy.QOS:
-        said = rules.qos[qos].preempted if qos in rules.qos else None
+        mode = rules.qos[qos].preempted if qos in rules.qos else None
     else:
-        said = (
+        mode = (
             nodes.cluster.rules[partition].preempted if partition in nodes.cluster.rules else None
         )
-    return rules.mode if said is None else said
+    return rules.mode if mode is None else mode
 
 
 def select_preempted(
@@ -72,20 +72,20 @@ def select_preempted(
     if nodes.preemption.by is PreemptBy.NONE:
         return []
     may = {other: may_preempt(nodes, kind, other) for other in {_kind(job) for job in running}}
-    found = [
-        each
-        for each in running
-        if each.number not in spared
-        and may[_kind(each)]
-        and each.placement.nodes & among
-        and now - each.started >= _exempt_seconds(nodes, each.job.qos)
+    candidates = [
+        job_running
+        for job_running in running
+        if job_running.number not in spared
+        and may[_kind(job_running)]
+        and job_running.placement.nodes & among
+        and now - job_running.started >= _exempt_seconds(nodes, job_running.job.qos)
     ]
     return sorted(
-        found,
-        key=lambda each: (
-            _rank(nodes, each),
-            min(each.placement.nodes.bit_count(), UINT16_MAX),
-            each.number,
+        candidates,
+        key=lambda job_running: (
+            _rank(nodes, job_running),
+            min(job_running.placement.nodes.bit_count(), UINT16_MAX),
+            job_running.number,
         ),
     )
 
@@ -137,10 +137,10 @@ def place_by_preemption(
     for job in candidates:
         freed.give(job.placement)
         gone.append(job)
-        if (found := find_placement(nodes.cluster, freed, request, within)) is not None:
-            return found._replace(
+        if (placement := find_placement(nodes.cluster, freed, request, within)) is not None:
+            return placement._replace(
                 preempted=tuple(
-                    sorted(job.number for job in gone if job.placement.nodes & found.nodes)
+                    sorted(job.number for job in gone if job.placement.nodes & placement.nodes)
                 )
             )
     return None

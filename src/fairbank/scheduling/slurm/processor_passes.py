@@ -114,7 +114,7 @@ def backfill(
     """
     machine = snapshot.machine
     tested = _backfill_jobs(line, parameters).first_jobs(parameters.bf_max_job_test)
-    ahead: BackfillSteps[S] = BackfillSteps(
+    steps: BackfillSteps[S] = BackfillSteps(
         machine,
         snapshot.running,
         now,
@@ -124,7 +124,7 @@ def backfill(
     )
     return _cut_plan(
         plan_with_reservations(
-            tested, machine, ahead, now, max_reservations=None, is_complete=fully
+            tested, machine, steps, now, max_reservations=None, is_complete=fully
         ),
         tested,
         parameters.bf_max_job_start,
@@ -161,5 +161,7 @@ def _cut_plan(plan: SchedulePlan[S, int], tested: JobList[S], starts: int) -> Sc
     last = turns[plan.starts[starts - 1].job.number]
     return plan._replace(
         starts=plan.starts[:starts],
-        reservations=[each for each in plan.reservations if turns[each.job.number] < last],
+        reservations=[
+            reservation for reservation in plan.reservations if turns[reservation.job.number] < last
+        ],
     )

@@ -69,23 +69,23 @@ def queue_entries(
         by_least_time: accept a job whose least time is within the partition's limit, as backfill
             does.
     """
-    found: list[QueueEntry] = []
+    entries: list[QueueEntry] = []
     reasons: dict[int, str] = {}
     for job in jobs:
-        if (why := _wait_reason(job, nodes, now)) is not None:
-            reasons[job.number] = why
+        if (reason := _wait_reason(job, nodes, now)) is not None:
+            reasons[job.number] = reason
             continue
-        before = len(found)
+        before = len(entries)
         for at, name in enumerate(job.partitions):
             if (
-                why := exclusion_reason(job, nodes.cluster, name, by_least_time=by_least_time)
+                reason := exclusion_reason(job, nodes.cluster, name, by_least_time=by_least_time)
             ) is None:
-                found.extend(_entries(job, at, nodes))
+                entries.extend(_entries(job, at, nodes))
             elif job.number not in reasons:
-                reasons[job.number] = why
-        if len(found) > before:
+                reasons[job.number] = reason
+        if len(entries) > before:
             reasons.pop(job.number, None)
-    return _sorted(found, nodes), reasons
+    return _sorted(entries, nodes), reasons
 
 
 def entries_in_all_partitions(nodes: Nodes, job: PendingJob) -> list[QueueEntry]:
@@ -135,10 +135,10 @@ class NodeQueueOrder:
         self.reasons = reasons
         self._jobs = list({entry.job.number: entry.job for entry in reversed(found)}.values())[::-1]
         self._lines: dict[str, list[tuple[int, PendingJob]]] = {}
-        for turn, entry in enumerate(found):
+        for position, entry in enumerate(found):
             if not entry.with_preference:
                 self._lines.setdefault(entry.rules.name, []).append(
-                    (turn, entry.job.within(entry.rules.name))
+                    (position, entry.job.within(entry.rules.name))
                 )
 
     def __iter__(self) -> Iterator[tuple[int, PendingJob]]:
@@ -163,18 +163,18 @@ def _wait_reason(job: PendingJob, nodes: Nodes, now: int) -> str | None:
         return None
     if job.reservation not in nodes.reservations.named:
         return "ReservationDeleted"
-    reserved, _ = nodes.reservations.named[job.reservation]
-    if not reserved.is_for(job.user, job.account):
+    reservation, _ = nodes.reservations.named[job.reservation]
+    if not reservation.is_for(job.user, job.account):
         return "ReservationInvalid"
     return (
         None
-        if reserved.is_active(now) or (reserved.flexible and not reserved.is_over(now))
+        if reservation.is_active(now) or (reservation.flexible and not reservation.is_over(now))
         else "Reservation"
     )
 
 
 def _entries(job: PendingJob, at: int, nodes: Nodes) -> Iterable[QueueEntry]:
-    rules, there = nodes.cluster.partition(job.partitions[at])
+    rules, nodes_of_partition = nodes.cluster.partition(job.partitions[at])
     priority = job.priorities[at] if job.priorities else job.priority
     reserved, _ = nodes.reservations.named.get(job.reservation or "", (None, None))
     begins = 0 if reserved is None else reserved.begin
@@ -190,9 +190,9 @@ def _entries(job: PendingJob, at: int, nodes: Nodes) -> Iterable[QueueEntry]:
         begins,
         True,
     )
-    hard = QueueEntry(rank, job, rules, there, False, reserved)
+    hard = QueueEntry(rank, job, rules, nodes_of_partition, False, reserved)
     return (
-        (QueueEntry((*rank[:-1], False), job, rules, there, True, reserved), hard)
+        (QueueEntry((*rank[:-1], False), job, rules, nodes_of_partition, True, reserved), hard)
         if job.wanted.prefer
         else (hard,)
     )
@@ -225,7 +225,7 @@ def _merge_by_preemption(
     above = {kind: [other for other in kinds if may_preempt(nodes, other, kind)] for kind in kinds}
     sorter = TopologicalSorter(above)
     sorter.prepare()
-    waiting = {kind: iter(some) for kind, some in kinds.items()}
+    waiting = {kind: iter(entries) for kind, entries in kinds.items()}
     heads: list[tuple[Rank, Kind, QueueEntry]] = []
 
     def step(kind: Kind) -> None:

@@ -21,15 +21,19 @@ class ReservationRules:
     def __init__(self, cluster: NodeTable, reservations: Iterable[Reservation] = ()) -> None:
         self.all_nodes = cluster.all_nodes
         self.named: dict[str, tuple[Reservation, NodeSet]] = {}
-        for each in reservations:
-            if each.name in self.named:
+        for reservation in reservations:
+            if reservation.name in self.named:
                 remedy = "give each a name of its own"
                 raise InvalidInput(
-                    f"reservation {each.name} is there twice", field="reservations", remedy=remedy
+                    f"reservation {reservation.name} is there twice",
+                    field="reservations",
+                    remedy=remedy,
                 )
-            self.named[each.name] = (
-                each,
-                node_set.of(cluster.place[node] for node in each.nodes if node in cluster.place),
+            self.named[reservation.name] = (
+                reservation,
+                node_set.of(
+                    cluster.place[node] for node in reservation.nodes if node in cluster.place
+                ),
             )
 
     def __iter__(self) -> Iterator[tuple[Reservation, NodeSet]]:
@@ -62,34 +66,40 @@ class ReservationRules:
             maintenance: count maintenance reservations.
         """
         own: Reservation | None = None
-        found = self.all_nodes
-        for each, nodes in self:
-            if each.name == job.reservation:
-                own = each
-                if not (each.flexible or each.any_nodes):
-                    found &= nodes
+        usable = self.all_nodes
+        for reservation, nodes in self:
+            if reservation.name == job.reservation:
+                own = reservation
+                if not (reservation.flexible or reservation.any_nodes):
+                    usable &= nodes
             elif (
-                each.begin // resolution * resolution <= end
-                and begin < each.end
-                and (maintenance or not each.maintenance)
+                reservation.begin // resolution * resolution <= end
+                and begin < reservation.end
+                and (maintenance or not reservation.maintenance)
             ):
-                found = node_set.without(found, nodes)
+                usable = node_set.without(usable, nodes)
         if own is not None and not own.flexible and not own.begin <= begin < own.end:
             return node_set.NO_NODES
-        return found
+        return usable
 
     def next_release(self, after: int) -> int | None:
         """Return the next time at which a reservation releases nodes; None if there is none."""
-        return min((each.end for each, _ in self if each.end > after), default=None)
+        return min(
+            (reservation.end for reservation, _ in self if reservation.end > after), default=None
+        )
 
     def next_claim(self, job: PendingJob, nodes: NodeSet, after: int) -> int | None:
         """Return the time when the job must have left these nodes: another reservation begins on
         one of them, or its own ends. None: never.
         """
         claims = [
-            each.end if each.name == job.reservation else each.begin
-            for each, reserved in self
+            reservation.end if reservation.name == job.reservation else reservation.begin
+            for reservation, reserved in self
             if reserved & nodes
-            and (not each.flexible if each.name == job.reservation else each.begin > after)
+            and (
+                not reservation.flexible
+                if reservation.name == job.reservation
+                else reservation.begin > after
+            )
         ]
         return min(claims, default=None)

@@ -42,7 +42,7 @@ class Audit:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def heads(self) -> list[Head]:
+    def journal_heads(self) -> list[Head]:
         """Return the last entry number and hash of every journal, the registry's first.
 
         Kept elsewhere, they reveal even a journal that was rewritten from its beginning.
@@ -155,7 +155,8 @@ class _BookWalk:
             self._book(REGISTRY, iter(()))
         self._rows_of(Fold(ID_MAX))
         for book in sorted(self._heads.keys() - met):
-            if book in self._stretch:
+            # A head of 0 was saved before the journal had entries.
+            if book in self._stretch and self._heads[book].seq:
                 self._findings.append(
                     Finding(book, "the whole book is missing: it was written down before")
                 )

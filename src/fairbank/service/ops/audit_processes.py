@@ -63,7 +63,7 @@ def verify(
 
 def _split(store: Store, pieces: int, entries_min: int) -> list[Books]:
     try:
-        return list(split_books(Audit(store).heads(), pieces, entries_min))
+        return list(split_books(Audit(store).journal_heads(), pieces, entries_min))
     except (Corrupt, TypeError):  # damaged rows: the audit itself reports them
         return [EVERY_BOOK]
 

@@ -91,7 +91,8 @@ class Backups:
     ) -> int:
         """Fill the store from a backup in one transaction. An incomplete file changes nothing.
 
-        Raises Conflict if the store has rows and `replace` is false; Corrupt, InvalidInput, NotFound.
+        Raises Conflict if the store has rows and `replace` is false; Corrupt, InvalidInput,
+        NotFound.
         """
         of = verify_file(path)
         rows = 0

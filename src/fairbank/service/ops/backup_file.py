@@ -31,7 +31,7 @@ from fairbank.core.time import Instant, iso
 from fairbank.service.ops.restored_tokens import RestoredTokens
 from fairbank.store.contract import Reader, RestoreTarget
 
-FORMAT = "fairbank.backup/1"
+FORMAT = "fairbank.backup/2"  # 1 was written before the first release, with other tables
 _ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20
 
@@ -168,7 +168,7 @@ def _check_form(stream: gzip.GzipFile, path: Path) -> None:
     form = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1).get("format")
     if form != FORMAT:
         raise InvalidInput(
-            f"{path} is no backup of the form {FORMAT}",
+            f"{path} is no backup of the form {FORMAT}: its form is {form!r:.40}",
             field="file",
             remedy="name a file made by: fairbank backup create",
         )

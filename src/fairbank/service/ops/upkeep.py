@@ -32,13 +32,13 @@ class Upkeep:
     def __init__(
         self,
         store: Store,
-        counter: WriteQueue,
+        queue: WriteQueue,
         clock: Clock,
         actor: int,
         shares_days: int | None = None,
     ) -> None:
-        """`shares_days`: for how many days fair share is kept; None: for ever."""
-        self._store, self._counter, self._clock, self._actor = store, counter, clock, actor
+        """`shares_days`: days for which fair-share records are kept; None for ever."""
+        self._store, self._queue, self._clock, self._actor = store, queue, clock, actor
         self._shares_days, self._deleted_on = shares_days, -1
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -96,7 +96,7 @@ class Upkeep:
         try:
             return sum(
                 isinstance(each, Done)
-                for each in self._counter.apply(
+                for each in self._queue.apply(
                     [SubmittedRequest(request, now, self._actor) for request in requests]
                 )
             )
@@ -139,8 +139,8 @@ class Upkeep:
                     )
                 if gone := self.delete_old_shares():
                     _log.info("upkeep: %d old fair-share records deleted", gone)
-            except FairbankError as trouble:
-                _log.warning("upkeep: %s; next try in %g s", trouble.message, every_seconds)
+            except FairbankError as error:
+                _log.warning("upkeep: %s; next try in %g s", error.message, every_seconds)
             except Exception:  # noqa: BLE001  the sweep must go on, or no hold would ever expire
                 _log.exception("upkeep failed; next try in %g s", every_seconds)
 

@@ -208,11 +208,11 @@ def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:
     not exist, InvalidInput for an invalid file, and for two policies with the same name.
     """
     policies = [_policy_of(name) for name in names]
-    for number, each in enumerate(policies):
-        if any(each.name == other.name for other in policies[:number]):
+    for number, policy in enumerate(policies):
+        if any(policy.name == other.name for other in policies[:number]):
             remedy = "name the files differently: a policy is called as its file is, without .toml"
             raise InvalidInput(
-                f"two policies are called {each.name!r}", field="policy", remedy=remedy
+                f"two policies are called {policy.name!r}", field="policy", remedy=remedy
             )
     return policies
 
@@ -234,14 +234,12 @@ def _called(outcome: SimulationResult, trace: FastTrace, plan: SimulationPlan) -
     """Return the result with accounts by name."""
     if (accounts := _accounts(trace, plan)) is None:
         return outcome
-    delivered = [
-        each._replace(account=accounts.name(int(each.account))) for each in outcome.delivered
-    ]
+    delivered = [row._replace(account=accounts.name(int(row.account))) for row in outcome.delivered]
     credit = outcome.credit
     if credit is not None:
         credit = credit._replace(
             accounts=[
-                each._replace(account=accounts.name(int(each.account))) for each in credit.accounts
+                row._replace(account=accounts.name(int(row.account))) for row in credit.accounts
             ]
         )
     return outcome._replace(delivered=delivered, credit=credit)
@@ -257,8 +255,8 @@ def ticking(name: str, extent: Extent, progress: Progress) -> Tick:
 
 
 def check_starts(path: Path, trace: Path | None) -> None:
-    """Check the file for starts before the work begins. Raises InvalidInput for the trace itself, and
-    an error of `translate_os_error` if it cannot be written.
+    """Check the file for starts before the work begins. Raises InvalidInput for the trace itself,
+    and an error of `translate_os_error` if it cannot be written.
     """
     if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
         raise InvalidInput(

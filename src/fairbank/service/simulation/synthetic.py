@@ -105,8 +105,8 @@ def _pool_of(settings: PoolSettings) -> SitePartition:
 
 
 def read_centre(path: Path) -> CentreSettings:
-    """Read a site from a file. Raises NotFound for a file that cannot be read, InvalidInput with the
-    place for invalid content.
+    """Read a site from a file. Raises NotFound for a file that cannot be read, InvalidInput with
+    the place for invalid content.
     """
     try:
         text = path.read_bytes()

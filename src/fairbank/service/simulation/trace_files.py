@@ -27,8 +27,8 @@ class OpenTraceFile(NamedTuple):
 
 @contextmanager
 def opened(path: Path, *, again: bool = False) -> Iterator[OpenTraceFile]:
-    """Open a file, compressed or not. Raises NotFound if it cannot be opened, InvalidInput for a pipe
-    that must be opened `again` later.
+    """Open a file, compressed or not. Raises NotFound if it cannot be opened, InvalidInput for a
+    pipe that must be opened `again` later.
     """
     try:
         file = path.open("rb")
@@ -68,8 +68,8 @@ Reader = Callable[[ByteStream], FastTrace]
 def open_skimmed(
     path: Path, reader: Reader = read_fast
 ) -> Iterator[tuple[FastTrace, OpenTraceFile]]:
-    """Open a trace as a simulation reads it, in the reader's format. Raises NotFound if it cannot be
-    opened.
+    """Open a trace as a simulation reads it, in the reader's format. Raises NotFound if it cannot
+    be opened.
     """
     with opened(path) as file:
         yield reader(file.stream), file

@@ -227,7 +227,7 @@ def _check_runs(met: EditCounts, recorded: SimulationResult, other: SimulationRe
     differ.
     """
     for job, many in met.jobs.items():
-        before, after = (_left(job, each) for each in (recorded, other))
+        before, after = (_left(job, result) for result in (recorded, other))
         if len(before) == len(after) == many:
             raise NotFound(
                 f"job {job} is not simulated: {after[0].value}",

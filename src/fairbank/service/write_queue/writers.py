@@ -34,7 +34,7 @@ from fairbank.service.write_queue.queue import (
 )
 
 NEXT_BATCH_MIN = 100
-"""Waiting requests with which a second writer begins (docs/decisions/0018-two-writer-threads.md)."""
+"""Waiting requests with which a second writer begins: docs/decisions/0018-two-writer-threads.md."""
 
 
 def _do_nothing() -> None:

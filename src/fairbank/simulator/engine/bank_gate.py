@@ -71,23 +71,23 @@ class _UnpaidLastOrder:
 
     def __iter__(self) -> Iterator[tuple[int, TraceJob]]:
         yield from self._payers
-        for turn, job in self._unpaid:
-            yield turn + _UNPAID_OFFSET, job
+        for position, job in self._unpaid:
+            yield position + _UNPAID_OFFSET, job
 
     def by_partition(self) -> Iterable[Iterator[tuple[int, TraceJob]]]:
-        found: dict[int, list[tuple[int, TraceJob]]] = {}
-        for turn, job in self:
-            found.setdefault(job.partition, []).append((turn, job))
-        return map(iter, found.values())
+        orders: dict[int, list[tuple[int, TraceJob]]] = {}
+        for position, job in self:
+            orders.setdefault(job.partition, []).append((position, job))
+        return map(iter, orders.values())
 
     def first_that_fits(
         self, after: int, profile: SlotsNow[TraceJob, Any]
     ) -> tuple[int, TraceJob] | None:
-        found = self._payers.first_that_fits(after, profile) if after < _UNPAID_OFFSET else None
-        if found is None and self._jobs:
+        first = self._payers.first_that_fits(after, profile) if after < _UNPAID_OFFSET else None
+        if first is None and self._jobs:
             behind = self._unpaid.first_that_fits(max(after - _UNPAID_OFFSET, -1), profile)
-            found = behind and (behind[0] + _UNPAID_OFFSET, behind[1])
-        return found
+            first = behind and (behind[0] + _UNPAID_OFFSET, behind[1])
+        return first
 
 
 class BankGate:
@@ -123,10 +123,10 @@ class BankGate:
         )
 
     def passes(self, now: int, *, has_event: bool) -> Iterator[Pass]:
-        for each in self._inner.passes(now, has_event=has_event):
+        for pass_ in self._inner.passes(now, has_event=has_event):
             self._repeat = True
             while self._repeat:
-                yield self._approved_pass(each)
+                yield self._approved_pass(pass_)
 
     def _approved_pass(self, pass_: Pass) -> Pass:
         def judged(snapshot: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
@@ -172,8 +172,8 @@ class BankGate:
         """Return how many processors the jobs wanted that left the queue without a start since the
         last call.
         """
-        found, self._refused_processors = self._refused_processors, 0
-        return found
+        refused, self._refused_processors = self._refused_processors, 0
+        return refused
 
     def next_wake(self, now: int) -> int:
         return self._inner.next_wake(now)

@@ -134,31 +134,31 @@ def run_events(header: Header, jobs: Iterable[SwfJob]) -> Iterator[ReplayEvent]:
     Raises InvalidInput, with the job, if these are more than OPEN_MAX.
     """
     zero = header.unix_start_time or 0
-    ahead: list[ReplayEvent] = []
-    there = 0
+    events: list[ReplayEvent] = []
+    open_jobs = 0
     for job in jobs:
-        while ahead and ahead[0].at < zero + job.submit_time:
-            moment = heappop(ahead)
-            there -= not moment.is_start
-            yield moment
+        while events and events[0].at < zero + job.submit_time:
+            event = heappop(events)
+            open_jobs -= not event.is_start
+            yield event
         end = billable_until(job)
         if end is not None:
-            there += 1
-            if there > OPEN_MAX:
+            open_jobs += 1
+            if open_jobs > OPEN_MAX:
                 raise InvalidInput(
                     f"job {job.number}: more than {OPEN_MAX:,} jobs wait or run at one time",
                     field="FILE",
                     remedy=_FEWER,
                 )
-            heappush(ahead, ReplayEvent(Instant(zero + job.start_time), _START, job.number, job))
+            heappush(events, ReplayEvent(Instant(zero + job.start_time), _START, job.number, job))
             heappush(
-                ahead,
+                events,
                 ReplayEvent(
                     Instant(zero + end), _END if job.run_time else _END_AT_ONCE, job.number, job
                 ),
             )
-    while ahead:
-        yield heappop(ahead)
+    while events:
+        yield heappop(events)
 
 
 def outcome_of(job: SwfJob, header: Header) -> str:
@@ -180,8 +180,8 @@ def qos_of(job: SwfJob, header: Header) -> str | None:
     """
     if job.queue < 0:
         return None
-    called = header.queues.get(job.queue, "")
-    return called if is_name(called) else f"queue{job.queue}"
+    name = header.queues.get(job.queue, "")
+    return name if is_name(name) else f"queue{job.queue}"
 
 
 def start_details(job: SwfJob, header: Header) -> JobDetails | None:

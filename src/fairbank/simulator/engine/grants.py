@@ -87,10 +87,10 @@ def grants_of(budget: Budget, jobs: Iterable[TraceJob], header: Header) -> Grant
 
 def holdings_of(grants: Grants) -> dict[int, int]:
     """Return the grant of each payer, as shares."""
-    found: dict[int, int] = {}
+    shares: dict[int, int] = {}
     for fund, seconds in grants.seconds.items():
-        found[fund.payer] = found.get(fund.payer, 0) + seconds
-    return found
+        shares[fund.payer] = shares.get(fund.payer, 0) + seconds
+    return shares
 
 
 def terms_of(grants: Grants, projects: Mapping[int, int], zero: int) -> Iterator[GrantTerms]:
@@ -101,10 +101,12 @@ def terms_of(grants: Grants, projects: Mapping[int, int], zero: int) -> Iterator
         projects: project of each payer.
         zero: second since 1970 in which the trace begins.
     """
-    turns = {payer: turn for turn, payer in enumerate(sorted(projects))}
+    positions = {payer: turn for turn, payer in enumerate(sorted(projects))}
     for fund in sorted(grants.seconds):
-        late = turns[fund.payer] if grants.budget.staggered else 0
-        yield from _periods_of_fund(grants, fund, projects[fund.payer], (late, len(turns)), zero)
+        late = positions[fund.payer] if grants.budget.staggered else 0
+        yield from _periods_of_fund(
+            grants, fund, projects[fund.payer], (late, len(positions)), zero
+        )
 
 
 def _periods_of_fund(

@@ -96,11 +96,11 @@ POLICIES: Mapping[str, SimulationPolicy] = {
 
 def policy_named(name: str) -> SimulationPolicy:
     """Return the policy with a name. Raises NotFound, listing the existing ones."""
-    found = POLICIES.get(name)
-    if found is None:
+    policy = POLICIES.get(name)
+    if policy is None:
         raise NotFound(
             f"there is no policy {name!r}",
             field="policy",
             remedy=f"there are: {', '.join(POLICIES)}; or name a file: NAME.toml",
         )
-    return found
+    return policy

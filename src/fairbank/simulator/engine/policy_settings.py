@@ -97,9 +97,9 @@ class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def policy_of(name: str, text: bytes) -> SimulationPolicy:
     """Return the policy that a TOML text describes. Raises InvalidInput, naming the key."""
     try:
-        said = tomllib.loads(text.decode())
-        unknown = _default_settings(said)
-        settings = msgspec.convert(said, PolicySettings)
+        table_of_file = tomllib.loads(text.decode())
+        unknown = _default_settings(table_of_file)
+        settings = msgspec.convert(table_of_file, PolicySettings)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise InvalidInput(
             f"this is not TOML: {bad}", field="policy", remedy="fix the line named"
@@ -118,17 +118,17 @@ def policy_of(name: str, text: bytes) -> SimulationPolicy:
                 )
         return base._replace(name=name)
     parameters = settings.scheduler or SchedulerParameters()
-    for each, instead in _NOT_SIMULATED.items():
-        if getattr(parameters, each):
+    for parameter, instead in _NOT_SIMULATED.items():
+        if getattr(parameters, parameter):
             raise InvalidInput(
-                f"{each} is not simulated",
-                field=f"scheduler.{each}",
+                f"{parameter} is not simulated",
+                field=f"scheduler.{parameter}",
                 remedy=f"leave it out: {instead}",
             )
-    ranking = priority_rules(settings.priority or PolicyPrioritySettings())
+    rules = priority_rules(settings.priority or PolicyPrioritySettings())
     if settings.site_factor is not None:
-        ranking = with_site_factor(ranking, settings.site_factor)
-    return slurm(name, parameters, ranking)._replace(remarks=_remarks(parameters, unknown))
+        rules = with_site_factor(rules, settings.site_factor)
+    return slurm(name, parameters, rules)._replace(remarks=_remarks(parameters, unknown))
 
 
 def _default_settings(said: dict[str, Any]) -> list[str]:
@@ -139,9 +139,9 @@ def _default_settings(said: dict[str, Any]) -> list[str]:
     if not isinstance(table, dict):
         return []
     return [
-        each.lower()
-        for each in list(table)
-        if each.lower() in NO_MATTER | NOT_MODELLED and table.pop(each) is not False
+        parameter.lower()
+        for parameter in list(table)
+        if parameter.lower() in NO_MATTER | NOT_MODELLED and table.pop(parameter) is not False
     ]
 
 
@@ -150,18 +150,23 @@ def _remarks(parameters: SchedulerParameters, unknown: Sequence[str]) -> list[st
     simulated.
     """
     usual = SchedulerParameters()
-    vain = [name for name in _IN_VAIN if getattr(parameters, name) != getattr(usual, name)]
-    vain += [name for name in unknown if name in NO_MATTER]
+    without_effect = [
+        name for name in _IN_VAIN if getattr(parameters, name) != getattr(usual, name)
+    ]
+    without_effect += [name for name in unknown if name in NO_MATTER]
     if usual.sched_min_interval != parameters.sched_min_interval < SECOND:
-        vain.append("sched_min_interval")
-    lacking = [name for name in unknown if name in NOT_MODELLED]
-    found = {"changes nothing here": vain, "not simulated, and passed over": lacking}
-    return [f"{how}: {', '.join(names)}" for how, names in found.items() if names]
+        without_effect.append("sched_min_interval")
+    not_modelled = [name for name in unknown if name in NOT_MODELLED]
+    remarks = {
+        "changes nothing here": without_effect,
+        "not simulated, and passed over": not_modelled,
+    }
+    return [f"{how}: {', '.join(names)}" for how, names in remarks.items() if names]
 
 
 def priority_rules(said: PolicyPrioritySettings) -> PriorityRules:
-    """Return the priority rules of a policy file. Raises InvalidInput, naming the key, for an invalid
-    time.
+    """Return the priority rules of a policy file. Raises InvalidInput, naming the key, for an
+    invalid time.
     """
     if said.dampening != 1 and said.fair_share is Algorithm.FAIR_TREE:
         remedy = (
@@ -193,7 +198,9 @@ def priority_rules(said: PolicyPrioritySettings) -> PriorityRules:
 
 
 def with_site_factor(ranking: PriorityRules, said: PolicySiteFactor) -> PriorityRules:
-    """Return the rules with a site factor. Raises InvalidInput for a key that would change nothing."""
+    """Return the rules with a site factor. Raises InvalidInput for a key that would change
+    nothing.
+    """
     for fraction, bend in (("credit", said.credit), ("expiry", said.expiry)):
         for name, rule in idle_keys(said.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'

@@ -31,7 +31,7 @@ class ShareAccounts(NamedTuple):
         bits, and so is their sum.
         """
         try:
-            self.tree([(each, 0) if self.by_group else (-1, each) for each in self.shares])
+            self.tree([(account, 0) if self.by_group else (-1, account) for account in self.shares])
         except InvalidInput as bad:
             raise InvalidInput(
                 f"Slurm takes no such shares: {bad.message}",
@@ -54,8 +54,10 @@ class ShareAccounts(NamedTuple):
                 ]
             )
         groups = [
-            ShareAssociation(str(each), parent=ROOT, shares=self.shares.get(each, 0))
-            for each in groups_of(people)
+            ShareAssociation(
+                str(group_number), parent=ROOT, shares=self.shares.get(group_number, 0)
+            )
+            for group_number in groups_of(people)
         ]
         return planted(
             [
@@ -72,8 +74,8 @@ class ShareAccounts(NamedTuple):
         if not self.by_group:
             return [sum(used), *used]
         of_groups = dict.fromkeys(groups_of(people), 0.0)
-        for (group, _), each in zip(people, used, strict=True):
-            of_groups[group] += each
+        for (group, _), user_usage in zip(people, used, strict=True):
+            of_groups[group] += user_usage
         return [sum(used), *of_groups.values(), *used]
 
 

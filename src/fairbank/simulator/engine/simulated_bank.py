@@ -153,7 +153,11 @@ class SimulatedBank:
         at = self._zero + now
         payer, resource = self._fund(job)
         own = next(
-            (each for each in self._data.funds(self._projects[payer], resource) if each.covers(at)),
+            (
+                allocation
+                for allocation in self._data.funds(self._projects[payer], resource)
+                if allocation.covers(at)
+            ),
             None,
         )
         if own is None:
@@ -162,9 +166,9 @@ class SimulatedBank:
             self._last_due = (
                 at,
                 max(
-                    self._due[each.id]
-                    for each in self._data.allocations.values()
-                    if each.covers(at)
+                    self._due[allocation.id]
+                    for allocation in self._data.allocations.values()
+                    if allocation.covers(at)
                 ),
             )
         return RemainingCredit(
@@ -189,15 +193,15 @@ class SimulatedBank:
         )
 
     def _errors(self, allocations: list[Allocation]) -> Iterator[str]:
-        for each in allocations:
-            if each.available < 0 or each.held:
-                yield f"allocation {each.id} has {each.available} left and {each.held} held"
+        for allocation in allocations:
+            if allocation.available < 0 or allocation.held:
+                yield f"allocation {allocation.id} has {allocation.available} left and {allocation.held} held"
         if self._data.runs:
             yield f"{len(self._data.runs)} runs never ended"
-        if (found := sum(each.charged for each in allocations)) != self._charged:
-            yield f"{found} SU-minutes are charged, {self._charged} were due"
-        for each in allocations:
-            self._folds[each.id].check_allocation(each)
+        if (charged := sum(allocation.charged for allocation in allocations)) != self._charged:
+            yield f"{charged} SU-minutes are charged, {self._charged} were due"
+        for allocation in allocations:
+            self._folds[allocation.id].check_allocation(allocation)
         for (book, uid), sums in self._data.users.items():
             self._folds[book].check_user(uid, sums)
         for project in self._data.projects.values():
@@ -208,11 +212,13 @@ class SimulatedBank:
             yield from (f"book {finding.book}: {finding.what}" for finding in fold.findings)
 
     def _account(self, payer: int, allocations: list[Allocation]) -> PayerCredit:
-        own = [each for each in allocations if each.project == self._projects[payer]]
+        own = [
+            allocation for allocation in allocations if allocation.project == self._projects[payer]
+        ]
         sums = (
-            sum(each.deposited for each in own),
-            sum(each.charged for each in own),
-            sum(each.available for each in own),
+            sum(allocation.deposited for allocation in own),
+            sum(allocation.charged for allocation in own),
+            sum(allocation.available for allocation in own),
         )
         return PayerCredit(payer, *sums, *self._counts[payer])
 
@@ -230,17 +236,17 @@ class SimulatedBank:
 
     def _apply(self, request: Request, at: Instant) -> Outcome:
         """Apply a request, pass the new entries to the audit, and drop them."""
-        work = self._data
-        outcome = apply(work, SubmittedRequest(request, at, _ACTOR), self._policy)
-        self._entries += len(work.entries)
-        for entry in work.entries:
+        data = self._data
+        outcome = apply(data, SubmittedRequest(request, at, _ACTOR), self._policy)
+        self._entries += len(data.entries)
+        for entry in data.entries:
             fold = self._folds.get(entry.book)
             if fold is None:
                 fold = self._folds[entry.book] = Fold(entry.book)
             fold.add(entry)
-        work.entries.clear()
-        work.run_entries.clear()
-        work.changes = Changes()
+        data.entries.clear()
+        data.run_entries.clear()
+        data.changes = Changes()
         return outcome
 
 

@@ -107,24 +107,24 @@ def simulate(
     measures, starts = MeasureAccumulator(), ScheduleStarts()
     fairness = FairStarts(clock, plan.fair_starts) if plan.fair_starts else None
     sharing = DeliveryMeter(plan.shares, _account_of(plan)) if plan.shares else None
-    course = TimeSeries(size) if plan.has_time_series else None
+    time_series = TimeSeries(size) if plan.has_time_series else None
     runs = JobRuns() if plan.has_job_runs else None
-    watching: list[Callable[[JobStarts], None]] = [
-        each.take for each in (fairness, sharing, course) if each is not None
+    observers: list[Callable[[JobStarts], None]] = [
+        observer.take for observer in (fairness, sharing, time_series) if observer is not None
     ]
-    told, coming = 0, clock.run(workload, fairness.record_arrival if fairness else None)
-    while moments := list(islice(coming, BATCH)):
-        started = in_columns(moments)
+    reported, job_starts = 0, clock.run(workload, fairness.record_arrival if fairness else None)
+    while batch := list(islice(job_starts, BATCH)):
+        started = in_columns(batch)
         measures.take(started)
         starts.take(started)
         if runs is not None:
             runs.take(started)
-        for take in watching:
-            for moment in moments:
-                take(moment)
-        if tick is not None and workload.lines - told >= TICK:
-            told = workload.lines
-            tick(told)
+        for take in observers:
+            for starts_at_time in batch:
+                take(starts_at_time)
+        if tick is not None and workload.lines - reported >= TICK:
+            reported = workload.lines
+            tick(reported)
     return SimulationResult(
         policy=policy.name,
         processors=size,
@@ -139,7 +139,7 @@ def simulate(
         starts=starts,
         notes=trace.notes,
         weeks=sharing.weeks() if sharing else [],
-        time_series=course,
+        time_series=time_series,
         credit=bank.close() if bank else None,
         header_jobs=trace.header.jobs,
         runs=runs,

@@ -83,17 +83,17 @@ class SlurmScheduler:
         """Return the earliest time at which the main pass may start a job that the last one did not
         reach.
         """
-        asked = self.parameters
-        first = self._main_pass_at + asked.sched_min_interval // SECOND + 1
+        parameters = self.parameters
+        first = self._main_pass_at + parameters.sched_min_interval // SECOND + 1
         if self._is_main_requested:
             return first
         shallow = (
-            max(asked.partition_job_depth, asked.sched_max_job_start) > 0
-            or len(self.queue) > asked.default_queue_depth
+            max(parameters.partition_job_depth, parameters.sched_max_job_start) > 0
+            or len(self.queue) > parameters.default_queue_depth
         )
         return (
-            max(first, self._full_pass_at + asked.sched_interval)
-            if shallow and asked.sched_interval > 0
+            max(first, self._full_pass_at + parameters.sched_interval)
+            if shallow and parameters.sched_interval > 0
             else FOR_EVER
         )
 
@@ -119,21 +119,21 @@ class SlurmScheduler:
         return other
 
     def _main(self, snapshot: OnProcessors, now: int, *, full: bool) -> SchedulePlan[TraceJob, int]:
-        line = self._order_if_any_fits(snapshot, now)
+        order = self._order_if_any_fits(snapshot, now)
         plan = (
             SchedulePlan[TraceJob, int]()
-            if line is None
-            else slurm.main_pass(snapshot, line, self.parameters, now, full=full)
+            if order is None
+            else slurm.main_pass(snapshot, order, self.parameters, now, full=full)
         )
         self._has_changed |= bool(plan.starts)
         return plan
 
     def _backfill(self, snapshot: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
-        line = self._order_if_any_fits(snapshot, now)
+        order = self._order_if_any_fits(snapshot, now)
         plan = (
             SchedulePlan[TraceJob, int]()
-            if line is None
-            else slurm.backfill(snapshot, line, self.parameters, now)
+            if order is None
+            else slurm.backfill(snapshot, order, self.parameters, now)
         )
         self._has_changed = bool(plan.starts)
         return plan

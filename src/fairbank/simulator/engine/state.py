@@ -55,8 +55,8 @@ class SimulationState(NamedTuple):
         scheduler = self.scheduler.copy()
         snapshot: OnProcessors = Snapshot(Processors(self.size), scheduler.queue)
         snapshot.running = list(self.running)
-        for each in self.running:
-            snapshot.machine.take(each.placement)
+        for running in self.running:
+            snapshot.machine.take(running.placement)
         for job in self.waiting:
             snapshot.queue.add(
                 changed if changed is not None and changed.number == job.number else job
@@ -109,16 +109,16 @@ class SimulationState(NamedTuple):
         if not spans:
             return
         span = chance.choice(spans)
-        again = self.recent_arrivals[
+        repeated = self.recent_arrivals[
             bisect_right(self.recent_arrivals, self.at - span, key=_submitted) :
         ]
-        if not again:
+        if not repeated:
             return
-        for turn in count():
-            later, which = divmod(turn, len(again))
-            job = again[which]
+        for count_of_arrival in count():
+            later, which = divmod(count_of_arrival, len(repeated))
+            job = repeated[which]
             at = job.submitted + (later + 1) * span
-            yield job._replace(number=_NEWCOMERS + turn, submitted=at)
+            yield job._replace(number=_NEWCOMERS + count_of_arrival, submitted=at)
 
     def _spans(self) -> Sequence[int]:
         seen = self.at - (self.recent_arrivals[0].submitted if self.recent_arrivals else self.at)

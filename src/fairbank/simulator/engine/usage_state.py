@@ -111,9 +111,9 @@ class UsageState:
             queue.set_priorities(todo, self._priorities(todo))
 
     def _priorities(self, jobs: Sequence[TraceJob]) -> list[int]:
-        people = [self._user(job) for job in jobs]
-        for each in people:
-            self._used.setdefault(each, 0.0)
+        users = [self._user(job) for job in jobs]
+        for user in users:
+            self._used.setdefault(user, 0.0)
         if self._factor is None or self._user_count < len(self._used):
             self._factor, self._user_count = self._fair_share_factors(), len(self._used)
         wide = np.array([job.processors for job in jobs], np.float64)
@@ -121,7 +121,7 @@ class UsageState:
         columns = PendingColumns(
             accrued_at=np.array([job.submitted + 1 for job in jobs], np.float64),
             association=nothing,
-            fairshare=np.array([self._factor(each) for each in people]),
+            fairshare=np.array([self._factor(user) for user in users]),
             nodes=wide,
             cpus=wide,
             limit_minutes=np.array([-(-job.limit // 60) for job in jobs], np.float64),
@@ -135,18 +135,24 @@ class UsageState:
             qos=first + NO_QOS,
             tres=np.zeros((0, len(jobs))),
         )
-        found: list[int] = priorities(
+        priorities_of_jobs: list[int] = priorities(
             columns, self._scale, self._rules.settings, self._computed_at + 1
         ).tolist()
-        return found
+        return priorities_of_jobs
 
     def _site_factors(
         self, jobs: Sequence[TraceJob], credit_of: Callable[[TraceJob, int], RemainingCredit]
     ) -> Floats:
         """Return the site factors of remaining credit and of the time to its end."""
-        left = [credit_of(job, self._computed_at) for job in jobs]
-        credit = credit_factor([each.deposited for each in left], [each.used for each in left])
-        expiry = expiry_factor([each.seconds for each in left], [each.longest for each in left])
+        credits = [credit_of(job, self._computed_at) for job in jobs]
+        credit = credit_factor(
+            [remaining.deposited for remaining in credits],
+            [remaining.used for remaining in credits],
+        )
+        expiry = expiry_factor(
+            [remaining.seconds for remaining in credits],
+            [remaining.longest for remaining in credits],
+        )
         return scaled(self._rules.site_rule.of(credit, expiry), self._rules.site_weight).astype(
             np.float64
         )
@@ -172,22 +178,22 @@ class UsageState:
             factors = classic(
                 tree, usage, dampening=self._rules.dampening, depth_oblivious=oblivious
             ).factor
-        found: Mapping[ShareUser, float] = dict(
+        factor_of: Mapping[ShareUser, float] = dict(
             zip(people, factors.tolist()[-len(people) :], strict=True)
         )
-        return found.__getitem__
+        return factor_of.__getitem__
 
     def _charge(self, running: Iterable[RunningJob[TraceJob, int]], begun: int) -> None:
         """Add the usage from the last computation until a period begins."""
         self._rebase(begun)
         since, until = self._growth(self._computed_at), self._growth(begun)
-        for each in running:
-            self._add(each, since, until)
-        gone, self._ended = self._ended, []
-        for each, end in gone:
-            self._add(each, since, self._growth(end) if end < begun else until)
+        for job_running in running:
+            self._add(job_running, since, until)
+        ended, self._ended = self._ended, []
+        for job_running, end in ended:
+            self._add(job_running, since, self._growth(end) if end < begun else until)
             if end > begun:
-                self._ended.append((each, end))
+                self._ended.append((job_running, end))
 
     def _add(self, running: RunningJob[TraceJob, int], since: float, until: float) -> None:
         who, processors = self._user(running.job), running.placement

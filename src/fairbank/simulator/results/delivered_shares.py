@@ -67,8 +67,8 @@ class DeliveryMeter:
             while begin < end:
                 window = begin // WINDOW
                 until = min(end, (window + 1) * WINDOW)
-                got = self._windows.setdefault(window, {})
-                got[account] = got.get(account, 0) + (until - begin) * job.processors
+                delivered = self._windows.setdefault(window, {})
+                delivered[account] = delivered.get(account, 0) + (until - begin) * job.processors
                 begin = until
 
     def share_error(self) -> float | None:
@@ -106,8 +106,12 @@ class DeliveryMeter:
             for account, used in got.items():
                 parts[account] = parts.get(account, 0) + used
         return [
-            DeliveredShare(each, parts[each] / total if total else 0.0, self._due.get(each, 0.0))
-            for each in sorted(parts)
+            DeliveredShare(
+                account_number,
+                parts[account_number] / total if total else 0.0,
+                self._due.get(account_number, 0.0),
+            )
+            for account_number in sorted(parts)
         ]
 
 
@@ -166,8 +170,8 @@ def _is_account(word: str) -> bool:
 
 
 def shares_by_number(holdings: Mapping[str, int], names: UserNumbers | None) -> dict[int, int]:
-    """Return the shares by the numbers of a trace, whose names are `names`. Raises InvalidInput for a
-    name if the trace has none.
+    """Return the shares by the numbers of a trace, whose names are `names`. Raises InvalidInput for
+    a name if the trace has none.
     """
     named = next((each for each in holdings if not each.isdecimal()), None)
     if names is None and named is not None:

@@ -58,14 +58,14 @@ def explain_wait(
         drawing: size and seed of the sample.
         partition: function from the number of a partition to its name.
     """
-    job = next(each for each in state.waiting if each.number == number)
+    job = next(other for other in state.waiting if other.number == number)
     snapshot, scheduler = state.resume()
-    line = [each for _, each in scheduler.order(snapshot, state.at)]
-    apart = isinstance(scheduler.queue, PartitionQueue)
-    ahead = list(_ahead(line, job, apart=apart))
+    order = [other for _, other in scheduler.order(snapshot, state.at)]
+    is_by_partition = isinstance(scheduler.queue, PartitionQueue)
+    ahead = list(_ahead(order, job, apart=is_by_partition))
     free, expected = snapshot.machine.free, state.start_with_full_limits(job)
     code = PRIORITY if ahead else RESOURCES if job.processors > free else NEVER_TESTED
-    found = start_range(
+    likely = start_range(
         partial(state.sample_start, job),
         runs=drawing.runs,
         seed=drawing.seed,
@@ -87,23 +87,23 @@ def explain_wait(
             _free_check(job, state, free, zero),
             _position_check(job, ahead, state, zero),
         ),
-        position=line.index(job) + 1,
-        ahead=tuple(each.name for each in ahead),
-        waiting=len(line),
+        position=order.index(job) + 1,
+        ahead=tuple(other.name for other in ahead),
+        waiting=len(order),
         expected=None if expected is None else zero + expected,
-        likely=_since(found, zero) if isinstance(found, StartRange) else None,
-        untold=found if isinstance(found, NoStartRange) else None,
-        advice=_advise(state, job, expected, zero, partition if apart else None),
+        likely=_since(likely, zero) if isinstance(likely, StartRange) else None,
+        untold=likely if isinstance(likely, NoStartRange) else None,
+        advice=_advise(state, job, expected, zero, partition if is_by_partition else None),
     )
 
 
 def _ahead(line: Iterable[TraceJob], job: TraceJob, *, apart: bool) -> Iterator[TraceJob]:
     """Yield the jobs before it; if partitions have separate queues, those of its own."""
-    for each in line:
-        if each.number == job.number:
+    for other in line:
+        if other.number == job.number:
             return
-        if not apart or each.partition == job.partition:
-            yield each
+        if not apart or other.partition == job.partition:
+            yield other
 
 
 def _headline(job: TraceJob, code: str, free: int, size: int, ahead: list[TraceJob]) -> str:
@@ -136,18 +136,20 @@ def _size_check(job: TraceJob, state: SimulationState) -> JobCheck:
 
 
 def _free_check(job: TraceJob, state: SimulationState, free: int, zero: int) -> JobCheck:
-    said = [f"{free:,} are free now, and it needs {job.processors:,}"]
+    evidence = [f"{free:,} are free now, and it needs {job.processors:,}"]
     if state.running:
         first, last = (
-            iso(zero + max(each.ends, state.at + 1))
-            for each in (state.running[0], state.running[-1])
+            iso(zero + max(running.ends, state.at + 1))
+            for running in (state.running[0], state.running[-1])
         )
-        many = (
+        text = (
             f"{len(state.running):,} jobs are running: the first ends by {first}, the last by"
             f" {last}"
         )
-        said.append(many if len(state.running) > 1 else f"1 job is running, and ends by {first}")
-    return JobCheck("free processors", free >= job.processors, "; ".join(said))
+        evidence.append(
+            text if len(state.running) > 1 else f"1 job is running, and ends by {first}"
+        )
+    return JobCheck("free processors", free >= job.processors, "; ".join(evidence))
 
 
 def _position_check(
@@ -160,21 +162,21 @@ def _position_check(
         return JobCheck("no job ahead", True, "it is the next job")
     snapshot, _ = state.resume()
     slot = snapshot.machine.profile(snapshot.running, state.at).earliest_slot(ahead[0])
-    wide = sum(each.processors for each in ahead)
-    said = [f"job {ahead[0].name}"]
+    wide = sum(other.processors for other in ahead)
+    evidence = [f"job {ahead[0].name}"]
     if slot is not None:
-        said.append(
+        evidence.append(
             f", which needs {_processors(ahead[0].processors)} and gets them by"
             f" {iso(zero + slot.begin)}"
         )
     if len(ahead) > 1:
-        said.append(f", and {len(ahead) - 1:,} more; together they need {_processors(wide)}")
+        evidence.append(f", and {len(ahead) - 1:,} more; together they need {_processors(wide)}")
     if slot is not None and job.processors <= snapshot.machine.free:
-        said.append(
+        evidence.append(
             f"; this job fits now, and may run for {show_duration(job.limit)}, until"
             f" {iso(zero + state.at + job.limit)}"
         )
-    return JobCheck("no job ahead", False, "".join(said))
+    return JobCheck("no job ahead", False, "".join(evidence))
 
 
 def _since(found: StartRange, zero: int) -> StartRange:
@@ -205,8 +207,8 @@ def _tries(
     limit; half as many processors.
     """
     if partition is not None:
-        used = {each.partition for each in state.waiting} | {
-            each.job.partition for each in state.running
+        used = {item.partition for item in state.waiting} | {
+            item.job.partition for item in state.running
         }
         for other in sorted(used - {job.partition}):
             if name := partition(other):

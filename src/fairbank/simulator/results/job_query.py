@@ -48,8 +48,8 @@ def explain_job(
 ) -> JobQueryResult:
     """Simulate until the job starts, and explain why it waited.
 
-    Raises NotFound for a job that does not exist, is not simulated or never waits; InvalidInput for a
-    time at which it does not wait, for a number that two jobs of a trace have, for a policy that
+    Raises NotFound for a job that does not exist, is not simulated or never waits; InvalidInput for
+    a time at which it does not wait, for a number that two jobs of a trace have, for a policy that
     uses credit; and as `simulate` does.
     """
     if policy.uses_credit:

@@ -45,20 +45,20 @@ class BinnedSum:
     def sums(self) -> list[int]:
         """Return the sum of each interval up to the last that is not zero."""
         covered = accumulate(self._change)
-        found = [
+        sums = [
             inside + all_along * self.width
             for inside, all_along in zip(self._inside, covered, strict=True)
         ]
-        while found and not found[-1]:
-            found.pop()
-        return found
+        while sums and not sums[-1]:
+            sums.pop()
+        return sums
 
     def _widen(self) -> None:
-        found = self.sums()
-        found += [0] * (STRETCHES - len(found))
+        sums = self.sums()
+        sums += [0] * (STRETCHES - len(sums))
         self.width *= 2
         self._inside = [
-            *(one + other for one, other in zip(found[::2], found[1::2], strict=True)),
+            *(one + other for one, other in zip(sums[::2], sums[1::2], strict=True)),
             *[0] * (STRETCHES // 2 + 1),
         ]
         self._change = [0] * (STRETCHES + 1)

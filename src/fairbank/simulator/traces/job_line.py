@@ -118,7 +118,8 @@ def parse_job(line: bytes, number: int) -> SwfJob:
         try:
             return _forget(SwfJob(*map(int, words)))
         except ValueError:
-            pass  # a "-" out of place, or more digits than int() takes: told below, in the column's name
+            # A misplaced "-", or more digits than int() accepts: the slow parser names the column.
+            pass
     return _forget(_parse_slowly(line, words, number))
 
 

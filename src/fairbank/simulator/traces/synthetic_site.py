@@ -28,8 +28,8 @@ class SitePartition:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSite:
-    """Machine, users and time span of a synthetic trace. Raises InvalidInput, naming the field, for an
-    impossible site.
+    """Machine, users and time span of a synthetic trace. Raises InvalidInput, naming the field, for
+    an impossible site.
     """
 
     pools: tuple[SitePartition, ...] = (

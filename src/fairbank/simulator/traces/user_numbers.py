@@ -28,16 +28,16 @@ class UserNumbers:
         """
         if not name:
             return -1
-        found = self._numbers.get(name)
-        if found is None:
+        number = self._numbers.get(name)
+        if number is None:
             if len(self._names) == NAMES_MAX:
                 raise InvalidInput(
                     f"more than {NAMES_MAX} names, expected those of users or accounts",
                     remedy="look whether the columns are right",
                 )
             self._names.append(name)
-            found = self._numbers[name] = len(self._names)
-        return found
+            number = self._numbers[name] = len(self._names)
+        return number
 
     def name(self, number: int) -> str:
         """Return the name with a number; empty for -1."""

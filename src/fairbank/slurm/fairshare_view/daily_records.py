@@ -31,13 +31,13 @@ def daily_records(
         )
     if not rows:
         raise InvalidInput(
-            "there is nobody whose fair share could be kept",
+            "there is no association whose fair share could be recorded",
             field="sshare",
             remedy="check what it prints: sshare -a",
         )
     if len({(row.account, row.user, row.partition) for row in rows}) < len(rows):
         raise InvalidInput(
-            "an association is there twice", field="sshare", remedy="ask one cluster, without -M"
+            "an association is listed twice", field="sshare", remedy="ask one cluster, without -M"
         )
     return list(_rows(rows, rule))
 
@@ -60,21 +60,21 @@ def _rows(rows: Sequence[ShareRow], rule: RankingRule) -> Iterator[Mapping[str, 
 
 
 def _check(row: ShareRow) -> None:
-    read = {
+    figures = {
         "NormShares": row.norm_shares,
         "RawUsage": row.usage,
         "EffectvUsage": row.effective,
         "FairShare": row.factor,
     }
-    for name, figure in read.items():
+    for name, figure in figures.items():
         if figure is not None and not isfinite(figure):
-            who = (
+            owner = (
                 f"user {row.user} of account {row.account}"
                 if row.user
                 else f"account {row.account}"
             )
             raise InvalidInput(
-                f"{who} has {figure}",
+                f"{owner} has {figure}",
                 field=name,
-                remedy="a finite number is wanted; look at what sshare prints",
+                remedy="a finite number is required; check what sshare prints",
             )

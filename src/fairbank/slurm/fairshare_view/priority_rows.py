@@ -34,13 +34,15 @@ def consistent_rows(
     answer: ParsedRows[SprioLine], settings: MultifactorSettings
 ) -> ParsedRows[SprioLine]:
     """Return the rows that can be right. Each other one is reported with its line and column."""
-    wrong = {
-        row.line: found
+    contradictions = {
+        row.line: contradiction
         for row in answer.rows
-        if (found := next(_contradictions(row, settings), None))
+        if (contradiction := next(_contradictions(row, settings), None))
     }
-    unreadable = sorted((*answer.unreadable, *wrong.values()), key=lambda each: each.line)
-    return ParsedRows(tuple(row for row in answer.rows if row.line not in wrong), tuple(unreadable))
+    unreadable = sorted((*answer.unreadable, *contradictions.values()), key=lambda line: line.line)
+    return ParsedRows(
+        tuple(row for row in answer.rows if row.line not in contradictions), tuple(unreadable)
+    )
 
 
 def _contradictions(row: SprioLine, settings: MultifactorSettings) -> Iterator[UnreadableLine]:

@@ -45,7 +45,7 @@ class PriorityQuery(NamedTuple):
     place: SlurmPartition
 
 
-def merge_factors(said: Sequence[ShareRow], anew: Sequence[ShareRow]) -> dict[Payer, float]:
+def merge_factors(reported: Sequence[ShareRow], computed: Sequence[ShareRow]) -> dict[Payer, float]:
     """Return the fair-share factor of each user's association.
 
     A computed factor counts, with all its digits, if it prints as sshare's does; else sshare's.
@@ -54,20 +54,20 @@ def merge_factors(said: Sequence[ShareRow], anew: Sequence[ShareRow]) -> dict[Pa
     """
     rows = [
         (
-            ours
-            if ours.factor is not None
-            and theirs.factor is not None
-            and f"{ours.factor:f}" == f"{theirs.factor:f}"
-            else theirs
+            computed_row
+            if computed_row.factor is not None
+            and reported_row.factor is not None
+            and f"{computed_row.factor:f}" == f"{reported_row.factor:f}"
+            else reported_row
         )
-        for theirs, ours in zip(said, anew, strict=True)
+        for reported_row, computed_row in zip(reported, computed, strict=True)
     ]
     return {(row.account, row.user, row.partition): row.factor or 0.0 for row in rows if row.user}
 
 
 def compute_priorities(
     rows: Sequence[PriorityRow],
-    of: PriorityInputs,
+    inputs: PriorityInputs,
     factors: Mapping[Payer, float],
     now: int | None = None,
 ) -> list[PriorityRow]:
@@ -78,122 +78,139 @@ def compute_priorities(
 
     Args:
         rows: of sprio.
-        of: inputs.
+        inputs: of priorities.
         factors: fair-share factors by association.
         now: time of slurmctld's computation; None to derive it from the ages of the jobs.
 
     Raises:
         InvalidInput: a value that Slurm could not hold.
     """
-    asked = _queries(rows, of)
-    names = [name for name in of.tres.lower().split(",") if name != "billing"]
-    to = _scale(of, names)
+    queries = _queries(rows, inputs)
+    names = [name for name in inputs.tres.lower().split(",") if name != "billing"]
+    factor_scale = _scale(inputs, names)
     terms = weighted(
-        _columns(asked, of, factors, to),
-        to,
-        of.settings,
-        _last_computed_at(asked, of) if now is None else now,
+        _columns(queries, inputs, factors, factor_scale),
+        factor_scale,
+        inputs.settings,
+        _last_computed_at(queries, inputs) if now is None else now,
     )
     totals = shown(terms)
-    return [_row(each, terms, to, at, float(totals[at])) for at, each in enumerate(asked)]
+    return [
+        _row(query, terms, factor_scale, position, float(totals[position]))
+        for position, query in enumerate(queries)
+    ]
 
 
-def _queries(told: Sequence[PriorityRow], of: PriorityInputs) -> list[PriorityQuery]:
-    jobs, places = {job.job_id: job for job in of.jobs}, {place.name: place for place in of.places}
+def _queries(rows: Sequence[PriorityRow], inputs: PriorityInputs) -> list[PriorityQuery]:
+    jobs, places = (
+        {job.job_id: job for job in inputs.jobs},
+        {place.name: place for place in inputs.places},
+    )
     return [
         PriorityQuery(row, jobs[row.job], places[row.partition_name])
-        for row in told
+        for row in rows
         if row.direct is None and row.job in jobs and row.partition_name in places
     ]
 
 
-def _last_computed_at(asked: Sequence[PriorityQuery], of: PriorityInputs) -> int:
-    weight, most = of.settings.counted.age, of.settings.max_age_seconds
+def _last_computed_at(queries: Sequence[PriorityQuery], inputs: PriorityInputs) -> int:
+    weight, maximum = inputs.settings.counted.age, inputs.settings.max_age_seconds
     return max(
         (
-            round(each.row.age / weight * most) + _accrued(each.job, of)
-            for each in asked
-            if weight and each.row.age
+            round(query.row.age / weight * maximum) + _accrued(query.job, inputs)
+            for query in queries
+            if weight and query.row.age
         ),
         default=0,
     )
 
 
-def _scale(of: PriorityInputs, names: Sequence[str]) -> FactorScale:
-    has = [parse_counts(place.tres) if place.tres else {} for place in of.places]
+def _scale(inputs: PriorityInputs, names: Sequence[str]) -> FactorScale:
+    tres_counts = [parse_counts(place.tres) if place.tres else {} for place in inputs.places]
     return scale(
-        nodes=len(of.nodes),
-        cpus=sum(node.cpus for node in of.nodes),
-        partition_factors=[place.factor for place in of.places],
-        qos_priorities=[each.priority for each in of.qualities],
-        association_max=max((each.priority for each in of.priorities), default=0),
-        totals={name: [float(counts.get(name, 0)) for counts in has] for name in names},
+        nodes=len(inputs.nodes),
+        cpus=sum(node.cpus for node in inputs.nodes),
+        partition_factors=[place.factor for place in inputs.places],
+        qos_priorities=[qos.priority for qos in inputs.qualities],
+        association_max=max((record.priority for record in inputs.priorities), default=0),
+        totals={name: [float(counts.get(name, 0)) for counts in tres_counts] for name in names},
     )
 
 
 def _columns(
-    asked: Sequence[PriorityQuery],
-    of: PriorityInputs,
+    queries: Sequence[PriorityQuery],
+    inputs: PriorityInputs,
     factors: Mapping[Payer, float],
-    to: FactorScale,
+    factor_scale: FactorScale,
 ) -> Columns:
-    own = {(each.account, each.user, each.partition): each.priority for each in of.priorities}
-    places, qualities = [place.name for place in of.places], [each.name for each in of.qualities]
-    counts = [parse_counts(each.job.tres) if each.job.tres else {} for each in asked]
+    own = {
+        (record.account, record.user, record.partition): record.priority
+        for record in inputs.priorities
+    }
+    places, qualities = (
+        [place.name for place in inputs.places],
+        [qos.name for qos in inputs.qualities],
+    )
+    counts = [parse_counts(query.job.tres) if query.job.tres else {} for query in queries]
     return pending(
-        to,
-        len(asked),
-        accrued_at=[_accrued(each.job, of) for each in asked],
-        association=[_association_value(own, each) for each in asked],
-        fairshare=[_association_value(factors, each) for each in asked],
-        nodes=[each.job.nodes for each in asked],
-        cpus=[of.tested.get(each.job.job_id, each.job.cpus) for each in asked],
+        factor_scale,
+        len(queries),
+        accrued_at=[_accrued(query.job, inputs) for query in queries],
+        association=[_association_value(own, query) for query in queries],
+        fairshare=[_association_value(factors, query) for query in queries],
+        nodes=[query.job.nodes for query in queries],
+        cpus=[inputs.tested.get(query.job.job_id, query.job.cpus) for query in queries],
         limit_minutes=[
-            each.job.limit_minutes or each.place.max_minutes or U32_MAX for each in asked
+            query.job.limit_minutes or query.place.max_minutes or U32_MAX for query in queries
         ],
-        nice=[each.job.nice for each in asked],
-        site=[each.row.site for each in asked],
-        partition=[places.index(each.place.name) for each in asked],
+        nice=[query.job.nice for query in queries],
+        site=[query.row.site for query in queries],
+        partition=[places.index(query.place.name) for query in queries],
         qos=[
-            qualities.index(name) if (name := _qos(each)) in qualities else NO_QOS for each in asked
+            qualities.index(name) if (name := _qos(query)) in qualities else NO_QOS
+            for query in queries
         ],
-        tres={name: [float(each.get(name, 0)) for each in counts] for name in to.tres},
+        tres={name: [float(tres.get(name, 0)) for tres in counts] for name in factor_scale.tres},
     )
 
 
-def _accrued(job: PendingFactors, of: PriorityInputs) -> int:
+def _accrued(job: PendingFactors, inputs: PriorityInputs) -> int:
     """Return since when the job ages; 0 if it does not yet."""
     if job.accrued is None:
         return 0
-    return job.submitted if Flag.ACCRUE_ALWAYS in of.settings.flags else job.accrued
+    return job.submitted if Flag.ACCRUE_ALWAYS in inputs.settings.flags else job.accrued
 
 
-def _association_value(figures: Mapping[Payer, float], each: PriorityQuery) -> float:
+def _association_value(figures: Mapping[Payer, float], query: PriorityQuery) -> float:
     """Return the value of the association that pays: the partition's own, if there is one."""
-    account, user = each.job.account, each.job.user
-    return figures.get((account, user, each.place.name), figures.get((account, user, ""), 0))
+    account, user = query.job.account, query.job.user
+    return figures.get((account, user, query.place.name), figures.get((account, user, ""), 0))
 
 
-def _qos(each: PriorityQuery) -> str:
+def _qos(query: PriorityQuery) -> str:
     """Return the QOS of the row. A job has a row for each QOS; sprio prints it since 23.02."""
-    return each.row.qos_name if each.row.qos_name in each.job.qos else each.job.qos[0]
+    return query.row.qos_name if query.row.qos_name in query.job.qos else query.job.qos[0]
 
 
 def _row(
-    each: PriorityQuery, terms: PriorityTerms, to: FactorScale, at: int, total: float
+    query: PriorityQuery,
+    terms: PriorityTerms,
+    factor_scale: FactorScale,
+    position: int,
+    total: float,
 ) -> PriorityRow:
-    return each.row._replace(
-        age=float(terms.age[at]),
-        association=float(terms.association[at]),
-        fair_share=float(terms.fairshare[at]),
-        job_size=float(terms.job_size[at]),
-        partition=float(terms.partition[at]),
-        qos=float(terms.qos[at]),
+    return query.row._replace(
+        age=float(terms.age[position]),
+        association=float(terms.association[position]),
+        fair_share=float(terms.fairshare[position]),
+        job_size=float(terms.job_size[position]),
+        partition=float(terms.partition[position]),
+        qos=float(terms.qos[position]),
         tres={
-            name: float(column[at])
-            for name, column in zip(to.tres, terms.tres, strict=True)
-            if column[at]
+            name: float(column[position])
+            for name, column in zip(factor_scale.tres, terms.tres, strict=True)
+            if column[position]
         },
-        nice=each.job.nice,
+        nice=query.job.nice,
         total=total,
     )

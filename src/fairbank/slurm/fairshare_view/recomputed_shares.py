@@ -36,8 +36,9 @@ def with_changes(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[Sh
 
 
 def compute_shares(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
-    """Compute every figure of the rows from their own usage. Raises InvalidInput if they are no
-    tree.
+    """Compute every figure of the rows from their own usage.
+
+    Raises InvalidInput if they are no tree.
     """
     tree = planted(
         [

@@ -63,28 +63,28 @@ def recovery_times(rows: Sequence[ShareRow], rule: RankingRule) -> list[Recovery
     root = next((row for row in rows if not row.user and not row.parent), None)
     if root is None:
         return []
-    decay, backs = Decay(rule.half_life), []
+    decay, recoveries = Decay(rule.half_life), []
     for row in rows:
         below_root = root.account == (row.account if row.user else row.parent)
         on_parent = rule.fair_tree and row.shares == ON_PARENT
         if row is root or on_parent or (rule.depth_oblivious and not below_root):
             continue
-        who = _among_siblings(row) if rule.fair_tree else _among_all(row, root)
-        level, back = (
+        standpoint = _among_siblings(row) if rule.fair_tree else _among_all(row, root)
+        level, recovery = (
             level_of(row, rule),
-            back_after(who, decay, level=rule.target_level, reset_in=rule.reset_in),
+            back_after(standpoint, decay, level=rule.target_level, reset_in=rule.reset_in),
         )
-        backs.append(
+        recoveries.append(
             Recovery(
                 row.account,
                 row.user,
                 row.partition,
-                who.level if level is None else level,
-                back.soonest,
-                back.latest,
+                standpoint.level if level is None else level,
+                recovery.soonest,
+                recovery.latest,
             )
         )
-    return backs
+    return recoveries
 
 
 def _among_siblings(row: ShareRow) -> Standpoint:
@@ -96,8 +96,9 @@ def _among_siblings(row: ShareRow) -> Standpoint:
 
 
 def _among_all(row: ShareRow, root: ShareRow) -> Standpoint:
-    """Return the standpoint as a part of all usage. Raw usage has more printed digits than its
-    part.
+    """Return the standpoint as a part of all usage.
+
+    Raw usage has more printed digits than its part.
     """
     used = min(row.usage / root.usage, 1.0) if root.usage else 0.0
     charged = (row.effective or 0.0) - (row.norm_usage or 0.0)

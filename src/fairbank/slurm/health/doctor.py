@@ -16,7 +16,7 @@ from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.conf_file import assumed_config, conf_path, conf_settings
+from fairbank.slurm.conf_file import assumed_config, conf_path, conf_settings, read_text
 from fairbank.slurm.health import plugin_files, slurm_checks
 from fairbank.slurm.health.plugin_files import (
     RULES,
@@ -114,7 +114,7 @@ class Doctor:
         checks: list[HealthCheck] = []
         if (
             alive
-            and (slurm_time := self._try(checks, "slurmctld tells the time", self._slurm.clock))
+            and (slurm_time := self._try(checks, "slurmctld shows its clock", self._slurm.clock))
             is not None
         ):
             checks.append(slurm_checks.clock_check(int(time.time()), slurm_time, "slurmctld"))
@@ -160,7 +160,7 @@ class Doctor:
             slurm_checks.clock_check(int(time.time()), parse_instant(answer["as_of"]), "the bank")
         )
         return self._try(
-            checks, "the bank tells its prices", lambda: BankClient(self._client).cluster(name)
+            checks, "the bank shows its prices", lambda: BankClient(self._client).cluster(name)
         )
 
     def _agent_checks(self, config: slurm_checks.Config) -> Iterator[HealthCheck]:
@@ -206,7 +206,7 @@ class Doctor:
         )
         if unreadable := (*places.unreadable, *nodes.unreadable, *qualities.unreadable):
             raise NotFound(
-                f"cannot read {unreadable[0]}", remedy="mend it in slurm.conf or with sacctmgr"
+                f"cannot read {unreadable[0]}", remedy="fix it in slurm.conf or with sacctmgr"
             )
         return SlurmMachine(
             cluster=name, partitions=places.rows, nodes=nodes.rows, qos=qualities.rows, flags=flags
@@ -218,7 +218,7 @@ class Doctor:
                 info, text = os.fstat(file.fileno()), file.read(POLICY_SIZE_MAX + 1)
         except FileNotFoundError as error:
             remedy = "fairbank slurm sync writes it, where slurmctld runs and on submit hosts"
-            raise NotFound("it is not there", remedy=remedy) from error
+            raise NotFound("the file does not exist", remedy=remedy) from error
         except OSError as error:
             raise Forbidden(f"{error.strerror}", remedy=f"chmod a+r {path}") from error
         header = read_header(text)
@@ -235,8 +235,8 @@ class Doctor:
         """Return the answer; or None, and add a check that says why."""
         try:
             return ask()
-        except FairbankError as trouble:
-            checks.append(HealthCheck(f"{what}: {trouble.message}", False, trouble.remedy))
+        except FairbankError as error:
+            checks.append(HealthCheck(f"{what}: {error.message}", False, error.remedy))
             return None
 
 
@@ -246,9 +246,6 @@ def munge_socket(config: slurm_checks.Config) -> str | None:
         name.lower(): value for name, value in split_parameters(config.get("AuthInfo", "")).items()
     }
     return parameters.get("socket")
-
-
-_TEXT_MAX = 4 * 1024 * 1024
 
 
 def find_scripts(config: Mapping[str, str]) -> dict[str, Script]:
@@ -272,8 +269,7 @@ def _script(path: Path) -> Script:
 
 def _text(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            return file.read(_TEXT_MAX).decode(errors="replace")
+        return read_text(path)
     except OSError:
         return None
 

@@ -153,7 +153,7 @@ def site_factor_checks(
         return
     kind = config.get("PriorityType", "")
     yield HealthCheck(
-        f"{SITE_FACTOR} is asked by {kind or 'nobody'}",
+        f"{SITE_FACTOR} is called by {kind or 'nothing'}",
         kind == "priority/multifactor",
         "PriorityType=priority/multifactor",
     )
@@ -181,7 +181,7 @@ def site_factor_checks(
 def _age_check(table: TableFile, status: Mapping[str, Any], now: int) -> HealthCheck:
     remedy = (
         status["remedy"]
-        or "fairbank agent status tells why it is not written again; see that the agent runs"
+        or "fairbank agent status shows why it is not written; check that the agent runs"
     )
     if table.error is not None:
         return HealthCheck(f"{table.path}: {table.error}; site factors are 0", False, remedy)

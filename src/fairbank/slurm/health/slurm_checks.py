@@ -30,8 +30,9 @@ _GUIDE = "docs/howto/install-next-to-slurm.md"
 
 
 class AgentHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """Agent by its settings and its status. `patience` is the longest of its partitions, in
-    seconds.
+    """Agent by its settings and its status.
+
+    `patience` is the longest of its partitions, in seconds.
     """
 
     socket: str
@@ -83,7 +84,7 @@ def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthC
     """Check that slurmdbd keeps accounting, and that it counts GPUs."""
     kind = config.get("AccountingStorageType", "")
     yield HealthCheck(
-        f"accounting is kept by {kind.removeprefix('accounting_storage/') or 'nobody'}",
+        f"accounting is stored by {kind.removeprefix('accounting_storage/') or 'nobody'}",
         kind == "accounting_storage/slurmdbd",
         "AccountingStorageType=accounting_storage/slurmdbd; fairbank reconcile compares the books"
         " with it",
@@ -197,14 +198,14 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
             f" PrEpPlugins={','.join(plugins) or '(none)'}",
             False,
             f"PrEpPlugins=prep/fairbank,prep/script in slurm.conf and restart slurmctld ({_GUIDE});"
-            " leave it so while you only look on",
+            " leave it so while the bank only watches",
         )
     for key, program in (
         ("JobSubmitPlugins", "slurmctld"),
         ("CliFilterPlugins", "submit commands"),
     ):
         remedy = (
-            f"{key}=lua in slurm.conf, with our files beside it (docs/howto/submission-policy.md)"
+            f"{key}=lua in slurm.conf, with our files next to it (docs/howto/submission-policy.md)"
         )
         yield HealthCheck(
             f"{program}: {key}={config.get(key, '') or '(none)'}", loads_lua(config, key), remedy
@@ -212,9 +213,9 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
 
 
 def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:
-    parameters_ = split_parameters(config.get("PrEpParameters", ""))
-    socket = parameters_.get("fairbank_socket", SOCKET)
-    patience = parameters_.get("fairbank_patience", "")
+    settings = split_parameters(config.get("PrEpParameters", ""))
+    socket = settings.get("fairbank_socket", SOCKET)
+    patience = settings.get("fairbank_patience", "")
     seconds = float(patience) if patience.isascii() and patience.isdigit() else PATIENCE_SECONDS
     if agent is None:
         return
@@ -234,8 +235,7 @@ def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthChe
 
 
 def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[HealthCheck]:
-    """Check that the agent hears slurmctld, reaches the bank and can store reports; list its
-    incidents.
+    """Check the agent's connections to slurmctld and the bank, its outbox and its incidents.
 
     Args:
         config: settings of Slurm.
@@ -253,9 +253,9 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
             remedy,
         )
     connected = [
-        incident["slurm"]
-        for incident in status["plugins"]
-        if incident["cluster"] == config.get("ClusterName")
+        plugin["slurm"]
+        for plugin in status["plugins"]
+        if plugin["cluster"] == config.get("ClusterName")
     ]
     yield HealthCheck(
         f"slurmctld is connected to the agent: {', '.join(connected) or 'no'}",
@@ -272,15 +272,15 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
     yield HealthCheck(
         f"the agent's outbox: {outbox_state}",
         not outbox["error"],
-        "make room on its disk; the agent goes on by itself",
+        "free space on its disk; the agent continues by itself",
     )
     if later := outbox.get("retry_later"):
         remedy = (
-            "set the clocks of both hosts alike (chronyc tracking); the agent tells them again by"
+            "set the clocks of both hosts alike (chronyc tracking); the agent repeats them by"
             " itself"
         )
         yield HealthCheck(
-            f"the agent's ends: {later} are too early for the bank's clock, and told again later",
+            f"the agent's ends: {later} are too early for the bank's clock, and sent again later",
             False,
             remedy,
         )
@@ -292,7 +292,7 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
                 f" {iso(incident['last'])}"
             )
             yield HealthCheck(
-                f"the agent tells of {incident['about']}: {how_often}: {incident['text']}",
+                f"the agent reports {incident['about']}: {how_often}: {incident['text']}",
                 False,
                 incident["remedy"],
             )
@@ -301,13 +301,12 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
 def _bank_check(bank: Mapping[str, Any]) -> HealthCheck:
     if bank["reachable"] is None:
         remedy = (
-            "it asks when slurmctld's plug-in has said for which cluster: see whether that is"
-            " connected"
+            "it asks when slurmctld's plug-in has named the cluster: check that it is connected"
         )
         return HealthCheck("the agent reaches the bank: it has not asked yet", False, remedy)
-    trouble = "" if bank["reachable"] else f": {bank['error']}"
+    cause = "" if bank["reachable"] else f": {bank['error']}"
     remedy = bank["remedy"] or "bank.server in the agent's settings; fairbank status there"
-    return HealthCheck(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
+    return HealthCheck(f"the agent reaches the bank{cause}", bank["reachable"], remedy)
 
 
 def _frame_check(quarantine: Mapping[str, Any] | None) -> HealthCheck:
@@ -340,9 +339,7 @@ def policy_checks(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
         again,
     )
     fresh = now - policy.written <= policy.stale_seconds
-    old = (
-        "" if fresh else f", more than {policy.stale_seconds} s ago: its balances are not judged by"
-    )
+    old = "" if fresh else f", more than {policy.stale_seconds} s ago: its balances are not used"
     yield HealthCheck(f"{policy.path} is of {iso(policy.written)}{old}", fresh, again)
     if not policy.is_readable:
         yield HealthCheck(

@@ -78,7 +78,7 @@ def split_record(
 
 def read_rows(
     command: str,
-    found: Iterator[Record | UnreadableLine],
+    records: Iterator[Record | UnreadableLine],
     reader: Callable[[dict[str, str]], T | None],
 ) -> ParsedRows[T]:
     """Convert records to values.
@@ -91,14 +91,16 @@ def read_rows(
     """
     rows: list[T] = []
     unreadable: list[UnreadableLine] = []
-    for each in found:
-        if isinstance(each, UnreadableLine):
-            unreadable.append(each)
+    for record in records:
+        if isinstance(record, UnreadableLine):
+            unreadable.append(record)
             continue
         try:
-            value = reader(each.cells)
-        except InvalidInput as bad:
-            unreadable.append(UnreadableLine(command, each.line, bad.field or "", bad.message))
+            value = reader(record.cells)
+        except InvalidInput as error:
+            unreadable.append(
+                UnreadableLine(command, record.line, error.field or "", error.message)
+            )
         else:
             rows += [] if value is None else [value]
     return ParsedRows(tuple(rows), tuple(unreadable))

@@ -28,8 +28,9 @@ null.
 
 
 class JsonTres(msgspec.Struct, frozen=True):
-    """Amount of a TRES; memory in MiB. The count is None for what was not counted, such as
-    energy.
+    """Amount of a TRES; memory in MiB.
+
+    The count is None for what was not counted, such as energy.
     """
 
     type: str
@@ -68,23 +69,25 @@ def read_each(
         reader: returns the value of a job.
     """
     try:
-        found = msgspec.json.decode(text, type=_Jobs).jobs
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
+        jobs = msgspec.json.decode(text, type=_Jobs).jobs
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(
-            f"{command} --json: {bad}", field=command, remedy="is it Slurm's, and built with JSON?"
-        ) from bad
+            f"{command} --json: {error}",
+            field=command,
+            remedy="is it Slurm's, and built with JSON?",
+        ) from error
     rows: list[Value] = []
     unreadable: list[UnreadableLine] = []
     decode = msgspec.json.Decoder(shape).decode
-    for number, raw in enumerate(found, 1):
+    for number, raw in enumerate(jobs, 1):
         try:
             rows.append(reader(decode(raw)))
-        except InvalidInput as bad:
+        except InvalidInput as error:
             unreadable.append(
-                UnreadableLine(f"{command} --json", number, bad.field or "", bad.message)
+                UnreadableLine(f"{command} --json", number, error.field or "", error.message)
             )
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
-            why, _, where = str(bad).partition(" - at `")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            why, _, where = str(error).partition(" - at `")
             unreadable.append(
                 UnreadableLine(
                     f"{command} --json", number, where.rstrip("`").removeprefix("$.") or "job", why
@@ -227,8 +230,9 @@ def _value(number: _OneNumber) -> int | None:
 
 
 def _ended(states: list[str] | str) -> str:
-    """Return the state. Of a requeued run accounting stores only that flag; sacct prints PENDING
-    first.
+    """Return the state.
+
+    Of a requeued run accounting stores only that flag; sacct prints PENDING first.
     """
     return REQUEUED if REQUEUED in states else _first(states)
 

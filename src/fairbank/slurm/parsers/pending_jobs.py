@@ -73,7 +73,7 @@ def job_lines(text: str) -> Iterator[Record | UnreadableLine]:
             continue
         begins, whose = _LINE_START.match(line), list(_OWNER.finditer(line))
         if begins is None or len(whose) != 1:
-            why = "is not there once, and only once" if begins else "is not there"
+            why = "does not occur exactly once" if begins else "is not there"
             yield UnreadableLine(
                 COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.quoted(line)}"
             )
@@ -107,26 +107,20 @@ def _pending(cells: dict[str, str]) -> PendingFactors | None:
         priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
         nice=_nice(cells["Nice"]),
         submitted=words.required_instant(
-            words.instant(_required(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
+            words.instant(words.required(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
         ),
-        eligible=words.instant(_required(cells, "EligibleTime"), "EligibleTime"),
-        accrued=words.instant(_required(cells, "AccrueTime"), "AccrueTime"),
-        limit_minutes=words.length_minutes(_required(cells, "TimeLimit"), "TimeLimit"),
-        nodes=_nodes(_required(cells, "NumNodes")),
-        cpus=words.number(_required(cells, "NumCPUs").partition("-")[0], "NumCPUs"),
+        eligible=words.instant(words.required(cells, "EligibleTime"), "EligibleTime"),
+        accrued=words.instant(words.required(cells, "AccrueTime"), "AccrueTime"),
+        limit_minutes=words.length_minutes(words.required(cells, "TimeLimit"), "TimeLimit"),
+        nodes=_nodes(words.required(cells, "NumNodes")),
+        cpus=words.number(words.required(cells, "NumCPUs").partition("-")[0], "NumCPUs"),
         tres=words.tres(cells.get("TRES", cells.get("ReqTRES", "")), "TRES"),
         tasks=cells["ArrayTaskId"],
     )
 
 
-def _required(cells: dict[str, str], field: str) -> str:
-    if field in cells:
-        return cells[field]
-    raise InvalidInput("is not there", field=field)
-
-
 def _names(cells: dict[str, str], field: str) -> tuple[str, ...]:
-    return tuple(ids.name(name, field=field) for name in _required(cells, field).split(","))
+    return tuple(ids.name(name, field=field) for name in words.required(cells, field).split(","))
 
 
 def _nodes(text: str) -> int:

@@ -43,27 +43,27 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
         flags: PriorityFlags of slurm.conf, where they are known; they count instead
             (`are_flags_uncertain`).
     """
-    said = {name.lower(): text for name, text in config.items()}
-    if _required(said, "PriorityType") != "priority/multifactor":
+    settings = {name.lower(): text for name, text in config.items()}
+    if _required(settings, "PriorityType") != "priority/multifactor":
         return PrioritySettings(by_factors=False)  # of another plug-in nothing more is told
-    flags = said.get(FLAGS.lower(), "") if flags is None else flags
+    flags = settings.get(FLAGS.lower(), "") if flags is None else flags
     return PrioritySettings(
         factors=MultifactorSettings(
             weights=PriorityWeights(
-                **{name: _weight(said, word) for name, word in WORDS.items()},
-                tres=_weights_of_tres(said),
+                **{name: _weight(settings, word) for name, word in WORDS.items()},
+                tres=_weights_of_tres(settings),
             ),
             flags=read_flags(flags),
-            max_age_seconds=_seconds(said, "PriorityMaxAge"),
-            favour_small=_yes(said, "PriorityFavorSmall"),
-            accounted=_required(said, "AccountingStorageType").lower().endswith("slurmdbd"),
+            max_age_seconds=_seconds(settings, "PriorityMaxAge"),
+            favour_small=_yes(settings, "PriorityFavorSmall"),
+            accounted=_required(settings, "AccountingStorageType").lower().endswith("slurmdbd"),
         ),
         fair_share=FairShare(
             algorithm=read_algorithm(flags),
-            dampening=_whole(said, "FairShareDampeningFactor", 1, DAMPENING_MAX),
-            half_life_seconds=_seconds(said, "PriorityDecayHalfLife", never=0),
-            reset=parse_reset(_required(said, "PriorityUsageResetPeriod")),
-            tick_seconds=_seconds(said, "PriorityCalcPeriod"),
+            dampening=_whole(settings, "FairShareDampeningFactor", 1, DAMPENING_MAX),
+            half_life_seconds=_seconds(settings, "PriorityDecayHalfLife", never=0),
+            reset=parse_reset(_required(settings, "PriorityUsageResetPeriod")),
+            tick_seconds=_seconds(settings, "PriorityCalcPeriod"),
         ),
     )
 
@@ -79,24 +79,24 @@ def read_tracked_tres(config: Config) -> str:
 
 def read_flags(text: str) -> frozenset[Flag]:
     """Return the flags for factors."""
-    said = text.upper()
-    found = {flag for flag in Flag if flag.value in said}
-    return frozenset(found | RAW if ALL_RAW in said else found)
+    upper = text.upper()
+    flags = {flag for flag in Flag if flag.value in upper}
+    return frozenset(flags | RAW if ALL_RAW in upper else flags)
 
 
 def read_algorithm(text: str) -> Algorithm:
     """Return the rule that ranks users: Fair Tree unless the flags name another."""
-    said = text.upper()
-    if "DEPTH_OBLIVIOUS" in said:
+    upper = text.upper()
+    if "DEPTH_OBLIVIOUS" in upper:
         return Algorithm.DEPTH_OBLIVIOUS
-    return Algorithm.CLASSIC if "NO_FAIR_TREE" in said else Algorithm.FAIR_TREE
+    return Algorithm.CLASSIC if "NO_FAIR_TREE" in upper else Algorithm.FAIR_TREE
 
 
 def read_billing_rule(text: str) -> BillingRule:
     """Return the rule that adds weighted TRES."""
-    said = text.upper()
+    upper = text.upper()
     return next(
-        (each for each in (BillingRule.MAX_TRES_GRES, BillingRule.MAX_TRES) if each.name in said),
+        (rule for rule in (BillingRule.MAX_TRES_GRES, BillingRule.MAX_TRES) if rule.name in upper),
         BillingRule.SUM,
     )
 
@@ -109,16 +109,16 @@ def are_flags_uncertain(config: Config) -> bool:
     return ALL_RAW in config.get(FLAGS, "").upper()
 
 
-def _required(said: Config, name: str) -> str:
-    if (text := said.get(name.lower())) is not None:
+def _required(settings: Config, name: str) -> str:
+    if (text := settings.get(name.lower())) is not None:
         return text
     raise InvalidInput(
         f"{name} is not there", field=name, remedy="ask slurmctld itself: scontrol show config"
     )
 
 
-def _yes(said: Config, name: str) -> bool:
-    text = _required(said, name)
+def _yes(settings: Config, name: str) -> bool:
+    text = _required(settings, name)
     if text.lower() in _YES:
         return _YES[text.lower()]
     raise InvalidInput(
@@ -128,12 +128,12 @@ def _yes(said: Config, name: str) -> bool:
     )
 
 
-def _weight(said: Config, word: str) -> int:
-    return _whole(said, f"PriorityWeight{word}", 0, U32_MAX)
+def _weight(settings: Config, word: str) -> int:
+    return _whole(settings, f"PriorityWeight{word}", 0, U32_MAX)
 
 
-def _whole(said: Config, name: str, least: int, most: int) -> int:
-    text = _required(said, name)
+def _whole(settings: Config, name: str, least: int, most: int) -> int:
+    text = _required(settings, name)
     if (
         text.isascii()
         and text.isdecimal()
@@ -148,8 +148,8 @@ def _whole(said: Config, name: str, least: int, most: int) -> int:
     )
 
 
-def _weights_of_tres(said: Config) -> dict[str, float]:
-    text = said.get(TRES.lower(), "")
+def _weights_of_tres(settings: Config) -> dict[str, float]:
+    text = settings.get(TRES.lower(), "")
     return (
         {name: _weight_of(name, exact) for name, exact in parse_weights(text, field=TRES).items()}
         if text
@@ -164,6 +164,6 @@ def _weight_of(name: str, exact: Fraction) -> float:
     return float(exact)
 
 
-def _seconds(said: Config, name: str, *, never: int | None = None) -> int:
-    text = _required(said, name)
+def _seconds(settings: Config, name: str, *, never: int | None = None) -> int:
+    text = _required(settings, name)
     return never if never is not None and text in _NEVER else words.length_seconds(text, name)

@@ -10,7 +10,7 @@ import re
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.columns import DELIMITER, read_rows, split_records
+from fairbank.slurm.parsers.columns import read_rows, split_records
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd, ParsedRows
 
 COLUMNS = (
@@ -32,14 +32,13 @@ COLUMNS = (
 """Not JobName, Comment or WorkDir: their owners write them, with pipes and line ends."""
 
 
-def read_jobs(
-    text: str, columns: tuple[str, ...] = COLUMNS, delimiter: str = DELIMITER
-) -> ParsedRows[AccountingJob]:
+def read_jobs(text: str) -> ParsedRows[AccountingJob]:
     """Read `sacct --noheader --parsable2 --allocations --duplicates`, with times in UTC."""
-    return read_rows("sacct", split_records("sacct", text, columns, delimiter), _job)
+    return read_rows("sacct", split_records("sacct", text, COLUMNS), read_job)
 
 
-def _job(cells: dict[str, str]) -> AccountingJob:
+def read_job(cells: dict[str, str]) -> AccountingJob:
+    """Read one execution of a job from at least the cells of COLUMNS."""
     start = words.instant(cells["Start"], "Start")
     held = "AllocTRES" if cells["AllocTRES"] or start is not None else "ReqTRES"
     return AccountingJob(
@@ -65,8 +64,8 @@ def _owner(cells: dict[str, str]) -> int | None:
     A record whose start slurmdbd has not received has the user's name from the association, and 0
     as the uid.
     """
-    told = words.number(cells["UID"], "UID", most=ids.UID_MAX)
-    return told if told or cells["Partition"] else None
+    uid = words.number(cells["UID"], "UID", most=ids.UID_MAX)
+    return uid if uid or cells["Partition"] else None
 
 
 END_COLUMNS = ("JobIDRaw", "Submit", "ExitCode", "TotalCPU")
@@ -76,9 +75,9 @@ _EXIT = re.compile(r"(\d{1,3}):(\d{1,3})", re.ASCII)
 _TIME = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d{2})(?:\.(\d{3}))?", re.ASCII)
 
 
-def read_job_ends(text: str, delimiter: str = DELIMITER) -> ParsedRows[JobEnd]:
+def read_job_ends(text: str) -> ParsedRows[JobEnd]:
     """Read `sacct --noheader --parsable2 --duplicates`, with times in UTC. Steps are left out."""
-    return read_rows("sacct", split_records("sacct", text, END_COLUMNS, delimiter), _job_end)
+    return read_rows("sacct", split_records("sacct", text, END_COLUMNS), _job_end)
 
 
 def _job_end(cells: dict[str, str]) -> JobEnd | None:

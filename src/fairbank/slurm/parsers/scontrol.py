@@ -30,8 +30,9 @@ class Conf(NamedTuple):
 
 
 def read_conf(text: str) -> Conf:
-    """Read lines of one setting each. Of nodes, partitions and the like only the last line is
-    kept.
+    """Read lines of one setting each.
+
+    Of nodes, partitions and the like only the last line is kept.
     """
     lines = [_COMMENT.sub("", line).strip() for line in _CONTINUED.sub(" ", text).splitlines()]
     settings = {
@@ -44,7 +45,7 @@ def read_conf(text: str) -> Conf:
 
 def split_list(value: str) -> list[str]:
     """Return the words of a setting such as `PrEpPlugins=prep/fairbank,prep/script`."""
-    return [word for each in value.split(",") if (word := each.strip())]
+    return [word for part in value.split(",") if (word := part.strip())]
 
 
 def split_parameters(value: str) -> dict[str, str]:
@@ -52,8 +53,8 @@ def split_parameters(value: str) -> dict[str, str]:
     name.
     """
     return {
-        name.rstrip(): said.lstrip()
-        for name, _, said in (word.partition("=") for word in split_list(value))
+        name.rstrip(): setting.lstrip()
+        for name, _, setting in (word.partition("=") for word in split_list(value))
     }
 
 
@@ -96,14 +97,15 @@ def slurm_uid(config: Mapping[str, str]) -> int | None:
 
 
 def read_clock(text: str) -> int:
-    """Return the time of `scontrol show config` by slurmctld's clock, run in UTC. Raises
-    InvalidInput.
+    """Return the time of `scontrol show config` by slurmctld's clock, run in UTC.
+
+    Raises InvalidInput.
     """
     match = _AS_OF.match(text)
     if match is None:
-        remedy = "keep the whole answer, its first line too: TZ=UTC scontrol show config"
+        remedy = "keep the whole output, with its first line: TZ=UTC scontrol show config"
         raise InvalidInput(
-            f"{words.quoted(text)} does not begin with when it was told",
+            f"{words.quoted(text)} does not begin with its time",
             field="scontrol show config",
             remedy=remedy,
         )
@@ -158,14 +160,8 @@ def _partition(cells: dict[str, str]) -> SlurmPartition:
 def _node(cells: dict[str, str]) -> SlurmNode:
     return SlurmNode(
         cells["NodeName"],
-        words.number(_required(cells, "CPUTot"), "CPUTot"),
-        words.number(_required(cells, "RealMemory"), "RealMemory"),
+        words.number(words.required(cells, "CPUTot"), "CPUTot"),
+        words.number(words.required(cells, "RealMemory"), "RealMemory"),
         tuple(name for name in cells.get("Partitions", "").split(",") if name),
         tuple(sorted({match[1] or ANY_GPU for match in _GPU.finditer(cells.get("Gres", ""))})),
     )
-
-
-def _required(cells: Mapping[str, str], field: str) -> str:
-    if field in cells:
-        return cells[field]
-    raise InvalidInput("is not there", field=field)

@@ -101,18 +101,18 @@ class _LineTracker:
         self._there: set[tuple[object, ...]] = set()
 
     def number_lines(
-        self, found: Iterator[Record | UnreadableLine]
+        self, records: Iterator[Record | UnreadableLine]
     ) -> Iterator[Record | UnreadableLine]:
-        for each in found:
-            self._line = each.line
-            yield each
+        for record in records:
+            self._line = record.line
+            yield record
 
     def factors(self, cells: dict[str, str]) -> SprioLine:
         row = _factors(cells, self._line)
         name = tuple(cells.values()) if NAMES[0] in cells else (row.job, row.partition)
         if name in self._there:
             raise InvalidInput(
-                f"job {row.job} is there twice in partition {row.partition}", field="JOBID"
+                f"job {row.job} is listed twice in partition {row.partition}", field="JOBID"
             )
         self._there.add(name)
         return row

@@ -85,7 +85,7 @@ def read_starting_job(text: str) -> StartingJob:
     """
     lines = text.splitlines()
     if len(lines) != 1:
-        raise InvalidInput(f"squeue told {len(lines)} jobs where one was asked for", field="squeue")
+        raise InvalidInput(f"squeue printed {len(lines)} jobs instead of one", field="squeue")
     cells = fixed_width_cells(lines[0], _STARTING_WIDTHS)
     submitted = words.required_instant(
         words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime"
@@ -153,8 +153,8 @@ def read_held_jobs(text: str) -> ParsedRows[HeldJob]:
                 words.limit_seconds(cells["TimeLimit"], "TimeLimit"),
                 words.tres(cells["tres-alloc"], "tres-alloc"),
             )
-        except InvalidInput as bad:
-            unreadable.append(UnreadableLine("squeue", number, bad.field or "", bad.message))
+        except InvalidInput as error:
+            unreadable.append(UnreadableLine("squeue", number, error.field or "", error.message))
             continue
         if limit is not None:
             rows.append(_held_job(cells, limit, tres))

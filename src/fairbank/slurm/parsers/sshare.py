@@ -99,13 +99,13 @@ class _AccountTree:
         self._cluster: str | None = None
 
     def forget_after_errors(
-        self, found: Iterator[Record | UnreadableLine]
+        self, records: Iterator[Record | UnreadableLine]
     ) -> Iterator[Record | UnreadableLine]:
         """Yield the records. After a line that is none, the position is unknown."""
-        for each in found:
-            if isinstance(each, UnreadableLine):
+        for record in records:
+            if isinstance(record, UnreadableLine):
                 self._above.clear()
-            yield each
+            yield record
 
     def share(self, cells: dict[str, str]) -> ShareRow:
         row = self._placed(cells)

@@ -41,8 +41,9 @@ def support_note(version: Version) -> str:
 
 
 def read_version(text: str) -> Version:
-    """Read `sinfo --version`. Raises InvalidInput for another program, or a version that is too
-    old.
+    """Read `sinfo --version`.
+
+    Raises InvalidInput for another program, or a version that is too old.
     """
     match = _SAID.fullmatch(text.strip())
     if match is None:

@@ -1,10 +1,12 @@
-"""Single values of output: numbers, instants, durations, states. Each raises InvalidInput with the
-field.
+"""Single values of output: numbers, instants, durations, states.
+
+Each raises InvalidInput with the field.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from math import inf
 
@@ -31,6 +33,13 @@ def reason(text: str) -> str:
     """
     word = text.partition(",")[0].replace("_", " ")
     return "Resources" if word.startswith("Nodes required for job are") else word.replace(" ", "_")
+
+
+def required(cells: Mapping[str, str], field: str) -> str:
+    """Return a cell that must exist."""
+    if field in cells:
+        return cells[field]
+    raise InvalidInput("is not there", field=field)
 
 
 def user(text: str, field: str) -> str:

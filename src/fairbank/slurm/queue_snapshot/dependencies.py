@@ -23,76 +23,99 @@ def open_dependencies(
         slurm_jobs: by number, each pending task of an array among them.
         ended: jobs that are over, as far as they are known.
     """
-    own, over = slurm_jobs[job.number], tuple(ended)
-    jobs = tuple({each.job_id: each for each in slurm_jobs.values()}.values())
-    depends = msgspec.structs.replace(
-        own.dependencies,
-        items=tuple(_for_task(each, job, jobs, over) for each in own.dependencies.items),
+    slurm_job, ended_jobs = slurm_jobs[job.number], tuple(ended)
+    jobs = tuple({other.job_id: other for other in slurm_jobs.values()}.values())
+    dependencies = msgspec.structs.replace(
+        slurm_job.dependencies,
+        items=tuple(
+            _for_task(dependency, job, jobs, ended_jobs)
+            for dependency in slurm_job.dependencies.items
+        ),
     )
     return OpenDependencies(
-        depends, tuple(_job_states(each, own, jobs, over) for each in depends.items)
+        dependencies,
+        tuple(
+            _job_states(dependency, slurm_job, jobs, ended_jobs)
+            for dependency in dependencies.items
+        ),
     )
 
 
 def _for_task(
-    on: Dependency, job: PendingJob, jobs: Iterable[SlurmJob], over: Iterable[EndedJob]
+    dependency: Dependency,
+    job: PendingJob,
+    jobs: Iterable[SlurmJob],
+    ended_jobs: Iterable[EndedJob],
 ) -> Dependency:
     """Return the dependency for one task: `aftercorr` waits for the task of the same number, if
     any.
     """
-    if on.kind != "aftercorr" or not on.all_tasks or job.task < 0:
-        return on
-    one = msgspec.structs.replace(on, task=job.task, all_tasks=False)
-    there = any(_matching_names(one, each) for each in jobs) or any(
-        _is_over(one, each) for each in over
+    if dependency.kind != "aftercorr" or not dependency.all_tasks or job.task < 0:
+        return dependency
+    for_task = msgspec.structs.replace(dependency, task=job.task, all_tasks=False)
+    exists = any(_matching_names(for_task, other) for other in jobs) or any(
+        _is_over(for_task, other) for other in ended_jobs
     )
-    return one if there else on
+    return for_task if exists else dependency
 
 
 def _job_states(
-    on: Dependency, own: SlurmJob, jobs: Iterable[SlurmJob], over: Iterable[EndedJob]
+    dependency: Dependency, own: SlurmJob, jobs: Iterable[SlurmJob], ended_jobs: Iterable[EndedJob]
 ) -> JobStates:
-    alike = on.kind == "singleton"
-    found = [
-        (name, each)
-        for each in jobs
-        for name in (_singleton_names(own, each) if alike else _matching_names(on, each))
+    is_singleton = dependency.kind == "singleton"
+    matching = [
+        (name, slurm_job)
+        for slurm_job in jobs
+        for name in (
+            _singleton_names(own, slurm_job)
+            if is_singleton
+            else _matching_names(dependency, slurm_job)
+        )
     ]
-    running = [each for each in found if not each[1].is_pending]
-    waiting = [each for each in found if each[1].is_pending]
-    ends = [each.ends for _, each in running]
+    running = [pair for pair in matching if not pair[1].is_pending]
+    waiting = [pair for pair in matching if pair[1].is_pending]
+    ends = [slurm_job.ends for _, slurm_job in running]
     return JobStates(
         running=tuple(name for name, _ in running),
-        began=max((each.started for _, each in running if each.started is not None), default=None),
+        began=max(
+            (slurm_job.started for _, slurm_job in running if slurm_job.started is not None),
+            default=None,
+        ),
         ends=None if None in ends else max(filter(None, ends), default=None),
         waiting=tuple(name for name, _ in waiting),
         reason=waiting[0][1].reason if waiting else "",
-        ended=() if alike else tuple(each.state for each in over if _is_over(on, each)),
+        ended=()
+        if is_singleton
+        else tuple(ended.state for ended in ended_jobs if _is_over(dependency, ended)),
     )
 
 
-def _matching_names(on: Dependency, told: SlurmJob) -> list[str]:
+def _matching_names(dependency: Dependency, slurm_job: SlurmJob) -> list[str]:
     """Return the names of this job, or of its unstarted tasks, that the dependency is about."""
-    if on.task is None:
-        return _names(told) if on.job in (told.job_id, told.array) else []
-    if on.job != told.array:
+    if dependency.task is None:
+        return _names(slurm_job) if dependency.job in (slurm_job.job_id, slurm_job.array) else []
+    if dependency.job != slurm_job.array:
         return []
-    return [f"{told.array}_{on.task}"] if on.task == told.task or on.task in told.tasks else []
-
-
-def _singleton_names(own: SlurmJob, told: SlurmJob) -> list[str]:
-    """Return jobs of the same name and user that run or were submitted before."""
-    same = (told.name, told.user) == (own.name, own.user) and told.job_id != own.job_id
-    return _names(told) if same and (not told.is_pending or told.job_id < own.job_id) else []
-
-
-def _names(told: SlurmJob) -> list[str]:
-    return [f"{told.array}_{task}" for task in told.tasks] or [told.squeue_name]
-
-
-def _is_over(on: Dependency, ended: EndedJob) -> bool:
     return (
-        on.job == ended.array and on.task == ended.task
-        if on.task is not None
-        else on.job in (ended.job_id, ended.array)
+        [f"{slurm_job.array}_{dependency.task}"]
+        if dependency.task == slurm_job.task or dependency.task in slurm_job.tasks
+        else []
+    )
+
+
+def _singleton_names(own: SlurmJob, other: SlurmJob) -> list[str]:
+    """Return jobs of the same name and user that run or were submitted before."""
+    is_same = (other.name, other.user) == (own.name, own.user) and other.job_id != own.job_id
+    return _names(other) if is_same and (not other.is_pending or other.job_id < own.job_id) else []
+
+
+def _names(slurm_job: SlurmJob) -> list[str]:
+    return [f"{slurm_job.array}_{task}" for task in slurm_job.tasks] or [slurm_job.squeue_name]
+
+
+def _is_over(dependency: Dependency, ended: EndedJob) -> bool:
+    return (
+        dependency.job == ended.array and dependency.task == ended.task
+        if dependency.task is not None
+        else dependency.job in (ended.job_id, ended.array)
     )

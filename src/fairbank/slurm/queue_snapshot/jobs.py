@@ -49,34 +49,34 @@ class SelectSettings(msgspec.Struct, frozen=True):
     whole_nodes: bool = False
 
 
-def pending_jobs(told: SlurmJob, ways: SelectSettings) -> Iterator[PendingJob]:
+def pending_jobs(slurm_job: SlurmJob, settings: SelectSettings) -> Iterator[PendingJob]:
     """Yield the job, or each task of its array that has not started."""
-    single = msgspec.structs.replace(
-        _common_fields(told),
-        wanted=_adjusted_request(told.wanted, ways),
-        eligible=told.submitted if told.eligible is None else told.eligible,
-        time_min=told.time_min,
-        held=hold_reason(told),
+    job = msgspec.structs.replace(
+        _common_fields(slurm_job),
+        wanted=_adjusted_request(slurm_job.wanted, settings),
+        eligible=slurm_job.submitted if slurm_job.eligible is None else slurm_job.eligible,
+        time_min=slurm_job.time_min,
+        held=hold_reason(slurm_job),
     )
-    if not told.tasks:
-        yield single
-    for place, task in enumerate(told.tasks):
-        number = told.job_id + place * TASK_STEP
-        yield msgspec.structs.replace(single, number=number, task=task)
+    if not slurm_job.tasks:
+        yield job
+    for position, task in enumerate(slurm_job.tasks):
+        number = slurm_job.job_id + position * TASK_STEP
+        yield msgspec.structs.replace(job, number=number, task=task)
 
 
-def hold_reason(told: SlurmJob) -> str | None:
+def hold_reason(slurm_job: SlurmJob) -> str | None:
     """Return why it may not start, whatever is free; None where the scheduler has to find out."""
-    stated = (
-        told.reason in _KNOWN_REASONS
-        and told.reason not in _COMPUTED_REASONS
-        and not told.reason.startswith(_LIMIT_PREFIXES)
+    is_stated = (
+        slurm_job.reason in _KNOWN_REASONS
+        and slurm_job.reason not in _COMPUTED_REASONS
+        and not slurm_job.reason.startswith(_LIMIT_PREFIXES)
     )
-    if stated:
-        return told.reason
-    if told.priority == 0:
+    if is_stated:
+        return slurm_job.reason
+    if slurm_job.priority == 0:
         return "JobHeldAdmin"
-    return None if told.dependencies.is_met else "Dependency"
+    return None if slurm_job.dependencies.is_met else "Dependency"
 
 
 def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSettings) -> Active:
@@ -98,8 +98,8 @@ def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSetting
             remedy="ask with scontrol --details show job",
         )
     shares: list[NodeShare] = []
-    for given in slurm_job.allocated:
-        for name in given.nodes:
+    for job_nodes in slurm_job.allocated:
+        for name in job_nodes.nodes:
             if name not in cluster.place:
                 raise NotFound(
                     f"job {slurm_job.job_id} runs on {name}, and there is no such node",
@@ -109,9 +109,9 @@ def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSetting
             shares.append(
                 NodeShare(
                     cluster.place[name],
-                    given.cpus,
-                    given.memory if settings.counts_memory else 0,
-                    given.gpus,
+                    job_nodes.cpus,
+                    job_nodes.memory if settings.counts_memory else 0,
+                    job_nodes.gpus,
                 )
             )
     shares.sort(key=lambda share: share.place)
@@ -131,29 +131,29 @@ def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSetting
     )
 
 
-def _common_fields(told: SlurmJob) -> PendingJob:
+def _common_fields(slurm_job: SlurmJob) -> PendingJob:
     """Return the fields that pending and running jobs share."""
     return PendingJob(
-        number=told.job_id,
-        array=told.array,
-        task=-1 if told.task is None else told.task,
-        user=told.user,
-        account=told.account,
-        qos=told.qos,
-        partitions=told.partitions,
-        priority=told.priority,
-        submitted=told.submitted,
-        limit=told.limit,
-        reservation=told.reservation,
+        number=slurm_job.job_id,
+        array=slurm_job.array,
+        task=-1 if slurm_job.task is None else slurm_job.task,
+        user=slurm_job.user,
+        account=slurm_job.account,
+        qos=slurm_job.qos,
+        partitions=slurm_job.partitions,
+        priority=slurm_job.priority,
+        submitted=slurm_job.submitted,
+        limit=slurm_job.limit,
+        reservation=slurm_job.reservation,
     )
 
 
-def _adjusted_request(wanted: ResourceRequest, ways: SelectSettings) -> ResourceRequest:
+def _adjusted_request(request: ResourceRequest, settings: SelectSettings) -> ResourceRequest:
     """Return the request; if memory is not counted, for 1 MiB, which is always free."""
-    if not ways.counts_memory:
-        wanted = msgspec.structs.replace(wanted, memory_per_node=1, memory_per_cpu=None)
+    if not settings.counts_memory:
+        request = msgspec.structs.replace(request, memory_per_node=1, memory_per_cpu=None)
     return (
-        msgspec.structs.replace(wanted, exclusive=True, shared=False)
-        if ways.whole_nodes
-        else wanted
+        msgspec.structs.replace(request, exclusive=True, shared=False)
+        if settings.whole_nodes
+        else request
     )

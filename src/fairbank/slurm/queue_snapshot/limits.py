@@ -54,7 +54,8 @@ class _RunningUsage(NamedTuple):
 class _LimitUsageTotals:
     """Usage of the running jobs of one owner of limits, and of jobs that ended during the pass.
 
-    `places` counts the jobs on each node, since GrpTRES counts a node once.
+    Invariant: `places` counts the jobs on each node; `nodes` are those with at least one, and
+    `counts["node"]` is their number, since GrpTRES counts a node once.
     """
 
     __slots__ = ("counts", "gone", "jobs", "nodes", "places", "seconds", "wall")
@@ -104,26 +105,30 @@ class _LimitUsageTotals:
 class SnapshotLimits:
     """Limits of a snapshot; implements `scheduling.machines.node_rules.StartLimits`."""
 
-    def __init__(self, grounds: LimitInputs, now: int) -> None:
-        self._inputs = grounds
+    def __init__(self, inputs: LimitInputs, now: int) -> None:
+        self._inputs = inputs
         self._tallies: dict[_LimitOwner, _LimitUsageTotals] = {}
         self._running: dict[int, _RunningUsage] = {}
         self._tasks = Counter[int]()
-        self._licences = Counter(grounds.licences)
-        for told in grounds.jobs.values():
-            if not told.is_pending:
-                there = frozenset(name for given in told.allocated for name in given.nodes)
+        self._licences = Counter(inputs.licences)
+        for slurm_job in inputs.jobs.values():
+            if not slurm_job.is_pending:
+                nodes = frozenset(name for share in slurm_job.allocated for name in share.nodes)
                 self._count(
-                    told.job_id,
+                    slurm_job.job_id,
                     _RunningUsage(
-                        told, told.partitions[0], told.tres, there, max((told.ends or now) - now, 0)
+                        slurm_job,
+                        slurm_job.partitions[0],
+                        slurm_job.tres,
+                        nodes,
+                        max((slurm_job.ends or now) - now, 0),
                     ),
                 )
 
     def copy(self) -> SnapshotLimits:
         other = object.__new__(SnapshotLimits)
         other._inputs = self._inputs
-        other._tallies = {whose: tally.copy() for whose, tally in self._tallies.items()}
+        other._tallies = {owner: tally.copy() for owner, tally in self._tallies.items()}
         other._running, other._tasks, other._licences = (
             self._running.copy(),
             self._tasks.copy(),
@@ -134,38 +139,46 @@ class SnapshotLimits:
     def hold_reason(
         self, job: PendingJob, partition: str, where: Placement | None = None
     ) -> str | None:
-        told = self._inputs.jobs[job.number]
-        if told.throttle and told.array is not None and self._tasks[told.array] >= told.throttle:
+        slurm_job = self._inputs.jobs[job.number]
+        if (
+            slurm_job.throttle
+            and slurm_job.array is not None
+            and self._tasks[slurm_job.array] >= slurm_job.throttle
+        ):
             return "JobArrayTaskLimit"
-        found = holding(self._limited_job(told, job, partition, where), self._inputs.enforced)
-        if found is not None:
-            return found.reason
+        limit = holding(self._limited_job(slurm_job, job, partition, where), self._inputs.enforced)
+        if limit is not None:
+            return limit.reason
         return (
             LICENCES
-            if any(self._licences[name] < count for name, count in told.licences.items())
+            if any(self._licences[name] < count for name, count in slurm_job.licences.items())
             else None
         )
 
     def record_start(self, job: PendingJob, where: Placement) -> None:
-        told = self._inputs.jobs[job.number]
+        slurm_job = self._inputs.jobs[job.number]
         self._count(
             job.number,
             _RunningUsage(
-                told, where.partition, _usage(told, where), self._names(where), job.limit or 0
+                slurm_job,
+                where.partition,
+                _usage(slurm_job, where),
+                self._names(where),
+                job.limit or 0,
             ),
         )
-        self._licences.subtract(told.licences)
+        self._licences.subtract(slurm_job.licences)
 
     def record_end(self, job: PendingJob, where: Placement, seconds: int) -> None:
         counted = self._running.pop(job.number)
-        told, quality = counted.job, self._inputs.qos.get(counted.job.qos)
-        for whose in self._limit_owners(told, counted.partition):
-            self._tallies[whose].remove(
-                counted, seconds * (1.0 if quality is None else quality.usage_factor)
+        slurm_job, qos = counted.job, self._inputs.qos.get(counted.job.qos)
+        for owner in self._limit_owners(slurm_job, counted.partition):
+            self._tallies[owner].remove(
+                counted, seconds * (1.0 if qos is None else qos.usage_factor)
             )
-        if told.array is not None:
-            self._tasks[told.array] -= 1
-        self._licences.update(told.licences)
+        if slurm_job.array is not None:
+            self._tasks[slurm_job.array] -= 1
+        self._licences.update(slurm_job.licences)
 
     def _names(self, where: Placement) -> frozenset[str]:
         return frozenset(self._inputs.nodes[share.place] for share in where.shares)
@@ -174,76 +187,82 @@ class SnapshotLimits:
         self._running[number] = job
         if job.job.array is not None:
             self._tasks[job.job.array] += 1
-        for whose in self._limit_owners(job.job, job.partition):
-            self._tallies.setdefault(whose, _LimitUsageTotals()).add(job)
+        for owner in self._limit_owners(job.job, job.partition):
+            self._tallies.setdefault(owner, _LimitUsageTotals()).add(job)
 
-    def _limit_owners(self, told: SlurmJob, partition: str) -> Iterator[_LimitOwner]:
+    def _limit_owners(self, slurm_job: SlurmJob, partition: str) -> Iterator[_LimitOwner]:
         """Yield the owners whose limits the job counts against."""
-        for bound in self._chain(told, partition):
-            yield ("association", bound.name, bound.user, bound.partition)
-        for name in {told.qos, self._inputs.partition_qos.get(partition, told.qos)}:
-            yield from (("qos", name), ("user", name, told.user), ("account", name, told.account))
+        for record in self._chain(slurm_job, partition):
+            yield ("association", record.name, record.user, record.partition)
+        for name in {slurm_job.qos, self._inputs.partition_qos.get(partition, slurm_job.qos)}:
+            yield from (
+                ("qos", name),
+                ("user", name, slurm_job.user),
+                ("account", name, slurm_job.account),
+            )
 
-    def _chain(self, told: SlurmJob, partition: str) -> Iterator[LimitRecord]:
+    def _chain(self, slurm_job: SlurmJob, partition: str) -> Iterator[LimitRecord]:
         """Yield the user's association and the accounts above it, up to the root."""
-        known = self._inputs.associations
-        own = known.get((told.account, told.user, partition)) or known.get(
-            (told.account, told.user, "")
+        records = self._inputs.associations
+        record = records.get((slurm_job.account, slurm_job.user, partition)) or records.get(
+            (slurm_job.account, slurm_job.user, "")
         )
         seen: set[str] = set()
-        while own is not None:
-            yield own
-            seen |= {own.name} if not own.user else set()
-            own = None if own.parent in seen else known.get((own.parent, "", ""))
+        while record is not None:
+            yield record
+            seen |= {record.name} if not record.user else set()
+            record = None if record.parent in seen else records.get((record.parent, "", ""))
 
     def _limited_job(
-        self, told: SlurmJob, job: PendingJob, partition: str, where: Placement | None
+        self, slurm_job: SlurmJob, job: PendingJob, partition: str, where: Placement | None
     ) -> LimitedJob:
         """Return the job with its limits and their usage.
 
         Before its nodes are known, the request counts but no nodes: some may be counted already for
         others of its group.
         """
-        grounds = self._inputs
-        over = grounds.partition_qos.get(partition)
+        inputs = self._inputs
+        partition_qos = inputs.partition_qos.get(partition)
         links = tuple(
             Link(
-                name=bound.user or bound.name,
-                limits=bound.limits,
-                used=self._used(("association", bound.name, bound.user, bound.partition), bound),
+                name=record.user or record.name,
+                limits=record.limits,
+                used=self._used(
+                    ("association", record.name, record.user, record.partition), record
+                ),
             )
-            for bound in self._chain(told, partition)
+            for record in self._chain(slurm_job, partition)
         )
         return LimitedJob(
-            counts={**told.tres, "node": 0} if where is None else _usage(told, where),
+            counts={**slurm_job.tres, "node": 0} if where is None else _usage(slurm_job, where),
             nodes=frozenset() if where is None else self._names(where),
             chain=links,
             limit_minutes=None if job.limit is None else job.limit // 60,
-            qos=self._qos(told.qos, told),
-            partition_qos=None if over is None else self._qos(over, told),
+            qos=self._qos(slurm_job.qos, slurm_job),
+            partition_qos=None if partition_qos is None else self._qos(partition_qos, slurm_job),
         )
 
-    def _qos(self, name: str, told: SlurmJob) -> QosLimits | None:
-        quality = self._inputs.qos.get(name)
-        if quality is None:
+    def _qos(self, name: str, slurm_job: SlurmJob) -> QosLimits | None:
+        qos = self._inputs.qos.get(name)
+        if qos is None:
             return None
         return QosLimits(
             name=name,
-            limits=quality.limits,
+            limits=qos.limits,
             used=self._used(("qos", name), self._inputs.qos_usage.get(name)),
-            of_user=self._used(("user", name, told.user), None),
-            of_account=self._used(("account", name, told.account), None),
-            usage_factor=quality.usage_factor,
-            usage_factor_safe="UsageFactorSafe" in quality.flags,
-            over_partition="OverPartQOS" in quality.flags,
-            limit_factor=quality.limit_factor,
+            of_user=self._used(("user", name, slurm_job.user), None),
+            of_account=self._used(("account", name, slurm_job.account), None),
+            usage_factor=qos.usage_factor,
+            usage_factor_safe="UsageFactorSafe" in qos.flags,
+            over_partition="OverPartQOS" in qos.flags,
+            limit_factor=qos.limit_factor,
         )
 
-    def _used(self, whose: _LimitOwner, bound: LimitRecord | None) -> LimitUsage:
-        tally = self._tallies.get(whose)
-        told, wall = ({}, 0.0) if bound is None else (bound.seconds, bound.wall_seconds)
+    def _used(self, owner: _LimitOwner, record: LimitRecord | None) -> LimitUsage:
+        tally = self._tallies.get(owner)
+        seconds, wall = ({}, 0.0) if record is None else (record.seconds, record.wall_seconds)
         if tally is None:
-            return LimitUsage(seconds=told, wall_seconds=wall)
+            return LimitUsage(seconds=seconds, wall_seconds=wall)
         return LimitUsage(
             jobs=tally.jobs,
             counts=dict(tally.counts),
@@ -251,22 +270,22 @@ class SnapshotLimits:
             run_seconds=dict(tally.seconds),
             seconds=(
                 {
-                    name: told.get(name, 0.0) + tally.gone.get(name, 0.0)
-                    for name in {**told, **tally.gone}
+                    name: seconds.get(name, 0.0) + tally.gone.get(name, 0.0)
+                    for name in {**seconds, **tally.gone}
                 }
                 if tally.gone
-                else told
+                else seconds
             ),
             wall_seconds=wall + tally.wall,
         )
 
 
-def _usage(told: SlurmJob, where: Placement) -> Counts:
+def _usage(slurm_job: SlurmJob, where: Placement) -> Counts:
     """Return the TRES on these nodes, and the request for TRES that belong to no node."""
     gpus = sum(count for share in where.shares for _, count in share.gpus)
-    there = {
+    placed = {
         "cpu": where.cpus,
         "mem": sum(share.memory for share in where.shares),
         "node": len(where.shares),
     }
-    return {**told.tres, **there} | ({"gres/gpu": gpus} if gpus else {})
+    return {**slurm_job.tres, **placed} | ({"gres/gpu": gpus} if gpus else {})

@@ -57,13 +57,13 @@ def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...
 
     Raises InvalidInput without a time.
     """
-    unread: list[str] = []
+    unreadable: list[str] = []
 
     def rows(answer: ParsedRows[T]) -> tuple[T, ...]:
-        unread.extend(map(str, answer.unreadable))
+        unreadable.extend(map(str, answer.unreadable))
         return answer.rows
 
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "nodes": rows(read_hosts(texts["nodes"])),
         "partitions": rows(read_partition_rules(texts["partitions"])),
         "reservations": rows(read_reservations(texts["reservations"])),
@@ -73,11 +73,11 @@ def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...
         "qos_usage": rows(read_qos_usage(texts["limits"])),
         "qos": rows(read_qos_limits(texts["qos-limits"])),
     }
-    said = QueueAnswers(
+    answers = QueueAnswers(
         now=read_clock(texts["config"]),
         config=read_config(texts["config"]),
         partition_qos=read_partition_qos(texts["partitions"]),
         least_loaded=read_least_loaded(texts["partitions"]),
-        **found,
+        **fields,
     )
-    return said, tuple(unread)
+    return answers, tuple(unreadable)

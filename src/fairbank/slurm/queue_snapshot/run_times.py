@@ -43,7 +43,7 @@ def read_history(text: str, now: int) -> ParsedRows[Execution]:
     left out.
     """
 
-    def over(cells: Cells) -> Execution | None:
+    def ended(cells: Cells) -> Execution | None:
         if is_step(cells):
             return None
         job = read_execution(cells)
@@ -51,8 +51,8 @@ def read_history(text: str, now: int) -> ParsedRows[Execution]:
             job if job.user and job.limit and job.elapsed is not None and _end(job) <= now else None
         )
 
-    found = read_rows("sacct", split_records("sacct", text, COLUMNS, PIPE), over)
-    return ParsedRows(tuple(sorted(found.rows, key=_end)), found.unreadable)
+    parsed = read_rows("sacct", split_records("sacct", text, COLUMNS, PIPE), ended)
+    return ParsedRows(tuple(sorted(parsed.rows, key=_end)), parsed.unreadable)
 
 
 def _end(job: Execution) -> int:

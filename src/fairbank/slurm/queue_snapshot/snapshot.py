@@ -66,52 +66,63 @@ class LiveQueue(NamedTuple):
     notes: Sequence[str]
 
 
-def build_queue(said: QueueAnswers) -> LiveQueue:
+def build_queue(answers: QueueAnswers) -> LiveQueue:
     """Build the queue.
 
     Raises InvalidInput if the output contradicts itself, as for unknown nodes.
     """
-    notes = [*unsupported_notes(said.config, said.least_loaded), *simplification_notes(said.jobs)]
-    ways = select_settings(said.config)
-    cluster = NodeTable(said.nodes, said.partitions)
-    reservations = {each.name: each for each in said.reservations}
-    jobs = [with_one_reservation(each, reservations, said.now) for each in said.jobs]
-    told = {each.job_id: each for each in jobs}
-    people: list[PendingJob] = []
-    for each in jobs:
-        if each.is_pending:
-            tasks = list(pending_jobs(each, ways))
-            told.update((job.number, each) for job in tasks)
-            people += tasks
+    notes = [
+        *unsupported_notes(answers.config, answers.least_loaded),
+        *simplification_notes(answers.jobs),
+    ]
+    settings = select_settings(answers.config)
+    cluster = NodeTable(answers.nodes, answers.partitions)
+    reservations = {reservation.name: reservation for reservation in answers.reservations}
+    jobs = [
+        with_one_reservation(slurm_job, reservations, answers.now) for slurm_job in answers.jobs
+    ]
+    slurm_jobs = {slurm_job.job_id: slurm_job for slurm_job in jobs}
+    pending: list[PendingJob] = []
+    for slurm_job in jobs:
+        if slurm_job.is_pending:
+            tasks = list(pending_jobs(slurm_job, settings))
+            slurm_jobs.update((job.number, slurm_job) for job in tasks)
+            pending += tasks
     active: list[Active] = []
-    for each in jobs:
-        if not each.is_pending:
+    for slurm_job in jobs:
+        if not slurm_job.is_pending:
             try:
-                active.append(running_job(each, cluster, ways))
-            except FairbankError as lost:
-                notes.append(f"job {each.squeue_name} is left out: {lost.message}")
-    parameters = scheduler_parameters(said.config.get(PARAMETERS, ""), notes)
+                active.append(running_job(slurm_job, cluster, settings))
+            except FairbankError as error:
+                notes.append(f"job {slurm_job.squeue_name} is left out: {error.message}")
+    parameters = scheduler_parameters(answers.config.get(PARAMETERS, ""), notes)
     nodes = Nodes(
         cluster,
-        reservations=said.reservations,
-        preemption=preemption(said.config, said.qos),
-        limits=SnapshotLimits(_limit_inputs(said, told), said.now),
+        reservations=answers.reservations,
+        preemption=preemption(answers.config, answers.qos),
+        limits=SnapshotLimits(_limit_inputs(answers, slurm_jobs), answers.now),
     )
     return LiveQueue(
-        said.now, node_snapshot(nodes, pending=people, running=active), parameters, told, notes
+        answers.now,
+        node_snapshot(nodes, pending=pending, running=active),
+        parameters,
+        slurm_jobs,
+        notes,
     )
 
 
-def _limit_inputs(said: QueueAnswers, told: Mapping[int, SlurmJob]) -> LimitInputs:
+def _limit_inputs(answers: QueueAnswers, slurm_jobs: Mapping[int, SlurmJob]) -> LimitInputs:
     return LimitInputs(
-        enforced=Enforced.parse(said.config.get("AccountingStorageEnforce", "")),
-        jobs=told,
-        associations={(each.name, each.user, each.partition): each for each in said.associations},
-        qos={each.name: each for each in said.qos},
-        qos_usage={each.name: each for each in said.qos_usage},
-        partition_qos=said.partition_qos,
-        licences={each.name: each.free for each in said.licences},
-        nodes=[node.name for node in said.nodes],
+        enforced=Enforced.parse(answers.config.get("AccountingStorageEnforce", "")),
+        jobs=slurm_jobs,
+        associations={
+            (record.name, record.user, record.partition): record for record in answers.associations
+        },
+        qos={record.name: record for record in answers.qos},
+        qos_usage={record.name: record for record in answers.qos_usage},
+        partition_qos=answers.partition_qos,
+        licences={record.name: record.free for record in answers.licences},
+        nodes=[node.name for node in answers.nodes],
     )
 
 
@@ -125,16 +136,16 @@ def select_settings(config: Mapping[str, str]) -> SelectSettings:
 def preemption(config: Mapping[str, str], qualities: Sequence[QosRecord]) -> Preemption:
     """Return the rules of PreemptType, PreemptMode and each QOS."""
     kind = config.get("PreemptType", "")
-    if kind not in {each.value for each in PreemptBy}:
+    if kind not in {value.value for value in PreemptBy}:
         return Preemption()
     rules = {
-        each.name: QosRules(
-            priority=each.priority,
-            preempts=each.preempts,
-            preempted=_mode(each.mode),
-            exempt_seconds=each.exempt_seconds,
+        qos.name: QosRules(
+            priority=qos.priority,
+            preempts=qos.preempts,
+            preempted=_mode(qos.mode),
+            exempt_seconds=qos.exempt_seconds,
         )
-        for each in qualities
+        for qos in qualities
         if kind == PreemptBy.QOS.value
     }
     return Preemption(
@@ -159,18 +170,18 @@ def scheduler_parameters(text: str, notes: list[str]) -> SchedulerParameters:
     range.
     """
     kept: list[str] = []
-    for each in filter(None, (part.strip() for part in text.split(","))):
+    for parameter in filter(None, (part.strip() for part in text.split(","))):
         try:
-            known.parse_parameters(",".join([*kept, each]))
-        except InvalidInput as strange:
-            notes.append(f"{PARAMETERS}: {strange.message}, and is passed over")
+            known.parse_parameters(",".join([*kept, parameter]))
+        except InvalidInput as error:
+            notes.append(f"{PARAMETERS}: {error.message}, and is passed over")
         else:
-            kept.append(each)
+            kept.append(parameter)
     return known.parse_parameters(",".join(kept))
 
 
 def quote_requests(
-    job: PendingJob, told: SlurmJob, cluster: str | None
+    job: PendingJob, slurm_job: SlurmJob, cluster: str | None
 ) -> Iterator[dict[str, object]]:
     """Yield the body of `POST /quote` for each partition in which the job may run.
 
@@ -179,14 +190,14 @@ def quote_requests(
     if job.limit is None:
         return
     tres = ",".join(
-        f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in told.tres.items()
+        f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in slurm_job.tres.items()
     )
     for partition in job.partitions:
         yield {
-            "account": told.account,
+            "account": slurm_job.account,
             "cluster": cluster,
             "partition": partition,
             "tres": tres,
             "time_limit": job.limit,
-            "qos": told.qos or None,
+            "qos": slurm_job.qos or None,
         }

@@ -50,14 +50,14 @@ def unsupported_notes(config: Mapping[str, str], least_loaded: Iterable[str]) ->
 
 def _names(text: str) -> Iterator[str]:
     """Yield the names of `defer,bf_max_time=60` in lower case, since Slurm ignores it."""
-    for each in text.lower().split(","):
-        yield each.partition("=")[0].strip()
+    for word in text.lower().split(","):
+        yield word.partition("=")[0].strip()
 
 
 def _setting_note(setting: str, names: Iterable[str]) -> Iterator[str]:
-    if found := sorted(names):
+    if listed := sorted(names):
         yield (
-            f"{setting}: {', '.join(found)}: not modelled here, so that slurmctld may decide"
+            f"{setting}: {', '.join(listed)}: not modelled here, so that slurmctld may decide"
             " otherwise"
         )
 
@@ -67,51 +67,53 @@ LISTED = 5
 
 
 def with_one_reservation(
-    told: SlurmJob, reservations: Mapping[str, Reservation], now: int
+    slurm_job: SlurmJob, reservations: Mapping[str, Reservation], now: int
 ) -> SlurmJob:
     """Return the job in the reservation in which it may start soonest; of several, the first to
     begin.
 
     slurmctld has an entry in its queue for each reservation; here one stands for all.
     """
-    names = _reservation_names(told)
+    names = _reservation_names(slurm_job)
     if len(names) < 2:
-        return told
+        return slurm_job
     return msgspec.structs.replace(
-        told, reservation=min(names, key=lambda name: _rank(reservations.get(name), told, now))
+        slurm_job,
+        reservation=min(names, key=lambda name: _rank(reservations.get(name), slurm_job, now)),
     )
 
 
-def _rank(found: Reservation | None, told: SlurmJob, now: int) -> tuple[int, int]:
+def _rank(reservation: Reservation | None, slurm_job: SlurmJob, now: int) -> tuple[int, int]:
     """Rank reservations: usable now, to come, over, for others, unknown."""
-    if found is None:
+    if reservation is None:
         return 4, 0
-    if not found.is_for(told.user, told.account):
-        return 3, found.begin
-    if found.is_over(now):
-        return 2, found.begin
-    return 0 if found.is_active(now) or found.flexible else 1, found.begin
+    if not reservation.is_for(slurm_job.user, slurm_job.account):
+        return 3, reservation.begin
+    if reservation.is_over(now):
+        return 2, reservation.begin
+    return 0 if reservation.is_active(now) or reservation.flexible else 1, reservation.begin
 
 
 def simplification_notes(jobs: Iterable[SlurmJob]) -> Iterator[str]:
     """Yield sentences on pending jobs of whose QOS or reservations only one counts here."""
-    waiting = [told for told in jobs if told.is_pending]
+    waiting = [slurm_job for slurm_job in jobs if slurm_job.is_pending]
     yield from _job_note(
-        "of several QOS only the first counts here", [each for each in waiting if each.other_qos]
+        "of several QOS only the first counts here",
+        [slurm_job for slurm_job in waiting if slurm_job.other_qos],
     )
     yield from _job_note(
         "of several reservations only one counts here, the soonest",
-        [each for each in waiting if len(_reservation_names(each)) > 1],
+        [slurm_job for slurm_job in waiting if len(_reservation_names(slurm_job)) > 1],
     )
 
 
-def _reservation_names(told: SlurmJob) -> list[str]:
-    return (told.reservation or "").split(",")
+def _reservation_names(slurm_job: SlurmJob) -> list[str]:
+    return (slurm_job.reservation or "").split(",")
 
 
-def _job_note(what: str, jobs: list[SlurmJob]) -> Iterator[str]:
+def _job_note(sentence: str, jobs: list[SlurmJob]) -> Iterator[str]:
     if jobs:
-        names = ", ".join(each.squeue_name for each in jobs[:LISTED]) + (
+        names = ", ".join(slurm_job.squeue_name for slurm_job in jobs[:LISTED]) + (
             ", ..." if len(jobs) > LISTED else ""
         )
-        yield f"{what}: job {names}"
+        yield f"{sentence}: job {names}"

@@ -70,43 +70,54 @@ def plan_changes(
     Returns:
         The changes, and notes on what cannot be done.
     """
-    accounts = {each.account: each for each in wanted.associations if not each.user}
-    people = {
-        (each.account, each.user)
-        for each in wanted.associations
-        if each.user and not each.partition
+    accounts = {
+        association.account: association
+        for association in wanted.associations
+        if not association.user
+    }
+    existing_members = {
+        (association.account, association.user)
+        for association in wanted.associations
+        if association.user and not association.partition
     }
     funds = BankFunds(wanted.projects, wanted.allocations)
-    found = list(_accounts(wanted, accounts, funds))
+    changes = list(_accounts(wanted, accounts, funds))
     notes: list[str] = []
-    belong: set[tuple[str, str]] = set()
+    wanted_members: set[tuple[str, str]] = set()
     for project in wanted.projects:
         for uid in sorted(project.members):
             user = user_of(uid)
             if user is None:
                 notes.append(
-                    f"uid {uid}, a member of {project.account}: this host knows nobody of this"
-                    " number"
+                    f"uid {uid}, a member of {project.account}: this host has no such user"
                 )
                 continue
-            belong.add((project.account, user))
-    found += [_added(wanted.cluster, *each) for each in sorted(belong - people)]
+            wanted_members.add((project.account, user))
+    changes += [
+        _added(wanted.cluster, account, user)
+        for account, user in sorted(wanted_members - existing_members)
+    ]
     if wanted.remove:
-        ours = {each.account for each in wanted.projects}.union(wanted.removed)
-        strangers = sorted(each for each in people - belong if each[0] in ours)
+        known = {project.account for project in wanted.projects}.union(wanted.removed)
+        unwanted = sorted(existing_members - wanted_members)
         if notes:
-            notes.append("nobody is removed while there are members whose names are not known")
+            # One of them may be the member whose name is unknown here.
+            notes.append("no association is removed while members are unknown on this host")
         else:
-            found += [_removed(wanted.cluster, *each) for each in strangers]
+            changes += [
+                _removed(wanted.cluster, account, user)
+                for account, user in unwanted
+                if account in known
+            ]
     if wanted.fence:
-        dark = _accounts_without_usage(wanted, accounts)
-        found += _limit_changes(wanted, accounts, funds, dark)
+        hidden = _accounts_without_usage(wanted, accounts)
+        changes += _limit_changes(wanted, accounts, funds, hidden)
         notes += [
-            f"account {each}: sshare tells nothing of its usage, so it gets no fence; run this as"
-            " root or as SlurmUser"
-            for each in dark
+            f"account {account}: sshare does not show its usage, so it gets no limit; "
+            "run this as root or as SlurmUser"
+            for account in hidden
         ]
-    return found, notes
+    return changes, notes
 
 
 def _accounts(
@@ -160,7 +171,7 @@ def _limit_changes(
     wanted: TargetAccounts,
     accounts: Mapping[str, SlurmAssociation],
     funds: BankFunds,
-    dark: Collection[str],
+    hidden: Collection[str],
 ) -> Iterator[SacctmgrChange]:
     """Yield the changes of GrpTRESMins.
 
@@ -168,28 +179,32 @@ def _limit_changes(
     at it. So the limit is the usage, plus what running jobs may still use, plus the available
     credit.
     """
-    below: dict[int, list[int]] = defaultdict(list)
-    for number, line in funds.chains.items():
-        for above in line:
-            below[above].append(number)
-    for project in (each for each in wanted.projects if each.account not in dark):
-        drawn = {
-            each.id: each
-            for child in below[project.id]
-            for each in _drawable_allocations(child, funds, wanted.now)
+    projects_below: dict[int, list[int]] = defaultdict(list)
+    for number, chain in funds.chains.items():
+        for parent in chain:
+            projects_below[parent].append(number)
+    for project in wanted.projects:
+        if project.account in hidden:
+            continue
+        # An allocation that several projects below share counts once.
+        allocations = {
+            allocation.id: allocation
+            for child in projects_below[project.id]
+            for allocation in _drawable_allocations(child, funds, wanted.now)
         }.values()
-        left, held = sum(max(0, each.available) for each in drawn), sum(each.held for each in drawn)
+        available = sum(max(0, allocation.available) for allocation in allocations)
+        held = sum(allocation.held for allocation in allocations)
         usage = wanted.usage.get(project.account, AccountUsage())
-        limit = usage.billing_limit(max(held, usage.running) + left)
+        limit = usage.billing_limit(max(held, usage.running) + available)
         known = accounts.get(project.account)
         if known is None or billing_limit(known) != limit:
             yield _set_limit(
                 wanted.cluster,
                 project.account,
                 limit,
-                f"{left} billing minutes may still be drawn by {project.account}",
+                f"{available} billing minutes may still be drawn by {project.account}",
             )
-    for account in sorted(each for each in wanted.removed if each in accounts and each not in dark):
+    for account in sorted(accounts.keys() & set(wanted.removed) - set(hidden)):
         usage = wanted.usage.get(account, AccountUsage())
         limit = usage.billing_limit(usage.running) if usage.running else 0
         if billing_limit(accounts[account]) != limit:
@@ -199,16 +214,8 @@ def _limit_changes(
 
 
 def _set_limit(cluster: str, account: str, limit: int, why: str) -> SacctmgrChange:
-    words = (
-        "modify",
-        "account",
-        "where",
-        f"name={account}",
-        f"cluster={cluster}",
-        "set",
-        f"GrpTRESMins={BILLING}={limit}",
-    )
-    return SacctmgrChange(words, why)
+    where = ("modify", "account", "where", f"name={account}", f"cluster={cluster}")
+    return SacctmgrChange((*where, "set", f"GrpTRESMins={BILLING}={limit}"), why)
 
 
 def _drawable_allocations(project: int, funds: BankFunds, now: int) -> list[BankAllocation]:

@@ -68,10 +68,8 @@ def plan_allocations(
     for job in {
         (job.job_id, job.submitted, job.start): job for job in jobs if job.has_ended
     }.values():
-        project, partition = (
-            funds.by_account.get(job.account),
-            cluster.partitions.get(job.partition),
-        )
+        project = funds.by_account.get(job.account)
+        partition = cluster.partitions.get(job.partition)
         cost = prices.end_price(job)
         if (
             project is None
@@ -83,11 +81,11 @@ def plan_allocations(
             continue
         if funds.payers(project.id, partition.resource, job.start):
             continue
-        starts = [job.start for job in funds.own(project.id, partition.resource)]
+        starts = [allocation.start for allocation in funds.own(project.id, partition.resource)]
         gaps[project.id, partition.resource, bisect_right(starts, job.start)].append(
             (job.start, cost)
         )
-    accounts = {job.id: job.account for job in projects}
+    accounts = {project.id: project.account for project in projects}
     return [
         HistoryAllocation(
             project=project,

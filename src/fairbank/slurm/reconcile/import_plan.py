@@ -79,8 +79,8 @@ def plan_import(
         uid_of: returns the uid of a user, or None.
         passed_over: accounts and users to leave out silently (`is_passed_over`).
     """
-    by_account = {association.account: association for association in known}
-    entered = {association.account for association in known if not association.removed}
+    by_account = {project.account: project for project in known}
+    entered = {project.account for project in known if not project.removed}
     names = _TakenNames(known)
     steps: list[Step] = []
     notes: list[str] = []
@@ -160,8 +160,9 @@ def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankP
 
 
 class _TakenNames:
-    """Group ids and groups in use. The bank gives neither twice, and keeps those of removed
-    projects.
+    """Group ids and groups in use.
+
+    The bank gives neither twice, and keeps those of removed projects.
     """
 
     def __init__(self, known: Sequence[BankProject]) -> None:
@@ -197,9 +198,8 @@ def _top_down(associations: Sequence[SlurmAssociation]) -> Iterator[SlurmAssocia
     }
     while waiting:
         ready = [account for account in waiting.values() if account.parent not in waiting]
-        for account in ready or list(
-            waiting.values()
-        ):  # a circle cannot be in Slurm; should it be, nothing hangs
+        # Slurm has no cycle; if there were one, the rest would come in any order.
+        for account in ready or list(waiting.values()):
             del waiting[account.account]
             yield account
 
@@ -221,7 +221,7 @@ def _members(
         uid = uid_of(association.user)
         if uid is None:
             unknown[association.user] = (
-                f"user {association.user}: this host knows nobody of this name; their jobs are"
+                f"user {association.user}: this host has no such user; their jobs are"
                 " still charged to the project"
             )
         elif (

@@ -18,8 +18,9 @@ _ONE = Fraction(1)
 
 
 class ClusterPrices:
-    """Prices of one cluster. Jobs with the same partition, TRES and QOS, as most have, share a
-    rate.
+    """Prices of one cluster.
+
+    Jobs with the same partition, TRES and QOS, as most have, share a rate.
     """
 
     def __init__(self, cluster: BankCluster) -> None:

@@ -73,8 +73,9 @@ class ShadowInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
-    """Simulate the starts and ends of jobs in order of time. Pending jobs come last, as starting
-    now.
+    """Simulate the starts and ends of jobs in order of time.
+
+    Pending jobs come last, as starting now.
     """
     shadow = _ShadowBank(world)
     for job, is_end in _events(jobs, world.now):

@@ -115,7 +115,7 @@ class PostgresTransaction(SqlTransaction):
     def _load(self, locks: LockSet) -> tuple[list[Allocation], list[RunRecord]]:
         wanted = columns(locks.runs, 4)
         ending = [run in locks.ending for run in locks.runs]
-        drawn_now = 0 if locks.registry or locks.foretold else locks.entries
+        drawn_now = 0 if locks.registry or locks.dry_run else locks.entries
 
         def lock() -> None:
             self._run(
@@ -140,7 +140,7 @@ class PostgresTransaction(SqlTransaction):
         return allocations, runs
 
     def _new_ids(self, locks: LockSet) -> NewIds:
-        if locks.foretold:
+        if locks.dry_run:
             return NewIds(*map(count, self._find("next_ids")[0]))
         # Ids drawn before the registry was locked are lost. Gaps in the ids are harmless.
         if locks.registry or len(self._numbers) < locks.entries:

@@ -179,8 +179,8 @@ _LIMITS = (
     " set_config('idle_in_transaction_session_timeout', '0', true)"
 )
 
-# The next numbers follow those of the backup. Entry numbers also follow all that were ever used here:
-# a reader that follows the journal goes on from its last number.
+# The next numbers follow those of the backup. Entry numbers also follow all that were ever used
+# here: a reader that follows the journal goes on from its last number.
 _NUMBERING = """
 SELECT setval('project_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM project), false),
        setval('allocation_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM allocation), false),
@@ -210,7 +210,7 @@ class PostgresRestore(SqlRestore):
         for name in _GUARDED:
             self._connection.exec_driver_sql(f"ALTER TABLE {name} DISABLE TRIGGER USER")
         for table in reversed(TABLES):
-            self._connection.exec_driver_sql(f"DELETE FROM {table.name}")  # noqa: S608 (our own table's name)
+            self._connection.exec_driver_sql(f"DELETE FROM {table.name}")  # noqa: S608 (our table)
         for name in _GUARDED:
             self._connection.exec_driver_sql(f"ALTER TABLE {name} ENABLE TRIGGER USER")
 

@@ -263,7 +263,7 @@ class SqlTransaction(ABC):
         the credit limit; then new allocations.
 
         The order matters because the database checks for overlaps at each step: an allocation that
-        was ended or moved makes room for another.
+        was ended or moved allows another.
         """
         changes = data.changes
         amended = [

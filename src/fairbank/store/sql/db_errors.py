@@ -23,8 +23,8 @@ _IN_THE_WAY = {
 }
 # The rows would break the books' own rules; 23001 is what our triggers raise.
 _BROKEN = frozenset({"23514", "23503", "23502", "23001"})
-# Classes and codes of temporary failures: no connection, no resources, shutdown, cancelled, read-only,
-# not admitted.
+# Classes and codes of temporary failures: no connection, no resources, shutdown, cancelled,
+# read-only, not admitted.
 _NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 
 # Whoever has opened the books has seen their schema's version: what they lack then was taken away.

@@ -35,7 +35,7 @@ from fairbank.store.sql.rows import (
 )
 from fairbank.store.sql.share_records import record_row
 
-# Tables are filled in this order and emptied in the reverse one. Nonces are not in a backup; they stay.
+# Tables are filled in this order and emptied in reverse. Nonces are not in a backup; they stay.
 TABLES = (
     schema.project,
     schema.member,

@@ -25,8 +25,8 @@ def insert_records(connection: Connection, figures: Sequence[ShareRecord]) -> in
         return 0
     names = [column.name for column in share_figure.columns]
     place = "%s" if connection.dialect.name == "postgresql" else "?"
-    # Without SQLAlchemy, which takes six times as long for 100,000 rows: on SQLite the bank waits for
-    # this transaction.
+    # Without SQLAlchemy, which takes six times as long for 100,000 rows: on SQLite the bank waits
+    # for this transaction.
     values = f"({', '.join(names)}) VALUES ({', '.join([place] * len(names))})"
     insert = f"INSERT INTO share_figure {values} ON CONFLICT DO NOTHING"
     return connection.exec_driver_sql(

@@ -54,8 +54,8 @@ class SqliteTransaction(SqlTransaction):
         return NewIds(*(count((last or 0) + 1) for last in self._find("last_ids")[0]))
 
     def _load(self, locks: LockSet) -> tuple[list[Allocation], list[RunRecord]]:
-        # Nothing can change between the two statements, so the runs may be read first: they name their
-        # allocations.
+        # Nothing can change between the two statements, so the runs may be read first: they name
+        # their allocations.
         runs = self._runs(locks.runs) if locks.runs else []
         numbers = locks.allocations.union(each.allocation for each in runs)
         funds = [

@@ -97,4 +97,5 @@ def _quoted(name: str) -> str:
 
 
 def _one(connection: Any, what: str, rows: str) -> list[Any]:
-    return [*connection.exec_driver_sql(f"SELECT {what} FROM {rows}").one()]  # noqa: S608 (the names are those of the file)
+    statement = f"SELECT {what} FROM {rows}"  # noqa: S608 (names of the file)
+    return [*connection.exec_driver_sql(statement).one()]

@@ -273,7 +273,7 @@ class SqliteRestore(SqlRestore):
         for name, _ in guards:
             self._connection.exec_driver_sql(f"DROP TRIGGER {name}")
         for table in reversed(TABLES):
-            self._connection.exec_driver_sql(f"DELETE FROM {table.name}")  # noqa: S608 (our own table's name)
+            self._connection.exec_driver_sql(f"DELETE FROM {table.name}")  # noqa: S608 (our table)
         for _, made_by in guards:
             self._connection.exec_driver_sql(made_by)
 

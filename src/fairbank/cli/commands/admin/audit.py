@@ -139,7 +139,7 @@ def _heads(context: Context, options: Namespace) -> int:
     from fairbank.setup.bank_settings import opened_store
 
     with opened_store(options.config) as store:
-        heads = Audit(store).heads()
+        heads = Audit(store).journal_heads()
     for head in heads:
         context.say(json.dumps([head.book, head.seq, head.link.hex()]))
     return 0

@@ -88,7 +88,7 @@ def _part(
     if not rows:
         return
     made = table(columns, rows[:most], context.format, context.width)
-    for line in coloured(made.lines, heads=False) if context.colours else made.lines:
+    for line in coloured(made.lines, header=False) if context.colours else made.lines:
         context.paint(line)
     if len(rows) > most:
         context.say(f"... and {len(rows) - most} more: {see}")

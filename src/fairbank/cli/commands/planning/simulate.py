@@ -233,7 +233,7 @@ def _simulate(
 
 
 def _is_table(path: str) -> bool:
-    """Return whether starts are written there as a table, which has room for several policies."""
+    """Return True for a file with a table, which holds several policies."""
     return path.endswith(".csv")
 
 
@@ -272,7 +272,7 @@ def _name(number: int) -> str:
 
 
 def _check_pictures(policies: Sequence[str], folder: str) -> None:
-    """Check before the work starts that the pictures can be drawn and written. Raises InvalidInput."""
+    """Raise InvalidInput, before the work starts, if the figures cannot be drawn or written."""
     from fairbank.report.plots.figures import SERIES_MAX
 
     check_folder(folder, "plots")

@@ -123,7 +123,8 @@ def notes_of(outcome: SimulationResult) -> list[str]:
             ", ..." if len(outcome.unmatched_accounts) > LISTED else ""
         )
         said.append(
-            f"shares of {counted(len(outcome.unmatched_accounts), 'account')} without a job in this trace,"
+            f"shares of {counted(len(outcome.unmatched_accounts), 'account')}"
+            " without a job in this trace,"
             f" which count all the same ({named})"
         )
     said += [

@@ -112,12 +112,12 @@ def add(parser: Parser) -> None:
 
 
 def _jobs(text: str) -> list[int]:
-    found = listed(text)
-    if strange := [
-        each for each in found if not (each.isascii() and each.isdigit() and len(each) <= 10)
+    words = listed(text)
+    if wrong := [
+        word for word in words if not (word.isascii() and word.isdigit() and len(word) <= 10)
     ]:
-        raise ArgumentTypeError(f"{strange[0][:40]!r} is no job id")
-    return [int(each) for each in found]
+        raise ArgumentTypeError(f"{wrong[0][:40]!r} is no job id")
+    return [int(word) for word in words]
 
 
 COLUMNS_ONLY = {"format": "--format", "long": "--long", "norm": "--norm", "noheader": "--noheader"}
@@ -132,42 +132,42 @@ def run(context: Context, options: Namespace) -> int:
         return _check(context, options)
     from fairbank.slurm.rankings import read_priorities
 
-    found = read_priorities(options.folder, context.now())
-    code = print_unreadable(context, found.unreadable, "sprio -l")
+    priorities = read_priorities(options.folder, context.now())
+    code = print_unreadable(context, priorities.unreadable, "sprio -l")
     if options.form == "weights":
         columns = form or default_format(
-            found.weights, long=options.long, norm=options.norm, named=found.named
+            priorities.weights, long=options.long, norm=options.norm, named=priorities.named
         )
-        for line in weight_lines(found.weights, columns, header=not options.noheader):
+        for line in weight_lines(priorities.weights, columns, header=not options.noheader):
             context.say(line)
         return code
-    rows = _chosen(context, options, found.rows)
-    rows = sort_rows(rows, found.weights, options.sort)
+    rows = _chosen(context, options, priorities.rows)
+    rows = sort_rows(rows, priorities.weights, options.sort)
     match options.form:
         case "json":
             document = envelope(
                 "fairbank.prio/1",
-                iso(found.as_of),
-                found.cluster,
+                iso(priorities.as_of),
+                priorities.cluster,
                 as_data(rows),
-                found.unreadable,
+                priorities.unreadable,
                 Look(),
             )
             context.say(as_json(document))
             note(context, unnamed_note(rows))
             return code
         case "explain":
-            _explain(context, found, rows)
+            _explain(context, priorities, rows)
         case _:
             columns = form or default_format(
-                found.weights,
+                priorities.weights,
                 long=options.long,
                 norm=options.norm,
-                named=found.named,
+                named=priorities.named,
                 users=bool(options.user),
             )
-            written = csv_lines if options.form == "csv" else lines
-            for line in written(rows, found.weights, columns, header=not options.noheader):
+            render = csv_lines if options.form == "csv" else lines
+            for line in render(rows, priorities.weights, columns, header=not options.noheader):
                 context.say(line)
             note(context, unnamed_note(rows) if columns.tells_names else [])
     return _known(context, rows, None if _others(options) else own_name()) or code
@@ -221,19 +221,21 @@ def _others(options: Namespace) -> bool:
     return options.form != "explain" or bool(options.user or options.jobs or options.partition)
 
 
-def _explain(context: Context, found: Priorities, rows: Sequence[PriorityRow]) -> None:
-    there = partition_queues(found.rows)
+def _explain(context: Context, priorities: Priorities, rows: Sequence[PriorityRow]) -> None:
+    queues = partition_queues(priorities.rows)
     for number, row in enumerate(best_rows(rows)):
         if number:
             context.say()
-        for line in explain_priority(row, there.get(row.partition_name, ()), found.weights):
+        for line in explain_priority(row, queues.get(row.partition_name, ()), priorities.weights):
             context.say(line)
-    note(context, [*unnamed_note(rows), *(undated_note(found.rows) if rows else [])])
+    note(context, [*unnamed_note(rows), *(undated_note(priorities.rows) if rows else [])])
 
 
 def _known(context: Context, rows: Sequence[PriorityRow], own: str | None = None) -> int:
     """Return 3 if a named job is not pending. `own` is the user if no user was named."""
-    missing = [each for each in context.options.jobs or () if each not in {row.job for row in rows}]
+    missing = [
+        number for number in context.options.jobs or () if number not in {row.job for row in rows}
+    ]
     if missing:
         context.note(f"Not waiting, or held, or not eligible yet: {', '.join(map(str, missing))}.")
     elif not rows and own is not None:

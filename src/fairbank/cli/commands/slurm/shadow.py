@@ -93,10 +93,10 @@ def _once(context: Context, options: Namespace) -> int:
 
 def _reasons(seen: ShadowResult) -> Sequence[str]:
     """Return a sentence with the number of refusals for each reason."""
-    said: dict[str, int] = {}
-    for each in seen.refused:
-        said[each.reason.value] = said.get(each.reason.value, 0) + 1
-    return [f"{number:,} would have been refused: {why}" for why, number in said.items()]
+    counts: dict[str, int] = {}
+    for refusal in seen.refused:
+        counts[refusal.reason.value] = counts.get(refusal.reason.value, 0) + 1
+    return [f"{count:,} would have been refused: {reason}" for reason, count in counts.items()]
 
 
 def _row(row: ShadowAccount) -> Row:
@@ -104,8 +104,8 @@ def _row(row: ShadowAccount) -> Row:
     return {name: getattr(row, name) for name in names}
 
 
-def _refused(each: ShadowRefusal) -> Row:
-    job = each.job
+def _refused(refusal: ShadowRefusal) -> Row:
+    job = refusal.job
     return {
         "job_id": job.job_id,
         "account": job.account,
@@ -113,10 +113,10 @@ def _refused(each: ShadowRefusal) -> Row:
         "partition": job.partition,
         "submitted": job.submitted,
         "start": job.start,
-        "asked": each.asked,
-        "available": each.available,
-        "reason": each.reason.name,
-        "why": each.reason.value,
+        "asked": refusal.asked,
+        "available": refusal.available,
+        "reason": refusal.reason.name,
+        "why": refusal.reason.value,
     }
 
 

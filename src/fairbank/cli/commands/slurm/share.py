@@ -141,9 +141,9 @@ def _add_forms(form: _MutuallyExclusiveGroup) -> None:
 
 
 def _changes(text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for each in listed(text):
-        name, _, shares = each.partition("=")
+    changes: dict[str, int] = {}
+    for word in listed(text):
+        name, _, shares = word.partition("=")
         number = (
             shares.isascii()
             and shares.isdigit()
@@ -152,12 +152,12 @@ def _changes(text: str) -> dict[str, int]:
         )
         if not (name and (shares == "parent" or number)):
             raise ArgumentTypeError(
-                f"{each[:40]!r} is not ACCOUNT=SHARES; write for example chem=60 or chem=parent"
+                f"{word[:40]!r} is not ACCOUNT=SHARES; write for example chem=60 or chem=parent"
             )
-        if name in found:
+        if name in changes:
             raise ArgumentTypeError(f"{name[:40]!r} is there twice; write each account once")
-        found[name] = ON_PARENT if shares == "parent" else int(shares)
-    return found
+        changes[name] = ON_PARENT if shares == "parent" else int(shares)
+    return changes
 
 
 COLUMNS_ONLY = {"format": "--format", "long": "--long", "partition": "--partition"}
@@ -193,28 +193,28 @@ def run(context: Context, options: Namespace) -> int:
     fields = parse_fields(options.format) if options.format else None
     from fairbank.slurm.rankings import read_shares
 
-    found = read_shares(options.folder, context.now(), Local())
-    code = print_unreadable(context, found.unreadable, SSHARE)
-    found = _there(context, found)
+    shares = read_shares(options.folder, context.now(), Local())
+    code = print_unreadable(context, shares.unreadable, SSHARE)
+    shares = _there(context, shares)
     rows = select_rows(
-        found.rows,
+        shares.rows,
         users=_users(context, options),
         accounts=options.accounts or None,
         users_only=options.users_only,
     )
     if options.forecast:
-        _show_forecast(context, found, rows)
+        _show_forecast(context, shares, rows)
     elif options.form == "json":
-        data = as_data(rows, found.rule)
+        data = as_data(rows, shares.rule)
         document = envelope(
-            "fairbank.share/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
+            "fairbank.share/1", iso(shares.as_of), shares.cluster, data, shares.unreadable, Look()
         )
         context.say(as_json(document))
     elif options.form == "tree":
-        _show_tree(context, found, rows)
+        _show_tree(context, shares, rows)
     else:
         fields = fields or default_fields(
-            long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree
+            long=options.long, partitions=options.partition, fair_tree=shares.rule.fair_tree
         )
         for line in lines(
             rows, fields, ENDINGS.get(options.form, LineFormat.PADDED), header=not options.noheader
@@ -223,17 +223,17 @@ def run(context: Context, options: Namespace) -> int:
     return code
 
 
-def _there(context: Context, found: Shares) -> Shares:
+def _there(context: Context, shares: Shares) -> Shares:
     """Return the shares, with --set as they would be. Raises InvalidInput if rows are missing."""
-    if not found.rows:
+    if not shares.rows:
         raise InvalidInput(
             "Slurm's output has no fair share",
             field="sshare",
             remedy="check what it prints: sshare -a",
         )
     if not context.options.set:
-        return found
-    if found.unreadable:
+        return shares
+    if shares.unreadable:
         remedy = "fix the lines above first: sacctmgr show associations"
         raise InvalidInput(
             "with associations left out all other figures would be wrong",
@@ -242,7 +242,7 @@ def _there(context: Context, found: Shares) -> Shares:
         )
     from fairbank.slurm.rankings import with_shares
 
-    changed = with_shares(found, context.options.set)
+    changed = with_shares(shares, context.options.set)
     context.note("Computed from these shares and what users used; Slurm has others.")
     return changed
 
@@ -282,39 +282,46 @@ def _users(context: Context, options: Namespace) -> Sequence[str] | None:
     return options.user or [own_name()]
 
 
-def _show_tree(context: Context, found: Shares, rows: Sequence[ShareRow]) -> None:
-    made = table(
+def _show_tree(context: Context, shares: Shares, rows: Sequence[ShareRow]) -> None:
+    output = table(
         COLUMNS,
-        tree_rows(rows, found.rule),
+        tree_rows(rows, shares.rule),
         context.format,
         context.width,
-        heads=not context.options.noheader,
+        header=not context.options.noheader,
     )
-    for line in made.lines:
+    for line in output.lines:
         context.paint(line)
-    note(context, reading_guide(rows, found.rule, found.recoveries, context.options.accounts or ()))
+    note(
+        context, reading_guide(rows, shares.rule, shares.recoveries, context.options.accounts or ())
+    )
 
 
-def _show_forecast(context: Context, found: Shares, rows: Sequence[ShareRow]) -> None:
+def _show_forecast(context: Context, shares: Shares, rows: Sequence[ShareRow]) -> None:
     shown = {(row.account, row.user, row.partition) for row in rows}
-    backs = [back for back in found.recoveries if back[:3] in shown]
+    recoveries = [recovery for recovery in shares.recoveries if recovery[:3] in shown]
     if context.options.form == "json":
-        data = forecasts.as_data(backs, found.rule)
+        data = forecasts.as_data(recoveries, shares.rule)
         document = envelope(
-            "fairbank.forecast/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
+            "fairbank.forecast/1",
+            iso(shares.as_of),
+            shares.cluster,
+            data,
+            shares.unreadable,
+            Look(),
         )
         context.say(as_json(document))
         return
-    made = table(
+    output = table(
         forecasts.COLUMNS,
-        forecasts.table_rows(backs),
+        forecasts.table_rows(recoveries),
         context.format,
         context.width,
-        heads=not context.options.noheader,
+        header=not context.options.noheader,
     )
-    for line in made.lines:
+    for line in output.lines:
         context.paint(line)
-    note(context, forecasts.assumptions(found.rule))
+    note(context, forecasts.assumptions(shares.rule))
 
 
 COMMAND = Noun(

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from fairbank.slurm.toolbox import SlurmToolbox
 
 
-def _gid(said: str) -> tuple[str, int]:
-    account, _, number = said.partition("=")
+def _gid(text: str) -> tuple[str, int]:
+    account, _, number = text.partition("=")
     if account and number.isascii() and number.isdigit() and len(number) <= 10:
         return account, int(number)
-    raise ArgumentTypeError(f"{said[:40]!r} is not ACCOUNT=NUMBER")
+    raise ArgumentTypeError(f"{text[:40]!r} is not ACCOUNT=NUMBER")
 
 
 def _toolbox(context: Context) -> SlurmToolbox:

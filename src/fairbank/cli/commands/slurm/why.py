@@ -88,8 +88,8 @@ def add(parser: Parser) -> None:
     )
 
 
-def _runs(said: str) -> int:
-    if not RUNS_MIN <= (number := count(said)) <= RUNS_MAX:
+def _runs(text: str) -> int:
+    if not RUNS_MIN <= (number := count(text)) <= RUNS_MAX:
         raise ArgumentTypeError(f"from {RUNS_MIN} to {RUNS_MAX}")
     return number
 

@@ -28,8 +28,9 @@ _MET = {each.value: each for each in DependencyState}
 
 
 def read_dependencies(text: str) -> Dependencies:
-    """Read the dependencies. A text that cannot be read stands for itself, so that the job is
-    explained.
+    """Read the dependencies.
+
+    A text that cannot be read stands for itself, so that the job is explained.
     """
     if not text:
         return Dependencies()
@@ -48,24 +49,24 @@ def read_dependencies(text: str) -> Dependencies:
 
 def _parse_part(text: str) -> Iterator[Dependency]:
     """Parse `afterok:31(failed)` as printed; `afterok:31:32` and `31` as users may write it."""
-    if alone := _SINGLETON.fullmatch(text):
-        yield Dependency(kind="singleton", state=_parse_state(alone[1]))
+    if singleton := _SINGLETON.fullmatch(text):
+        yield Dependency(kind="singleton", state=_parse_state(singleton[1]))
         return
     kind, colon, jobs = text.partition(":")
     if not colon:
         kind, jobs = "afterany", text
     if not _KIND.fullmatch(kind):
         raise InvalidInput(f"{words.quoted(text)} is no dependency", field=FIELD)
-    for each in jobs.split(":"):
-        match = _JOB.fullmatch(each)
+    for job_text in jobs.split(":"):
+        match = _JOB.fullmatch(job_text)
         if match is None:
-            raise InvalidInput(f"{words.quoted(each)} is no job to depend on", field=FIELD)
+            raise InvalidInput(f"{words.quoted(job_text)} is no job to depend on", field=FIELD)
         number, task, minutes, state = match.groups()
         yield Dependency(
             kind=kind,
             job=int(number),
             task=None if task is None else int(task),
-            all_tasks="_*" in each,
+            all_tasks="_*" in job_text,
             minutes=int(minutes or 0),
             state=_parse_state(state),
         )

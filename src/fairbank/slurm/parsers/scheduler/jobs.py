@@ -105,8 +105,9 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_jobs(text: str) -> ParsedRows[SlurmJob]:
-    """Read pending jobs and those on nodes. A request unknown to the scheduler here is
-    unreadable.
+    """Read pending jobs and those on nodes.
+
+    A request unknown to the scheduler here is unreadable.
     """
     return read_rows(COMMAND, job_lines(text), _job)
 
@@ -118,7 +119,7 @@ def _job(cells: dict[str, str]) -> SlurmJob | None:
         return None
     array, tasks = cells.get("ArrayJobId"), cells["ArrayTaskId"]
     several = bool(tasks) and not tasks.isdecimal()
-    start = words.instant(_required(cells, "StartTime"), "StartTime")
+    start = words.instant(words.required(cells, "StartTime"), "StartTime")
     qos, *others = cells["QOS"].split(",")
     tres = words.tres(cells.get("TRES", cells.get("ReqTRES" if waits else "AllocTRES", "")), "TRES")
     counts = (
@@ -134,17 +135,18 @@ def _job(cells: dict[str, str]) -> SlurmJob | None:
         account=ids.name(cells["Account"], field="Account"),
         qos=qos,
         partitions=tuple(
-            ids.name(name, field="Partition") for name in _required(cells, "Partition").split(",")
+            ids.name(name, field="Partition")
+            for name in words.required(cells, "Partition").split(",")
         ),
         priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
         submitted=words.required_instant(
-            words.instant(_required(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
+            words.instant(words.required(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
         ),
-        eligible=words.instant(_required(cells, "EligibleTime"), "EligibleTime"),
+        eligible=words.instant(words.required(cells, "EligibleTime"), "EligibleTime"),
         started=None if waits else words.required_instant(start, "StartTime"),
-        ends=None if waits else words.instant(_required(cells, "EndTime"), "EndTime"),
+        ends=None if waits else words.instant(words.required(cells, "EndTime"), "EndTime"),
         expected=start if waits else None,
-        limit=_length(_required(cells, "TimeLimit"), "TimeLimit"),
+        limit=_length(words.required(cells, "TimeLimit"), "TimeLimit"),
         time_min=_length(cells.get("TimeMin", "N/A"), "TimeMin"),
         reason=words.reason(cells.get("Reason", "None")),
         dependencies=read_dependencies(_text(cells, "Dependency")),
@@ -178,17 +180,18 @@ def _allocated_nodes(text: str) -> Iterator[JobNodes]:
 def _cpus(text: str) -> int:
     """Count the numbers that `0-8,12` names."""
     count = 0
-    for each in filter(None, text.split(",")):
-        first, _, last = each.partition("-")
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
         count += words.number(last or first, "CPU_IDs") - words.number(first, "CPU_IDs") + 1
     return count
 
 
 def _wanted(cells: Mapping[str, str], least: int) -> ResourceRequest:
-    """Return the request. NumNodes grows while slurmctld tries to place a job; `least` is the
-    request.
+    """Return the request.
+
+    NumNodes grows while slurmctld tries to place a job; `least` is the request.
     """
-    nodes, _, most = _required(cells, "NumNodes").partition("-")
+    nodes, _, most = words.required(cells, "NumNodes").partition("-")
     wanted = least or words.number(nodes, "NumNodes")
     tasks = cells.get("NumTasks", "")
     per_node = cells.get("NtasksPerN:B:S:C", "0").partition(":")[0]
@@ -247,27 +250,27 @@ def _gpus_of_nodes(cells: Mapping[str, str], nodes: int, most: str) -> tuple[Gpu
 
 def _without_cpus(text: str) -> str:
     """Remove the CPUs of a task, which newer versions print here as well as in CPUs/Task."""
-    return ",".join(each for each in text.split(",") if not _CPUS.fullmatch(each))
+    return ",".join(part for part in text.split(",") if not _CPUS.fullmatch(part))
 
 
 def _gpus(text: str, field: str) -> tuple[Gpus, ...]:
     """Parse `gres:gpu:a100:2`, or `gpu:a100:2(IDX:0-1)` as printed for an allocation."""
-    found: dict[str, int] = {}
-    for each in filter(None, re.split(r",(?![^(]*\))", text)):
-        match = _GRES.fullmatch(each)
+    counts: dict[str, int] = {}
+    for part in filter(None, re.split(r",(?![^(]*\))", text)):
+        match = _GRES.fullmatch(part)
         if match is None:
             raise InvalidInput(
-                f"asks for {words.quoted(each)}, and only GPUs are known here", field=field
+                f"asks for {words.quoted(part)}, and only GPUs are known here", field=field
             )
-        found[match[1] or ""] = found.get(match[1] or "", 0) + int(match[2] or 1)
-    return tuple(Gpus(kind, count) for kind, count in sorted(found.items()) if count)
+        counts[match[1] or ""] = counts.get(match[1] or "", 0) + int(match[2] or 1)
+    return tuple(Gpus(kind, count) for kind, count in sorted(counts.items()) if count)
 
 
 def _tasks(text: str) -> tuple[int, ...]:
     """Return the numbers that `1-5,7,10-20:2%3` names."""
-    found: list[int] = []
-    for each in text.partition("%")[0].split(","):
-        match = _TASKS.fullmatch(each)
+    numbers: list[int] = []
+    for part in text.partition("%")[0].split(","):
+        match = _TASKS.fullmatch(part)
         if match is None:  # slurmctld cuts a long list off with dots
             raise InvalidInput(
                 f"{words.quoted(text)} are no tasks of an array",
@@ -277,16 +280,16 @@ def _tasks(text: str) -> tuple[int, ...]:
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last - first > TASKS_MAX or not step:
             raise InvalidInput(f"{words.quoted(text)} are too many tasks", field="ArrayTaskId")
-        found.extend(range(first, last + 1, step))
-    return tuple(found)
+        numbers.extend(range(first, last + 1, step))
+    return tuple(numbers)
 
 
 def _licences(text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for each in filter(None, re.split(r"[,;|]", text)):
-        name, _, count = each.partition(":")
-        found[name] = words.number(count, "Licenses") if count else 1
-    return found
+    counts: dict[str, int] = {}
+    for part in filter(None, re.split(r"[,;|]", text)):
+        name, _, count = part.partition(":")
+        counts[name] = words.number(count, "Licenses") if count else 1
+    return counts
 
 
 def _length(text: str, field: str) -> int | None:
@@ -315,9 +318,3 @@ def _count(cells: Mapping[str, str], field: str) -> int:
 def _text(cells: Mapping[str, str], field: str) -> str:
     text = cells.get(field, "")
     return "" if text in _NOTHING else text
-
-
-def _required(cells: Mapping[str, str], field: str) -> str:
-    if field in cells:
-        return cells[field]
-    raise InvalidInput("is not there", field=field)

@@ -81,8 +81,9 @@ class LimitRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QosRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """QOS as the database has it. `mode` is PreemptMode, empty for the cluster's; times are
-    seconds.
+    """QOS as the database has it.
+
+    `mode` is PreemptMode, empty for the cluster's; times are seconds.
     """
 
     name: str
@@ -136,10 +137,10 @@ def _lines(text: str, key: str) -> Iterator[Record | UnreadableLine]:
 
 def _association(cells: dict[str, str]) -> LimitRecord:
     user = _name(cells.get("UserName", ""), "UserName")
-    found = _limit_record(cells, _name(cells["Account"], "Account"))
-    parent = found.name if user else _name(cells.get("ParentAccount", ""), "ParentAccount")
+    record = _limit_record(cells, _name(cells["Account"], "Account"))
+    parent = record.name if user else _name(cells.get("ParentAccount", ""), "ParentAccount")
     return msgspec.structs.replace(
-        found, user=user, partition=cells.get("Partition", ""), parent=parent
+        record, user=user, partition=cells.get("Partition", ""), parent=parent
     )
 
 
@@ -188,10 +189,10 @@ def _limit(cells: Mapping[str, str], field: str) -> tuple[int | None, float]:
 def _pairs(text: str, field: str) -> tuple[dict[str, int], dict[str, int]]:
     """Return limits and usage by TRES."""
     limits, used = dict[str, int](), dict[str, int]()
-    for each in filter(None, text.split(",")):
-        match = _PAIR.fullmatch(each)
+    for part in filter(None, text.split(",")):
+        match = _PAIR.fullmatch(part)
         if match is None:
-            raise InvalidInput(f"{words.quoted(each)} is not a limit of a TRES", field=field)
+            raise InvalidInput(f"{words.quoted(part)} is not a limit of a TRES", field=field)
         if match[2] != "N":
             limits[match[1]] = int(match[2])
         if match[3]:

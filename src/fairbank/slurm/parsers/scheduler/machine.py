@@ -33,8 +33,8 @@ class Licence(msgspec.Struct, frozen=True):
 
 def read_licences(text: str) -> ParsedRows[Licence]:
     """Read the licences; none if scontrol prints that none are configured."""
-    told = "" if text.startswith("No licenses") else text
-    return read_rows(_COMMAND, key_value_records(_COMMAND, told, "LicenseName"), _licence)
+    lines = "" if text.startswith("No licenses") else text
+    return read_rows(_COMMAND, key_value_records(_COMMAND, lines, "LicenseName"), _licence)
 
 
 def _licence(cells: dict[str, str]) -> Licence:
@@ -80,24 +80,24 @@ def read_partition_rules(text: str) -> ParsedRows[PartitionRules]:
 
 def read_partition_qos(text: str) -> dict[str, str]:
     """Read the QOS of partitions that have one, from the same output."""
-    found = _read(
+    pairs = _read(
         "partition",
         "PartitionName",
         text,
         lambda cells: (cells["PartitionName"], cells.get("QoS", "N/A")),
     )
-    return {name: qos for name, qos in found.rows if qos not in _NOTHING}
+    return {name: qos for name, qos in pairs.rows if qos not in _NOTHING}
 
 
 def read_least_loaded(text: str) -> tuple[str, ...]:
     """Read the partitions that prefer their least loaded nodes (LLN), from the same output."""
-    found = _read(
+    names = _read(
         "partition",
         "PartitionName",
         text,
         lambda cells: cells["PartitionName"] if cells.get("LLN") == "YES" else None,
     )
-    return found.rows
+    return names.rows
 
 
 def read_reservations(text: str) -> ParsedRows[Reservation]:
@@ -134,25 +134,25 @@ def _node(cells: dict[str, str]) -> Node:
         gpus=_gpus(cells.get("Gres", "")),
         features=frozenset(_list(cells.get("ActiveFeatures", ""))),
         weight=words.number(cells.get("Weight", "1"), "Weight"),
-        state=_state(_required(cells, "State")),
+        state=_state(words.required(cells, "State")),
     )
 
 
 def _gpus(text: str) -> tuple[Gpus, ...]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for match in _GPU.finditer(text):
-        found[match[1] or ""] = found.get(match[1] or "", 0) + int(match[2])
-    return tuple(Gpus(kind, count) for kind, count in sorted(found.items()) if count)
+        counts[match[1] or ""] = counts.get(match[1] or "", 0) + int(match[2])
+    return tuple(Gpus(kind, count) for kind, count in sorted(counts.items()) if count)
 
 
 def _state(text: str) -> NodeState:
     """Return the state of `MIXED+DRAIN` or `DOWN*`; a sign at the end means the same as a word."""
-    said = {word.rstrip("*~#!%$@^-") for word in text.split("+")}
+    state_words = {word.rstrip("*~#!%$@^-") for word in text.split("+")}
     if "*" in text:
-        said.add("NOT_RESPONDING")
+        state_words.add("NOT_RESPONDING")
     if "~" in text:
-        said.add("POWERED_DOWN")
-    return next((state for word, state in _STATES if word in said), NodeState.UP)
+        state_words.add("POWERED_DOWN")
+    return next((state for word, state in _STATES if word in state_words), NodeState.UP)
 
 
 def _partition_rules(cells: dict[str, str]) -> PartitionRules:
@@ -209,14 +209,16 @@ def _reservation(cells: dict[str, str]) -> Reservation | None:
 
 
 def _allowed_names(text: str) -> frozenset[str]:
-    """Return the allowed names. Excluded names (`-alice`) are ignored: Slurm accepted the request,
-    so its user is not one of them.
+    """Return the allowed names.
+
+    Excluded names (`-alice`) are ignored: Slurm accepted the request, so its user is not one of
+    them.
     """
-    return frozenset(each for each in _list(text) if not each.startswith("-"))
+    return frozenset(name for name in _list(text) if not name.startswith("-"))
 
 
 def _list(text: str) -> list[str]:
-    return [] if text in _NOTHING else [each for each in text.split(",") if each]
+    return [] if text in _NOTHING else [name for name in text.split(",") if name]
 
 
 def _amount(cells: Mapping[str, str], field: str) -> int | None:
@@ -226,14 +228,8 @@ def _amount(cells: Mapping[str, str], field: str) -> int | None:
 
 
 def _number(cells: Mapping[str, str], field: str) -> int:
-    return words.number(_required(cells, field), field)
+    return words.number(words.required(cells, field), field)
 
 
 def _instant(cells: Mapping[str, str], field: str) -> int:
-    return words.required_instant(words.instant(_required(cells, field), field), field)
-
-
-def _required(cells: Mapping[str, str], field: str) -> str:
-    if field in cells:
-        return cells[field]
-    raise InvalidInput("is not there", field=field)
+    return words.required_instant(words.instant(words.required(cells, field), field), field)

@@ -22,8 +22,9 @@ _FORMATS = (
 
 
 def read_any_trace(stream: ByteStream) -> FastTrace:
-    """Read a trace in the Standard Workload Format, or output of sacct. Raises InvalidInput for
-    others.
+    """Read a trace in the Standard Workload Format, or output of sacct.
+
+    Raises InvalidInput for others.
     """
     lines = NumberedLines(stream)
     number, first = next(lines, (0, b""))
@@ -47,7 +48,7 @@ def read_any_trace(stream: ByteStream) -> FastTrace:
         return read_accounting_trace(lines)
     if first[:1].isalpha():
         raise InvalidInput(
-            f"line {number} begins with neither a number nor heads of columns: this is no trace",
+            f"line {number} begins with neither a number nor column names: this is no trace",
             field="FILE",
             remedy=_FORMATS,
         )

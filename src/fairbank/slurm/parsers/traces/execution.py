@@ -133,22 +133,22 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
     state = words.state(cells["State"], "State")
     if state not in STATES:
         raise InvalidInput(f"{words.quoted(state)} is not a job state", field="State")
-    told = _first(cells, {"ElapsedRaw": _seconds, "Elapsed": _length})
+    elapsed = _first(cells, {"ElapsedRaw": _seconds, "Elapsed": _length})
     if start is not None and start < submitted:
         raise InvalidInput("started before it was submitted")
     if start is not None and end is not None:
         if end < start:
             raise InvalidInput("ended before it started")
-        if told is None:
-            told = _seconds(str(end - start), "End")
-        elif told > end - start:
+        if elapsed is None:
+            elapsed = _seconds(str(end - start), "End")
+        elif elapsed > end - start:
             raise InvalidInput("ran longer than from its start to its end")
         elif (paused := _first(cells, {"Suspended": words.length_seconds})) is not None:
-            if told + paused < end - start - SLACK:
+            if elapsed + paused < end - start - SLACK:
                 raise InvalidInput(
                     "ran shorter than from its start to its end, and was not suspended for the rest"
                 )
-            if told + paused > end - start + SLACK:
+            if elapsed + paused > end - start + SLACK:
                 raise InvalidInput(
                     "ran and was suspended for longer than from its start to its end"
                 )
@@ -157,7 +157,7 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
         or ("Start" in cells and start is None)
         or ("End" in cells and end is None)
     )
-    return None if waits_or_runs or (told == 0 and _held_nothing(cells, state)) else told
+    return None if waits_or_runs or (elapsed == 0 and _held_nothing(cells, state)) else elapsed
 
 
 def _held_nothing(cells: Cells, state: str) -> bool:
@@ -194,6 +194,6 @@ def _limit(text: str, field: str) -> int | None:
 @lru_cache(maxsize=4_096)
 def _cpus(text: str, field: str) -> int | None:
     """Return the CPUs of a TRES text. Cached, since few of many jobs differ in it."""
-    told = words.tres(text, field)
-    cpus = parse_counts(told, field=field).get("cpu") if told else None
+    counted = words.tres(text, field)
+    cpus = parse_counts(counted, field=field).get("cpu") if counted else None
     return None if cpus is None else _count(str(cpus), field)

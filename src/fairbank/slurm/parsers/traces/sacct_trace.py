@@ -31,9 +31,9 @@ WINDOW = 1 << 15
 """Jobs that are held back to sort them: Slurm lists array tasks and requeued jobs late."""
 
 _HEADER = re.compile(r"([A-Za-z]\w*)(\W+)(?:[A-Za-z]\w*\2)*[A-Za-z]\w*(\2)?", re.ASCII)
-_COMMAND_HINT = f"ask so: sacct --allusers --allocations --duplicates --parsable2 --format={FORMAT}"
+_COMMAND_HINT = f"run: sacct --allusers --allocations --duplicates --parsable2 --format={FORMAT}"
 
-STEP = "steps of jobs: passed over"
+STEP = "steps of jobs: left out"
 SUSPENDED = "suspended for a while: simulated without the pause"
 
 
@@ -65,26 +65,26 @@ def read_accounting_trace(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     are read, for a job that comes too late to be sorted.
     """
     number, first = next(numbered, (1, b""))
-    heads, notes, people = (
+    header, notes, names = (
         _read_header(number, first),
         ReaderNotes(),
         TraceNames(UserNumbers(), UserNumbers(), UserNumbers()),
     )
-    found = _executions(numbered, heads, notes)
-    return FastTrace(Header(), _skim(_in_order(found, heads), notes, people), notes, people)
+    executions = _executions(numbered, header, notes)
+    return FastTrace(Header(), _skim(_in_order(executions, header), notes, names), notes, names)
 
 
 def _read_header(number: int, line: bytes) -> TraceHeader:
     text = line.decode("utf-8", "replace").rstrip("\r\n")
     match = _HEADER.fullmatch(text)
     if match is None:
-        what = f"line {number}: {quoted(text)}, expected the heads of columns"
-        raise InvalidInput(what, remedy=f"leave --noheader out; {_COMMAND_HINT}")
+        message = f"line {number}: {quoted(text)}, expected the names of columns"
+        raise InvalidInput(message, remedy=f"leave --noheader out; {_COMMAND_HINT}")
     columns = tuple(text.removesuffix(match[2]).split(match[2]))
     if len(set(columns)) < len(columns):
-        raise InvalidInput(f"line {number}: a column is there twice", remedy=_COMMAND_HINT)
-    if (lacking := missing_information(columns)) is not None:
-        raise InvalidInput(f"line {number}: no column tells {lacking}", remedy=_COMMAND_HINT)
+        raise InvalidInput(f"line {number}: a column is listed twice", remedy=_COMMAND_HINT)
+    if (missing := missing_information(columns)) is not None:
+        raise InvalidInput(f"line {number}: no column has {missing}", remedy=_COMMAND_HINT)
     return TraceHeader(text, columns, match[2], match[3] is not None)
 
 
@@ -93,62 +93,67 @@ _Placed = tuple[int, int, Execution]
 
 
 def _executions(
-    numbered: Iterator[tuple[int, bytes]], heads: TraceHeader, notes: ReaderNotes
+    numbered: Iterator[tuple[int, bytes]], header: TraceHeader, notes: ReaderNotes
 ) -> Iterator[_Placed]:
     for number, line in numbered:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if (
-            not text or text == heads.line
+            not text or text == header.line
         ):  # heads once more: files of several months, one after the other
             continue
-        if heads.ending:
-            text = text.removesuffix(heads.delimiter)
-        found = split_record("sacct", number, text, heads.columns, heads.delimiter)
-        if isinstance(found, UnreadableLine):
-            notes.omit(number, "another number of cells than heads")
-        elif is_step(found.cells):
+        if header.ending:
+            text = text.removesuffix(header.delimiter)
+        record = split_record("sacct", number, text, header.columns, header.delimiter)
+        if isinstance(record, UnreadableLine):
+            notes.omit(number, "number of cells differs from the header")
+        elif is_step(record.cells):
             notes.correct(STEP)
         else:
             try:
-                execution = read_execution(found.cells)
-            except InvalidInput as bad:
-                notes.omit(number, f"{bad.field} cannot be read" if bad.field else bad.message)
+                execution = read_execution(record.cells)
+            except InvalidInput as error:
+                notes.omit(
+                    number, f"{error.field} cannot be read" if error.field else error.message
+                )
             else:
                 yield execution.submitted, number, execution
 
 
-def _in_order(found: Iterator[_Placed], heads: TraceHeader) -> Iterator[_Placed]:
+def _in_order(executions: Iterator[_Placed], header: TraceHeader) -> Iterator[_Placed]:
     """Sort the jobs, with no more than WINDOW of them in memory."""
     held: list[_Placed] = []
-    before = 0
-    for each in found:
-        if each[0] < before:
-            place = heads.columns.index("Submit") + 1
-            what = (
-                f"line {each[1]}: submitted before a job that stands more than {WINDOW} lines"
+    latest = 0
+    for placed in executions:
+        if placed[0] < latest:
+            place = header.columns.index("Submit") + 1
+            message = (
+                f"line {placed[1]}: submitted before a job that stands more than {WINDOW} lines"
                 " ahead, expected submit times in order"
             )
-            how = (
-                f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {quoted(heads.delimiter)} -k"
+            command = (
+                f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {quoted(header.delimiter)} -k"
                 f" {place},{place})"
             )
-            raise InvalidInput(what, field="Submit", remedy=f"sort the jobs: {how}")
+            raise InvalidInput(message, field="Submit", remedy=f"sort the jobs: {command}")
         if len(held) < WINDOW:
-            heappush(held, each)
+            heappush(held, placed)
         else:
-            out = heappushpop(held, each)
-            before = out[0]
-            yield out
+            first = heappushpop(held, placed)
+            latest = first[0]
+            yield first
     while held:
         yield heappop(held)
 
 
-def _skim(found: Iterator[_Placed], notes: ReaderNotes, people: TraceNames) -> Iterator[FastLine]:
-    """Yield the jobs. An execution that starts at the same time under the same id occurs in two
-    files.
+def _skim(
+    executions: Iterator[_Placed], notes: ReaderNotes, names: TraceNames
+) -> Iterator[FastLine]:
+    """Yield the jobs.
+
+    An execution that starts at the same time under the same id occurs in two files.
     """
     second, seen = -1, set[tuple[str, int | None]]()
-    for submitted, line, job in found:
+    for submitted, line, job in executions:
         if submitted != second:
             second = submitted
             seen.clear()
@@ -162,9 +167,9 @@ def _skim(found: Iterator[_Placed], notes: ReaderNotes, people: TraceNames) -> I
         # A job of Slurm has whole cores or nodes: its allocation counts if known, not its request.
         requested = job.allocated or job.requested or -1
         sizes = (job.allocated or -1, requested, job.limit or -1)
-        who = (
-            people.users.number(job.user),
-            people.groups.number(job.account),
-            people.partitions.number(job.partition),
+        numbers = (
+            names.users.number(job.user),
+            names.groups.number(job.account),
+            names.partitions.number(job.partition),
         )
-        yield (job.job, submitted, -1 if job.elapsed is None else job.elapsed, *sizes, -1, *who)
+        yield (job.job, submitted, -1 if job.elapsed is None else job.elapsed, *sizes, -1, *numbers)

@@ -1,4 +1,4 @@
-"""What is refused under a key gets the same refusal again, or leaves the key free where it may yet be granted."""
+"""Refused requests with a key: the same refusal again, or a free key if it may be granted later."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.bank.beginnings import COLLEGE
 from tests.bank.story import tell
 
 
-def test_usage_that_nobody_could_pay_counts_under_its_key_when_somebody_can() -> None:
+def test_key_of_unpaid_usage_stays_free_until_it_is_charged() -> None:
     tell(
         COLLEGE
         + """
@@ -64,7 +64,7 @@ def test_a_refused_job_gets_the_same_refusal(line: str, reason: str) -> None:
         ("hold 9 carol physics/cpu 10", "HOLD_EXISTS"),
     ],
 )
-def test_whatever_else_is_refused_is_kept_for_its_key_only(line: str, reason: str) -> None:
+def test_refusal_without_a_job_is_kept_for_its_key_only(line: str, reason: str) -> None:
     told = tell(f"{COLLEGE}\n amend college/cpu limit 0")
     before = len(told.work.entries)
     told.play(f"{line} -> {reason}")
@@ -78,7 +78,7 @@ def test_whatever_else_is_refused_is_kept_for_its_key_only(line: str, reason: st
     told.play("deposit physics/cpu 7 key k -> KEY_REUSED")
 
 
-def test_what_only_came_before_its_hold_leaves_its_key_free() -> None:
+def test_end_before_its_hold_leaves_its_key_free() -> None:
     tell(
         COLLEGE
         + """

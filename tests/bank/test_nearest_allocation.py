@@ -1,4 +1,4 @@
-"""Which allocation a job missed by least, and what is told of it."""
+"""Nearest allocation of a job that none covers, and the message about it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def an_allocation(
         "within one that was ended before it began",
     ],
 )
-def test_it_is_the_one_that_begins_or_ended_nearest(start: int, found: int | None) -> None:
+def test_nearest_allocation_begins_or_ended_nearest(start: int, found: int | None) -> None:
     there = [an_allocation(5, 100, 200), an_allocation(6, 300, 400)]
     if found is None:
         there = [an_allocation(7, 451, 452, ended=True)]
@@ -66,7 +66,7 @@ def test_what_is_of_another_resource_does_not_count() -> None:
     assert nearest(LINE, "gpu", [an_allocation(5, 100, 200)], 50) is None
 
 
-def test_one_that_is_over_is_to_be_given_time_again() -> None:
+def test_remedy_for_an_ended_allocation_is_to_reopen_it() -> None:
     no = Refusal(reason=Reason.NO_ALLOCATION, asked=60, project=2, resource="cpu", start=210)
     known = RemedyFacts(account="chem", nearest=an_allocation(5, 100, 200))
     assert sentence(no, known).endswith(

@@ -1,4 +1,4 @@
-"""What takes back what."""
+"""Undo of entries."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ NOWHERE = 999
 
 
 class Recharge(NamedTuple):
-    """A refund taken back."""
+    """Undone refund."""
 
     run: Run
     amount: int
 
 
 class Before(NamedTuple):
-    """What was said of something before."""
+    """Earlier terms, cap or role."""
 
     about: tuple[Any, ...]
 
 
 class Undoing(Runs, Credit, Terms, RegistryHead):
-    """Each entry is undone once, by its reverse; terms, caps and roles only as long as nothing newer was said of them."""
+    """Undo by the opposite entry, once; of terms, caps and roles only the last change."""
 
     def told(self, entry: int, amount: int) -> None:
-        """The number of the entry that the last question, granted just now, has made."""
+        """Record the entry that the last granted request has made."""
         request = self.asked[-1].request
         if isinstance(request, w.Undo):
             moved = isinstance(
@@ -89,7 +89,7 @@ class Undoing(Runs, Credit, Terms, RegistryHead):
         return word
 
     def _put_back(self, about: tuple[Any, ...], request: w.Undo, at: int) -> str:
-        """What was said before is said again, if nothing was said since."""
+        """Restore the earlier terms, cap or role if nothing changed them since."""
         over = self.words[about][-1]["over"]
         if request.entry not in over:
             self.against = min(
@@ -132,6 +132,8 @@ class Undoing(Runs, Credit, Terms, RegistryHead):
     def _recharge(self, back: Recharge) -> str:
         run = self.runs[back.run]
         if back.amount > max(0, self.left(run["where"])) and self.enforce and self.write_off:
-            return "NOT_ENOUGH"  # of a charge some would be written off, and half a refund is not taken back
+            return (  # of a charge some would be written off, and half a refund is not taken back
+                "NOT_ENOUGH"
+            )
         run["back"] -= back.amount
         return "ok"

@@ -13,7 +13,7 @@ from fairbank.slurm.reconcile.compare import (
     ReconcileInput,
     compare,
 )
-from tests.slurm.compare.jobs import CLUSTER, NOW
+from tests.slurm.reconcile.jobs import CLUSTER, NOW
 
 HOUR = 3_600
 

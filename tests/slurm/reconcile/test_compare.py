@@ -11,8 +11,8 @@ from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
 from fairbank.slurm.reconcile import reports
 from fairbank.slurm.reconcile.compare import Category, ReconcileComparison
 from fairbank.slurm.reconcile.prices import ClusterPrices
-from tests.slurm.compare.comparison import HOUR, compared, kinds, only
-from tests.slurm.compare.jobs import CLUSTER, NOW, a_job, booked
+from tests.slurm.reconcile.comparison import HOUR, compared, kinds, only
+from tests.slurm.reconcile.jobs import CLUSTER, NOW, a_job, booked
 
 # --- they agree ---
 

@@ -16,7 +16,7 @@ from fairbank.slurm.health import slurm_checks
 from fairbank.slurm.health.slurm_checks import AgentHealth, PolicyFileHealth
 from fairbank.slurm.parsers import sacctmgr, scontrol
 from fairbank.slurm.reconcile.import_plan import SlurmMachine
-from tests.slurm.compare.recorded_health import CONFIG, said, wrong
+from tests.slurm.health.recorded_health import CONFIG, said, wrong
 
 ASKING = {
     **CONFIG,
@@ -113,7 +113,7 @@ def test_a_clock_that_is_wrong(there: int, expected: str) -> None:
 
 def test_slurmctlds_clock_is_read_from_its_answer() -> None:
     assert scontrol.read_clock(said("config")) == parse_instant("2026-11-21T14:17:50Z")
-    with pytest.raises(InvalidInput, match="does not begin with when it was told"):
+    with pytest.raises(InvalidInput, match="does not begin with its time"):
         scontrol.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
 
 
@@ -124,7 +124,7 @@ def test_accounting_that_nothing_can_be_compared_with() -> None:
         "AccountingStorageTRES": "cpu,mem,energy,node,billing",
     }
     assert wrong(slurm_checks.accounting_checks(lacking, MACHINE)) == [
-        "accounting is kept by none",
+        "accounting is stored by none",
         "GPUs are counted in accounting",
     ]
     assert (
@@ -253,7 +253,7 @@ def test_an_agent_in_trouble() -> None:
         "slurmctld is connected to the agent: no",
         "the agent reaches the bank: you may not report runs of lab",
         "the agent's outbox: cannot be written: disk full",
-        "the agent's ends: 2 are too early for the bank's clock, and told again later",
+        "the agent's ends: 2 are too early for the bank's clock, and sent again later",
         (
             "the agent understands slurmctld's plug-in, but for 3 frames, the last: epilog: 'x' is"
             " not known here (key); they are in /x/aside"
@@ -272,7 +272,7 @@ def test_agent_before_its_first_request_to_the_bank() -> None:
         if not each.ok
     ]
     assert check.what == "the agent reaches the bank: it has not asked yet"
-    assert "plug-in has said for which cluster" in (check.remedy or "")
+    assert "plug-in has named the cluster" in (check.remedy or "")
 
 
 def test_agent_incidents_are_reported_for_a_day() -> None:
@@ -291,7 +291,7 @@ def test_agent_incidents_are_reported_for_a_day() -> None:
     (check,) = [each for each in slurm_checks.agent_checks(ASKING, agent, NOW) if not each.ok]
     assert (
         check.what
-        == f"the agent tells of strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
+        == f"the agent reports strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
         f" the last at {iso(NOW - 60)}: a process of user 1000 wanted to speak for slurmctld"
     )
     assert check.remedy == "look at what it is"
@@ -313,7 +313,7 @@ def test_a_policy_that_is_old_damaged_or_hidden() -> None:
         "/etc/slurm/fairbank/policy is damaged: jobs are not checked",
         (
             "/etc/slurm/fairbank/policy is of 1970-01-01T00:16:40Z, more than 3600 s ago: its"
-            " balances are not judged by"
+            " balances are not used"
         ),
         "slurmctld's user may not read /etc/slurm/fairbank/policy",
     ]

@@ -1,4 +1,4 @@
-"""What the audit says, and what may be written down to compare with later."""
+"""Findings of the audit, and the heads that may be saved to compare with later."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from fairbank.bank.entry import Entry
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that is not as the journal says: in which book (0 is the registry's, None the store as a whole), at which entry, what."""
+    """Difference from the journal. `book` is the allocation, 0 for the registry, None for the whole
+    store.
+    """
 
     book: int | None
     what: str
@@ -17,7 +19,9 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """How far a book was when somebody wrote it down: kept elsewhere, it betrays even a journal rewritten from the start."""
+    """Last entry of a journal, saved elsewhere: it reveals even a journal that was rewritten as a
+    whole.
+    """
 
     book: int
     seq: int
@@ -25,14 +29,19 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def cut_off(told: object, read: int) -> str | None:
-    """What is to be said where a book's row tells of more entries than the journal has. A row may hold anything."""
+    """Return the finding if a row counts more entries than the journal has. A row may hold any
+    type.
+    """
     if not isinstance(told, int) or told <= read:
         return None
-    return f"the journal ends at its entry number {read}, its row tells of {told}: the journal may have been cut at its end"
+    return (
+        f"the journal ends at its entry number {read}, its row tells of {told}: the journal may"
+        " have been cut at its end"
+    )
 
 
 class Findings:
-    """The findings of one book, in the order in which they were met."""
+    """Findings of one journal, in their order."""
 
     def __init__(self, book: int) -> None:
         self.book = book
@@ -42,10 +51,17 @@ class Findings:
         self.list.append(Finding(self.book, what, entry.id if entry else None))
 
     def compare(self, what: str, row: msgspec.Struct, expected: msgspec.Struct | None) -> None:
-        """`what` names the row; nothing expected means that the journal never made it."""
+        """Compare a row with what the journal requires.
+
+        Args:
+            what: name of the row in the finding.
+            row: row of the store.
+            expected: row by the journal; None if no entry creates it.
+        """
         if expected is None:
             self.add(f"{what} was added: the journal knows nothing of it")
         elif row != expected:
             self.add(
-                f"{what} was altered: {'; '.join(differences(row, expected)) or 'it is of another kind'}"
+                f"{what} was altered:"
+                f" {'; '.join(differences(row, expected)) or 'it is of another kind'}"
             )

@@ -1,4 +1,4 @@
-"""What entries changed of the terms: the difference to the words before, across whatever else stands between."""
+"""Changes of terms: each entry shows the difference to the terms before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ amend physics/cpu limit 5
 """
 
 
-def test_terms_are_told_by_what_became_of_them() -> None:
+def test_changed_terms_are_shown_with_new_values() -> None:
     book = [each for each in tell(STORY).work.entries if each.book]
     told = changes(None, book)
     assert [told[each.id] for each in book if each.kind is Kind.TERMS] == [
@@ -30,7 +30,7 @@ def test_terms_are_told_by_what_became_of_them() -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_without_the_words_before_all_terms_are_told(known: bool) -> None:
+def test_without_earlier_terms_all_count_as_changed(known: bool) -> None:
     book = [each for each in tell(STORY).work.entries if each.book]
     frozen = next(each for each in book if each.kind is Kind.TERMS)
     told = changes(book[0] if known else None, [frozen])[frozen.id]

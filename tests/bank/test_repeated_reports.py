@@ -1,4 +1,6 @@
-"""Reports that come again without a key: found by their run, they get their first answer again; what contradicts it is refused."""
+"""Reports without a key that come again: they get their first answer; a contradiction is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def test_a_report_that_comes_again_gets_its_first_answer_again(life: str, meanwh
 def test_a_change_that_comes_again_after_a_newer_one_counts_anew_unless_it_has_a_key(
     key: str, answer: str, held: int
 ) -> None:
-    """As docs/reference/repeated-requests.md warns: of the changes of a run only the last is known again by the run."""
+    """Only the last change of a run is recognised by the run (repeated-requests.md)."""
     tell(f"""{WORLD}
         hold 1 alice physics/cpu 60
         adjust 1 20{key}
@@ -96,7 +98,8 @@ def test_a_change_that_changes_nothing_is_answered_with_the_entry_that_set_the_h
 
 def test_a_start_that_was_refused_is_judged_again_and_kept_again() -> None:
     told = tell(
-        f"{WORLD}\n hold 1 alice physics/cpu 500 -> INSUFFICIENT_CREDIT\n hold 1 alice physics/cpu 500 -> INSUFFICIENT_CREDIT"
+        f"{WORLD}\n hold 1 alice physics/cpu 500 -> INSUFFICIENT_CREDIT\n hold 1 alice physics/cpu"
+        " 500 -> INSUFFICIENT_CREDIT"
     )
     assert [entry.kind for entry in told.work.entries[-2:]] == [Kind.REFUSAL, Kind.REFUSAL]
     told.play("deposit physics/cpu 500")
@@ -110,7 +113,7 @@ def test_a_hold_is_known_again_after_its_limit_changed() -> None:
         hold 1 alice physics/cpu 60             -> ok left 30
         adjust 1 70                             -> ok left 20
         hold 1 alice physics/cpu 60             -> again left 30 amount 60
-        hold 1 alice physics/cpu 70             -> again left 30 amount 60     # told anew as it is now
+        hold 1 alice physics/cpu 70             -> again left 30 amount 60     # repeated as it is now
         hold 1 alice physics/cpu 65             -> HOLD_EXISTS
         adjust 1 60                             -> ok left 30
         """
@@ -151,7 +154,7 @@ def test_a_parents_credit_does_not_hide_whose_run_it_is() -> None:
 
 
 def test_a_report_is_known_again_whatever_it_costs_by_now() -> None:
-    """Prices, free states or the grace of holds were changed between two sendings of the same reports."""
+    """Prices, free states or the grace of holds change before the same reports come again."""
     tell(
         WORLD
         + """
@@ -215,7 +218,7 @@ def test_the_row_of_a_run_names_the_entry_that_set_it() -> None:
     assert told.work.runs[record.run] == msgspec.structs.replace(record, refunded=5 * 60)
 
 
-def test_a_run_whose_entry_is_gone_is_answered_with_a_trouble_not_with_a_guess() -> None:
+def test_missing_entry_of_a_run_is_an_error() -> None:
     told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60")
     rows = told.work
     work = TransactionData(allocations=rows.allocations.values(), runs=rows.runs.values())

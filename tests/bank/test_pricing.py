@@ -1,4 +1,4 @@
-"""What a job costs: the bill line by line. The nodes are those of the HADM report, "Service Units"."""
+"""Price of a job, line by line. The nodes are those of the HADM report, "Service Units"."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_job_bills_the_share_of_the_node_that_it_blocks(
     assert (drawn.amount, drawn.seconds) == (billed * 60, 3_600)
 
 
-def test_a_bill_says_line_by_line_what_makes_the_price() -> None:
+def test_bill_marks_the_lines_that_set_the_price() -> None:
     drawn = bill(job("standard", "cpu=1,mem=64G", "1-0", "urgent"), DARWIN)
     assert drawn.resource == "cpu"
     assert drawn.lines == (

@@ -1,4 +1,4 @@
-"""Findings in people's words: units, times, hexadecimal digits, and no name of the program's own."""
+"""Findings in plain words: units, times, hexadecimal digits, and no names of the program's own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ALLOCATION = Allocation(
 replace = msgspec.structs.replace
 
 
-def test_amounts_have_their_unit_and_instants_are_times() -> None:
+def test_amounts_are_shown_with_unit_and_instants_as_times() -> None:
     other = replace(
         RUN, charged=SuMinutes(855), until=Instant(1_826_843_079), set_by=7, state=RunState.LAPSED
     )
@@ -51,7 +51,7 @@ def test_amounts_have_their_unit_and_instants_are_times() -> None:
     ]
 
 
-def test_what_was_told_of_a_run_is_compared_part_by_part() -> None:
+def test_job_details_are_compared_part_by_part() -> None:
     other = replace(RUN, job_details=JobDetails(name="x", qos="long"))
     assert list(differences(other, RUN)) == [
         "name is 'x', due nothing",
@@ -66,7 +66,7 @@ def test_what_was_told_of_a_run_is_compared_part_by_part() -> None:
     ]
 
 
-def test_links_are_hexadecimal_digits_and_whatever_a_column_holds_is_told() -> None:
+def test_links_are_hexadecimal_and_any_column_value_is_shown() -> None:
     other = replace(ALLOCATION, link=b"\xff" * 32, shared=True, state=AllocationState.FROZEN)
     said = list(differences(other, ALLOCATION))
     assert f"the link of its last entry is {'ff' * 32}, due {'01' * 32}" in said

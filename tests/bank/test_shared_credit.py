@@ -1,4 +1,4 @@
-"""What parents share: children draw on it after their own, and a hold is on one allocation alone."""
+"""Shared credit of parents: it is used after a project's own, and a hold is in one allocation."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_children_draw_on_their_own_first_then_on_what_parents_share() -> None:
 def test_a_hold_is_never_split_over_two_allocations() -> None:
     tell(
         FAMILY
-        + "amend physics/cpu shared yes\n hold 1 alice optics/cpu 120 -> INSUFFICIENT_CREDIT left 10 short 110 from optics/cpu"
+        + "amend physics/cpu shared yes\n hold 1 alice optics/cpu 120 -> INSUFFICIENT_CREDIT left"
+        " 10 short 110 from optics/cpu"
     )
 
 
 def test_a_project_without_credit_of_its_own_draws_on_its_parents() -> None:
-    tell(
-        """
+    tell("""
         project college
         project physics under college
         open college/cpu 0..1000 with 100 shared yes
@@ -52,12 +52,12 @@ def test_a_project_without_credit_of_its_own_draws_on_its_parents() -> None:
         hold 1 alice physics/cpu 11     -> CAPPED left 10 from college/cpu
         hold 1 bob physics/cpu 11       -> ok from college/cpu
         charge 2 bob physics/cpu 20     -> ok from college/cpu
-        """
-    )
+        """)
 
 
 def test_parents_do_not_draw_on_their_children() -> None:
     tell(
         FAMILY
-        + "amend optics/cpu shared yes\n hold 1 alice physics/cpu 60 -> ok from college/cpu\n left optics/cpu 10"
+        + "amend optics/cpu shared yes\n hold 1 alice physics/cpu 60 -> ok from college/cpu\n left"
+        " optics/cpu 10"
     )

@@ -26,7 +26,7 @@ from fairbank.slurm.reconcile.import_plan import (
     price_differences,
     settings,
 )
-from tests.slurm.compare.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
+from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 GROUPS = {"chem": 5001, "qmc": 5002, "bio": 5003}
 USERS = {"alice": 101, "bob": 102}
@@ -326,7 +326,7 @@ def test_no_member_is_removed_while_a_member_has_no_name() -> None:
         wanted(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get
     )
     assert found == []
-    assert ["uid 999" in notes[0], "nobody is removed" in notes[1]] == [True, True]
+    assert ["uid 999" in notes[0], "no association is removed" in notes[1]] == [True, True]
 
 
 def test_limit_in_slurm_leaves_all_available_credit_usable() -> None:
@@ -397,7 +397,7 @@ def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
     assert plan_changes(hidden, NAMES.get) == (
         [],
         [
-            "account old: sshare tells nothing of its usage, so it gets no fence; run this as root"
+            "account old: sshare does not show its usage, so it gets no limit; run this as root"
             " or as SlurmUser"
         ],
     )

@@ -17,7 +17,7 @@ from fairbank.slurm.reconcile.shadow import (
     ShadowResult,
     simulate,
 )
-from tests.slurm.compare.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
+from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 PROJECTS = (a_project(1, "all"), a_project(2, "chem", parent=1))
 

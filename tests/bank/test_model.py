@@ -1,4 +1,4 @@
-"""The bank against its model: whatever is asked in whatever order, alone or in batches, both give the same answers and books."""
+"""The bank against its model: both give the same answers and rows for any requests in any order."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from fairbank.core.units import SuMinutes
 from tests.bank import requests
 from tests.bank.checks import check_books
 from tests.bank.model.model import Model
-from tests.bank.model.undoing import NOWHERE, Recharge
+from tests.bank.model.undo import NOWHERE, Recharge
 from tests.bank.shelf import Shelf
 
 
 def word(outcome: Outcome) -> str:
-    """The answer as the model says it."""
+    """Return the answer in the model's words."""
     if isinstance(outcome, Refusal):
         return outcome.reason.name
     return "again" if outcome.again else "ok"
 
 
 def against(request: BaseRequest, outcome: Outcome) -> int | None:
-    """The entry that stands against taking another back, as the answer names it: it came later than that one."""
+    """Return the later entry that prevents an undo, by the answer."""
     if (
         not isinstance(request, Undo)
         or not isinstance(outcome, Refusal)
@@ -58,12 +58,12 @@ def against(request: BaseRequest, outcome: Outcome) -> int | None:
 
 
 def _said_again(first: Outcome) -> Outcome:
-    """What the same question gets when it is asked once more."""
+    """Return the answer to the same request when it is repeated."""
     return first if isinstance(first, Refusal) else msgspec.structs.replace(first, again=True)
 
 
 class Bank(RuleBasedStateMachine):
-    """A model, and two shelves: one is asked in batches, the other request by request."""
+    """A model and two stores: one gets batches, the other single requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class Bank(RuleBasedStateMachine):
     @precondition(lambda self: self.model.reverse)
     @rule(data=st.data(), actor=requests.actors, by=st.none() | requests.uids)
     def what_was_done_is_taken_back(self, data: st.DataObject, actor: int, by: int | None) -> None:
-        """The last things rather than the first, and again what was taken back before."""
+        """Undo recent entries rather than early ones, and undone entries again."""
         newest = sorted(self.model.reverse, reverse=True)
         self.undo(data.draw(st.lists(st.sampled_from(newest), min_size=1, max_size=4)), actor, by)
 
@@ -163,7 +163,7 @@ class Bank(RuleBasedStateMachine):
     # --- the parts ---
 
     def ask(self, batch: list[SubmittedRequest]) -> None:
-        """Ask all three, and compare what they answer and what their books then say."""
+        """Send a batch to all three, and compare their answers and rows."""
         asked = [known for each in batch if (known := self._looked_up(each)) is not None]
         self.asked += asked
         outcomes = self.together.ask(asked, self.policy)
@@ -187,7 +187,7 @@ class Bank(RuleBasedStateMachine):
         self._compare()
 
     def _looked_up(self, asked: SubmittedRequest) -> SubmittedRequest | None:
-        """It is asked now; and a door knows whose allocation it amends, and where an entry stands."""
+        """Return the request with its time, and with the fields that the service looks up."""
         request = asked.request
         if isinstance(request, Undo):
             request = self._of_its_entry(request)
@@ -275,7 +275,7 @@ TestBank.settings = settings(stateful_step_count=25)
 
 
 @pytest.mark.campaign
-def test_a_campaign_of_requests(rounds: Callable[[int, int], int]) -> None:
+def test_campaign_of_requests(rounds: Callable[[int, int], int]) -> None:
     run_state_machine_as_test(
         Bank, settings=settings(max_examples=rounds(20_000, 200), stateful_step_count=40)
     )

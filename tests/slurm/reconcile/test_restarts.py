@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.slurm.reconcile.compare import Category, restart_count
-from tests.slurm.compare.comparison import compared, kinds, only
-from tests.slurm.compare.jobs import NOW, a_job, booked
+from tests.slurm.reconcile.comparison import compared, kinds, only
+from tests.slurm.reconcile.jobs import NOW, a_job, booked
 
 
 def test_a_job_id_that_is_used_again_after_a_reset() -> None:

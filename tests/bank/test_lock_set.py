@@ -1,4 +1,6 @@
-"""A batch names the rows it needs before any of them is read. `test_machine` shows that these are enough; here, which they are."""
+"""Lock sets of requests. `test_model` checks that they are sufficient, this file what they
+contain.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,7 @@ def test_the_end_of_a_run_that_nobody_knows_needs_what_it_could_have_drawn_on() 
     assert reaches(needs, RUN) > {start, (4, "cpu", AllocationFilter(3, 3, own=True))}
 
 
-def test_a_late_report_is_no_reason_to_want_all_that_lies_between() -> None:
+def test_late_report_does_not_lock_all_allocations_between() -> None:
     later = msgspec.structs.replace(
         HOLD, run=RUN._replace(job_id=2), chain=(2,), start=Instant(365 * DAY)
     )
@@ -162,7 +164,7 @@ def test_what_is_reported_of_an_account_that_no_project_has_is_judged_once(
     assert (shelf.loads, len(shelf.journal)) == (1, 1)
 
 
-def test_nobody_s_role_changes_while_a_cap_is_set_by_it() -> None:
+def test_setting_a_cap_locks_the_roles() -> None:
     cap = SetCap(allocation=4, uid=7, cap=None, project=3, by=8)
     needs = lock_set_of(asked(cap))
     assert (needs.members, needs.registry) == ({(3, 7), (3, 8)}, True)
@@ -220,7 +222,7 @@ def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
     )
 
 
-def test_every_request_says_what_it_needs() -> None:
+def test_every_request_has_a_lock_set() -> None:
     assert set(_OF) == set(get_args(Request))
 
 
@@ -281,7 +283,7 @@ def test_a_token_needs_those_of_its_secret_and_its_number() -> None:
 
 
 def test_terms_that_a_batch_changes_and_takes_back_are_those_before_it() -> None:
-    """What was said before must be there, though the entry to be undone is not, when the batch is loaded."""
+    """The earlier terms must be loaded although the entry to be undone does not exist yet."""
     shelf = Shelf()
     for requests in (PROJECTS, GRANTS):
         shelf.ask(asked(*requests), Policy())

@@ -7,7 +7,7 @@ import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.reconcile import reports
-from tests.slurm.compare.jobs import CLUSTER, a_job, booked
+from tests.slurm.reconcile.jobs import CLUSTER, a_job, booked
 
 
 def test_the_report_of_a_missing_run() -> None:

@@ -1,4 +1,4 @@
-"""Messages of a run that come late, twice, or in any order leave the same books."""
+"""Reports of a run that come late, twice, or in any order lead to the same rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ hours = st.integers(1, 200)
 
 @st.composite
 def life_of_a_run(draw: st.DrawFn, number: int = 1) -> list[str]:
-    """What an agent sends of one run: a start, perhaps changes of its limit, an end; each with a key or all without."""
+    """Draw the reports about a run: start, changes of its limit, end; all with a key or all
+    without.
+    """
     who, start = draw(st.sampled_from(["alice", "bob"])), draw(st.integers(0, 199))
     messages = [f"hold {number} {who} physics/cpu {draw(hours)} start {start}"]
     messages += [
@@ -52,7 +54,7 @@ def after(messages: Sequence[str]) -> Teller:
 
 
 def sums(told: Teller) -> dict[str, object]:
-    """The final books, as far as anybody is paid from or shown them."""
+    """Return the final rows that anyone is paid by or shown."""
     rows = {
         each.id: (each.deposited, each.charged, each.held, each.available, each.overrun)
         for each in told.work.allocations.values()
@@ -92,7 +94,7 @@ test_any_order_and_up_to_five_copies_give_the_same_books = given(life_of_a_run()
 
 
 @pytest.mark.campaign
-def test_a_night_of_disorder(rounds: Callable[[int, int], int]) -> None:
+def test_campaign_of_report_orders(rounds: Callable[[int, int], int]) -> None:
     told = settings(max_examples=rounds(100_000, 2_000))(
         given(life_of_a_run(), st.data())(any_order_and_up_to_five_copies)
     )
@@ -108,13 +110,13 @@ def test_runs_do_not_disturb_each_other(
 
 
 @given(life_of_a_run(), st.data())
-def test_an_end_alone_says_what_a_whole_life_says(life: list[str], data: st.DataObject) -> None:
+def test_end_alone_gives_the_same_rows_as_all_reports(life: list[str], data: st.DataObject) -> None:
     kept = [message for message in life[:-1] if data.draw(st.booleans())]
     assert sums(after([*kept, life[-1]])) == sums(after(life))
 
 
 @given(life_of_a_run(), st.data())
-def test_a_lapse_in_between_changes_nothing_in_the_end(
+def test_lapse_between_reports_does_not_change_the_result(
     life: list[str], data: st.DataObject
 ) -> None:
     place = data.draw(st.integers(0, len(life)))

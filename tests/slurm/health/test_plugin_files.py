@@ -17,7 +17,7 @@ from fairbank.slurm.health.doctor import find_scripts, find_table
 from fairbank.slurm.health.plugin_files import RULES, TABLE, TableFile
 from fairbank.slurm.parsers.scontrol import read_conf
 from fairbank.slurm.site_factor import SiteFactorTable, encode
-from tests.slurm.compare.recorded_health import CONFIG, wrong
+from tests.slurm.health.recorded_health import CONFIG, wrong
 
 OURS = {"prioritysitefactorplugin": "site_factor/fairbank"}
 STATUS: dict[str, Any] = {
@@ -173,7 +173,7 @@ def test_a_site_factor_that_does_not_work(
 def test_site_factor_plugin_that_slurm_does_not_load() -> None:
     config = {**CONFIG, "PriorityType": "priority/basic"}
     assert wrong(plugin_files.site_factor_checks(config, OURS, STATUS, FRESH, 1_600)) == [
-        "site_factor/fairbank is asked by priority/basic"
+        "site_factor/fairbank is called by priority/basic"
     ]
 
 

@@ -1,4 +1,6 @@
-"""Idempotency keys: the same request again gets the same answer and is counted once; another under the key is a conflict."""
+"""Idempotency keys: a repeated request gets the same answer and counts once; another is a
+conflict.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,7 @@ def test_without_a_key_credit_moves_each_time() -> None:
     tell(COLLEGE + "deposit physics/cpu 1 -> ok left 81\n deposit physics/cpu 1 -> ok left 82")
 
 
-def test_a_fingerprint_tells_requests_apart() -> None:
+def test_digest_differs_between_requests() -> None:
     told = tell(COLLEGE)
 
     def fingerprint(line: str) -> bytes:
@@ -108,7 +110,7 @@ def test_a_note_is_kept_once() -> None:
     assert [entry.details for entry in work.entries] == ['{"note":"acted as alice"}']
 
 
-def test_a_request_found_granted_already_leaves_no_entry_and_no_key() -> None:
+def test_request_without_effect_adds_no_entry_and_no_key() -> None:
     tell(
         COLLEGE
         + """
@@ -119,7 +121,7 @@ def test_a_request_found_granted_already_leaves_no_entry_and_no_key() -> None:
     )
 
 
-def test_a_key_is_its_actors_own() -> None:
+def test_key_belongs_to_its_actor() -> None:
     tell(
         COLLEGE
         + """
@@ -135,7 +137,7 @@ def test_a_key_is_its_actors_own() -> None:
     )
 
 
-def test_who_acts_as_somebody_else_uses_keys_of_their_own() -> None:
+def test_keys_of_a_user_acting_as_another_are_separate() -> None:
     told = tell(COLLEGE)
     request = told.cast.request("deposit physics/cpu 1 key k", Instant(0))
     asked = [
