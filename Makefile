@@ -52,7 +52,7 @@ demo: $(VENV)/.runtime ## run the main job: a month of jobs through the bank, th
 	$(call say,demo)
 	$(BIN)/fairbank demo $(ARGS)
 
-test: $(VENV)/.dev ## run the tests, PostgreSQL included
+test: $(VENV)/.dev ## run the tests, PostgreSQL included; print the time of each part
 	$(call say,test: the quick half)
 	@rm -f $(NONE)
 	$(call half,$(LIGHT) $(BESIDE) -m 'not slow and not campaign and not slurm',touch $(NONE))

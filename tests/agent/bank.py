@@ -86,8 +86,8 @@ class InProcessBank:
     def _read(self, raw: msgspec.Raw) -> RunReport | FairbankError:
         try:
             return run_report(read_json(raw, AnyReport))
-        except FairbankError as trouble:
-            return trouble
+        except FairbankError as error:
+            return error
 
     def runs(self) -> list[RunRecord]:
         return self._services.runs.find(

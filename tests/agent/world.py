@@ -149,8 +149,8 @@ class World:
             self.fail_request(batch, Unavailable("nobody answers"))
         return answers
 
-    def fail_request(self, batch: list[PendingReport], trouble: FairbankError) -> None:
-        self.engine.handle_failure(batch, trouble, self.now)
+    def fail_request(self, batch: list[PendingReport], error: FairbankError) -> None:
+        self.engine.handle_failure(batch, error, self.now)
 
     def pass_time(self, seconds: float) -> None:
         self.now += seconds

@@ -31,7 +31,7 @@ class FakeServices:
     findings: tuple[Finding, ...] = ()
     checks: tuple[HealthCheck, ...] = ()
     status: dict[str, Any] = field(default_factory=dict)
-    trouble: FairbankError | None = None
+    error: FairbankError | None = None
     calls: list[tuple[object, ...]] = field(default_factory=list)
     _config: str | None = None
 
@@ -65,8 +65,8 @@ class FakeServices:
 
     def _note(self, *call: object) -> None:
         self.calls.append(call)
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error
 
     def _init(self, directory: str | None, store: str | None) -> Sequence[str]:
         self._note("init", directory, store)

@@ -33,7 +33,7 @@ def test_a_link_under_a_short_name_is_that_command(bank: Bank, tmp_path: Path) -
     assert done.stdout.split() == ["bio_fold", "chem_qmc", "chem_qmc"]
 
 
-def test_import_uses_few_requests(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_use_few_requests(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     answer = Client._send
 

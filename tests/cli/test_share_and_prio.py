@@ -96,7 +96,7 @@ def test_a_spreadsheet_has_the_cells_of_the_table(ask: Ask) -> None:
     assert priorities == [line.split("|") for line in barred.out.splitlines()]
 
 
-def test_recorded_commands_of_slurm(ask: Ask, slurm: Recorded) -> None:
+def test_commands_that_share_and_prio_run(ask: Ask, slurm: Recorded) -> None:
     ask("share")
     ask("prio")
     assert slurm.asked == [
@@ -250,7 +250,7 @@ def test_a_job_that_does_not_wait(ask: Ask, slurm: Recorded) -> None:
     assert (said.code, said.err) == (0, "No such job waits.\n")
 
 
-def test_earlier_output_of_slurm(ask: Ask, slurm: Recorded, tmp_path: Path) -> None:
+def test_saved_output_of_slurm_is_read(ask: Ask, slurm: Recorded, tmp_path: Path) -> None:
     for name in ("sshare", "sprio"):
         (tmp_path / f"{name}.txt").write_text(printed("classic", f"{name}-everything"))
     (tmp_path / "config.txt").write_text(printed("classic", "config"))

@@ -122,7 +122,7 @@ def test_unreachable_bank_is_exit_6_with_a_remedy(fairbank: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "code"),
+    ("error", "code"),
     [
         (FairbankError("x"), 1),
         (Unavailable("x"), 6),
@@ -131,8 +131,8 @@ def test_unreachable_bank_is_exit_6_with_a_remedy(fairbank: Run) -> None:
         (KeyError("x"), 1),
     ],
 )
-def test_the_exit_code_is_the_troubles(fairbank: Run, trouble: FairbankError, code: int) -> None:
-    said = fairbank("doctor", services=FakeServices(trouble=trouble))
+def test_exit_code_is_that_of_the_error(fairbank: Run, error: FairbankError, code: int) -> None:
+    said = fairbank("doctor", services=FakeServices(error=error))
     assert said.code == code
     assert said.out == ""
 
@@ -140,7 +140,7 @@ def test_the_exit_code_is_the_troubles(fairbank: Run, trouble: FairbankError, co
 def test_bug_is_one_sentence_without_verbose(
     fairbank: Run, surroundings: pytest.MonkeyPatch
 ) -> None:
-    services = FakeServices(trouble=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
+    services = FakeServices(error=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
     said = fairbank("doctor", services=services)
     assert said.code == 1
     assert (
@@ -151,12 +151,12 @@ def test_bug_is_one_sentence_without_verbose(
 
 
 def test_an_interruption_is_130(fairbank: Run) -> None:
-    services = FakeServices(trouble=KeyboardInterrupt())  # type: ignore[arg-type]
+    services = FakeServices(error=KeyboardInterrupt())  # type: ignore[arg-type]
     assert fairbank("doctor", services=services).code == 130
 
 
 def test_broken_pipe_is_silent(fairbank: Run) -> None:
-    services = FakeServices(trouble=BrokenPipeError())  # type: ignore[arg-type]
+    services = FakeServices(error=BrokenPipeError())  # type: ignore[arg-type]
     said = fairbank("doctor", services=services)
     assert (said.code, said.err) == (0, "")
 

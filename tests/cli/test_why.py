@@ -52,7 +52,7 @@ JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
 
 @pytest.fixture
 def ask(ask: Run, tmp_path: Path) -> Run:
-    """Beside the week of work on 32 processors, the seed's example, and jobs of two accounts."""
+    """Beside the week of work on 32 processors, RCAC's example, and jobs of two accounts."""
     (tmp_path / "seed.swf").write_text(
         HEAD + "".join(SEED) + line(5, 90_000, 9, 60, 60) + line(6, 90_000, 1, 60, -1)
     )

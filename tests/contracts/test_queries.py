@@ -161,7 +161,7 @@ def test_user_sums(filled: Store) -> None:
     assert Look(filled).users(frozenset()) == []
 
 
-def test_upkeep_settings(filled: Store) -> None:
+def test_queries_of_upkeep(filled: Store) -> None:
     assert Look(filled).overdue_runs(Instant(START + 60), 10) == []
     assert Look(filled).overdue_runs(Instant(START + 61), 10) == [job(4)]
     assert Look(filled).overdue_runs(Instant(START + 10_000), 10) == [job(4), job(3)]

@@ -113,7 +113,9 @@ def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
         (ShareQuery(20_002, 30_000), 0),
     ],
 )
-def test_requested_columns_are_fetched(store: Store, query: ShareQuery, count: int) -> None:
+def test_share_figures_by_cluster_day_and_account(
+    store: Store, query: ShareQuery, count: int
+) -> None:
     everything = [
         *figures(20_000),
         *figures(20_001),

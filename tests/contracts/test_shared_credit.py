@@ -147,7 +147,7 @@ def test_a_run_is_of_the_project_that_it_ran_for(
         ({"visibility": Visibility(uid=CAROL)}, []),
     ],
 )
-def test_entries_of_a_removed_project_are_hidden_in_every_journal(
+def test_entries_of_a_child_project_are_found_in_any_journal(
     lent: Store, query: dict[str, Any], expected: list[str]
 ) -> None:
     found = Look(lent).entries(EntryQuery(kinds=RUNS | {Kind.DEPOSIT}, **query), PAGE)

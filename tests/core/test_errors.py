@@ -1,4 +1,4 @@
-"""The page of troubles: each in its table."""
+"""Tree of errors: the docstring of FairbankError lists each class."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairbank.core.errors import Busy, Conflict, FairbankError, Unauthenticated
 TABLE = re.findall(r"\+ (\w+) ", FairbankError.__doc__ or "")
 
 
-def test_the_table_lists_every_trouble() -> None:
+def test_tree_lists_every_error() -> None:
     defined = [
         name
         for name, each in vars(errors).items()
@@ -19,7 +19,7 @@ def test_the_table_lists_every_trouble() -> None:
     assert defined == TABLE
 
 
-def test_a_trouble_is_a_sentence_a_field_and_a_remedy() -> None:
+def test_error_has_a_message_a_field_and_a_remedy() -> None:
     no = Conflict("the group is taken", field="gname", remedy="choose another")
     assert (str(no), no.message, no.field, no.remedy, no.title) == (
         "the group is taken",

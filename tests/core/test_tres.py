@@ -272,7 +272,7 @@ def test_billing_itself_is_never_weighted() -> None:
     assert billing(parse_counts("cpu=1,billing=99"), parse_weights("cpu=1,billing=5"), SUM) == 1
 
 
-def test_price_is_set_by_the_partition() -> None:
+def test_tres_that_set_the_price() -> None:
     weighted = {
         "cpu": Fraction(1),
         "mem": Fraction(2),

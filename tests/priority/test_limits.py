@@ -52,7 +52,7 @@ def test_safe_starts_only_what_can_end_within_the_budget(
     assert reason(charged(minutes), LIMITS) is None
 
 
-def test_compared_records_are_counted() -> None:
+def test_limit_that_holds_a_job_states_its_figures() -> None:
     held = holding(charged(31), SAFE)
     assert held is not None
     assert (held.owner, held.name, held.tres) == (ASSOC, ACCOUNT, "cpu")

@@ -135,7 +135,7 @@ def test_a_sigmoid_without_steepness_is_the_straight_line(fraction: float, midpo
     assert sigmoid(fraction, 0, midpoint) == fraction
     assert sigmoid(fraction, 1e-9, midpoint) == pytest.approx(fraction, abs=1e-8)
     assert sigmoid(fraction, 1, 0.5) == pytest.approx(fraction, abs=0.01), (
-        "the seed: l = 1 approximates a line of unit slope"
+        "HADM: l = 1 approximates a line of unit slope"
     )
 
 

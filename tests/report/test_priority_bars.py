@@ -78,7 +78,7 @@ def test_a_given_priority_has_no_factors() -> None:
     assert parts(GIVEN, WEIGHTS) == []
 
 
-def test_fair_start_misses_are_counted() -> None:
+def test_job_with_a_lower_given_priority_is_not_ahead() -> None:
     low = GIVEN._replace(direct=7)
     assert (
         explain_priority(low, [MINE, low], WEIGHTS)[-1]

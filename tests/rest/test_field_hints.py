@@ -10,7 +10,7 @@ import pytest
 
 import fairbank
 from fairbank.bank.refusals import Facts, Reason, Refusal
-from fairbank.core import errors as troubles
+from fairbank.core import errors as errors
 from fairbank.rest.app import ROUTES
 from fairbank.rest.field_hints import field_of, fields_of, fields_of_body
 from fairbank.rest.problems import problem_of_refusal
@@ -116,8 +116,8 @@ def test_refused_report_of_a_batch_names_its_field(world: World) -> None:
 
 KINDS = {
     name
-    for name, each in vars(troubles).items()
-    if isinstance(each, type) and issubclass(each, troubles.FairbankError)
+    for name, each in vars(errors).items()
+    if isinstance(each, type) and issubclass(each, errors.FairbankError)
 } - {"Busy"}
 # What is about all of the request, or about who asks, has no field.
 FIELDLESS = {"Unauthenticated", "Forbidden", "Unavailable", "Corrupt", "FairbankError"}

@@ -122,7 +122,7 @@ HOUR = 3_600
 
 @pytest.mark.parametrize("pass_", [easy, conservative])
 def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None:
-    """The example of the seed: while eight nodes are waited for, only jobs of up to three hours
+    """The example of RCAC: while eight nodes are waited for, only jobs of up to three hours
     start on the six.
     """
     eight, short, long = (
@@ -142,7 +142,7 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
 
 
 def test_full_partition_blocks_only_its_own_jobs() -> None:
-    """FIFO of the seed: who is behind in a blocked partition is not looked at, although it would
+    """FIFO of SLURM 2002: who is behind in a blocked partition is not looked at, although it would
     fit.
     """
     jobs = [

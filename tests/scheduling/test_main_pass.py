@@ -86,7 +86,7 @@ def test_a_job_waits_in_one_partition_though_it_could_never_run_in_the_other(
     assert scene.waits(2, partitions=partitions, constraint="fast").main().reasons[2] == why
 
 
-def test_unreadable_hold_does_not_block_others() -> None:
+def test_job_that_cannot_be_read_blocks_no_other() -> None:
     scene = (
         Scene(rack(2))
         .waits(1, constraint="a&&")

@@ -284,7 +284,7 @@ def assert_held(
 
 @given(afternoons())
 @settings(max_examples=60, deadline=None)
-def test_cached_starts_equal_new_ones(
+def test_cached_placements_equal_new_searches(
     afternoon: tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]],
 ) -> None:
     nodes, division, jobs = afternoon

@@ -12,7 +12,7 @@ HOUR = 3_600
 
 
 def test_six_nodes_are_idle_and_two_come_free_in_three_hours() -> None:
-    """The example of the seed: eight nodes are wanted; until then only what ends within three hours
+    """The example of RCAC: eight nodes are wanted; until then only what ends within three hours
     may have the six.
     """
     steps, eight = ahead([(3 * HOUR, 2)]), Wish(8, HOUR)

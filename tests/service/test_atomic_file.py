@@ -56,7 +56,7 @@ def test_termination_leaves_no_partial_output(tmp_path: Path, how: signal.Signal
     assert signal.getsignal(how) is signal.SIG_DFL
 
 
-def test_signal_handlers_of_a_job_are_its_own(tmp_path: Path) -> None:
+def test_signal_handlers_of_the_program_still_run(tmp_path: Path) -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:

@@ -19,6 +19,7 @@ from fairbank.service.ops.audit import Audit, AuditResult
 from fairbank.service.ops.audit_processes import split_books, verify
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
+from fairbank.store.memory.store import MemoryStore
 from tests.contracts.conftest import migrated_file, sql_place, template15, template18
 from tests.contracts.places import Place
 from tests.contracts.site import allocation, charge, fill, granted, hold, job
@@ -194,3 +195,9 @@ def test_a_journal_that_lost_its_end_is_reported_as_such(place: Place, book: int
         for each in Audit(place.open()).verify().findings
         if "may have been cut at its end" in each.what
     ] == [book]
+
+
+def test_heads_saved_before_the_first_entry_agree() -> None:
+    audit = Audit(MemoryStore())
+    heads = {head.book: head for head in audit.journal_heads()}
+    assert audit.verify(heads).findings == ()

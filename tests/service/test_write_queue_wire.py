@@ -100,7 +100,7 @@ def test_outcomes_arrive_in_their_order(came: list[Outcome]) -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_troubles_arrive_as_what_they_were(error: FairbankError) -> None:
+def test_errors_arrive_as_they_were(error: FairbankError) -> None:
     (answer,) = decode_replies(encode([encode_result(3, error)]))
     arrived = decode_result(answer)
     assert type(arrived) is type(error)

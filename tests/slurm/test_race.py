@@ -1,4 +1,4 @@
-"""The race of the seed, two jobs of 20 SU against 30: on all nodes at once, each project its own,
+"""The race that a hold decides, two jobs of 20 SU against 30: on all nodes at once, each project its own,
 again and again. Exactly one runs.
 """
 

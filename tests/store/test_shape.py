@@ -10,7 +10,7 @@ from tests.contracts.places import Place
 from tests.contracts.site import fill
 
 
-def test_settings_as_init_made_them(sql_place: Place) -> None:
+def test_untouched_schema_has_no_differences(sql_place: Place) -> None:
     fill(sql_place.open())
     sql_place.run("CREATE VIEW our_report AS SELECT account FROM project")
     assert schema_differences(sql_place.url) == []
@@ -19,7 +19,7 @@ def test_settings_as_init_made_them(sql_place: Place) -> None:
     ]
 
 
-def test_memory_store_has_no_concurrent_writers() -> None:
+def test_memory_store_has_no_schema_differences() -> None:
     assert schema_differences("memory:") == []
 
 

@@ -28,7 +28,7 @@ def test_the_bug_is_there(version: tuple[int, int, int]) -> None:
         (4, 0, 0),
     ],
 )
-def test_known_bug_of_slurm_is_not_repeated(version: tuple[int, int, int]) -> None:
+def test_fixed_versions_of_sqlite_are_safe(version: tuple[int, int, int]) -> None:
     assert wal_is_safe(version)
 
 

@@ -21,6 +21,6 @@ def run_check(what: str, look: Callable[[], object]) -> HealthCheck:
     """Return a check that is ok if `look` raises no error."""
     try:
         look()
-    except FairbankError as trouble:
-        return HealthCheck(f"{what}: {trouble.message}", False, trouble.remedy)
+    except FairbankError as error:
+        return HealthCheck(f"{what}: {error.message}", False, error.remedy)
     return HealthCheck(what, True)

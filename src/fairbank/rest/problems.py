@@ -34,15 +34,15 @@ class RefusalError(Exception):
         self.refusal, self.known = refusal, known
 
 
-def problem_of_trouble(trouble: FairbankError) -> Problem:
+def problem_of_error(error: FairbankError) -> Problem:
     """Return the problem for an error."""
     return Problem(
-        type=f"/problem/{trouble.title.replace(' ', '-')}",
-        title=trouble.title,
-        status=trouble.status,
-        detail=trouble.message,
-        field=trouble.field,
-        remedy=trouble.remedy,
+        type=f"/problem/{error.title.replace(' ', '-')}",
+        title=error.title,
+        status=error.status,
+        detail=error.message,
+        field=error.field,
+        remedy=error.remedy,
     )
 
 
@@ -73,22 +73,20 @@ def response_of(problem: Problem, headers: Mapping[str, str] | None = None) -> R
     return Response(problem, status_code=problem.status, media_type=PROBLEM_JSON, headers=headers)
 
 
-def headers_of(trouble: FairbankError) -> dict[str, str]:
+def headers_of(error: FairbankError) -> dict[str, str]:
     """Return the headers of an error: how to authenticate, when to retry."""
     headers: dict[str, str] = {}
-    if isinstance(trouble, Unauthenticated):
+    if isinstance(error, Unauthenticated):
         headers["WWW-Authenticate"] = CHALLENGE
-    if trouble.status == HTTPStatus.SERVICE_UNAVAILABLE:
-        headers["Retry-After"] = str(
-            trouble.retry_after_seconds if isinstance(trouble, Busy) else 5
-        )
+    if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(error.retry_after_seconds if isinstance(error, Busy) else 5)
     return headers
 
 
-def _on_trouble(_: Request[Any, Any, Any], trouble: FairbankError) -> Response[Problem]:
-    if trouble.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        _log.warning("%s: %s", trouble.title, trouble.message)
-    return response_of(problem_of_trouble(trouble), headers_of(trouble))
+def _on_error(_: Request[Any, Any, Any], error: FairbankError) -> Response[Problem]:
+    if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.warning("%s: %s", error.title, error.message)
+    return response_of(problem_of_error(error), headers_of(error))
 
 
 def _on_refusal(request: Request[Any, Any, Any], error: RefusalError) -> Response[Problem]:
@@ -102,10 +100,10 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return _on_failure(request, error)
     if isinstance(error, ValidationException):
-        return response_of(problem_of_trouble(_bad_parameter(error)))
+        return response_of(problem_of_error(_bad_parameter(error)))
     if error.detail == _BAD_HOST:
         return response_of(
-            problem_of_trouble(
+            problem_of_error(
                 InvalidInput(
                     "the header Host is not a name", field="Host", remedy="send one: Host: NAME"
                 )
@@ -182,7 +180,7 @@ def _bad_parameter(error: ValidationException) -> InvalidInput:
 
 
 _HANDLERS: Mapping[type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Problem]]] = {
-    FairbankError: _on_trouble,
+    FairbankError: _on_error,
     RefusalError: _on_refusal,
     HTTPException: _on_http,
     Exception: _on_failure,

@@ -73,8 +73,8 @@ class RunReports:
                         latest,
                     )
                 )
-            except FairbankError as trouble:
-                prepared.append(trouble)
+            except FairbankError as error:
+                prepared.append(error)
         return prepared
 
     def _request(self, report: RunReport) -> Hold | Adjust | Charge | Release | Unpriced:

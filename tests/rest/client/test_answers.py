@@ -21,7 +21,7 @@ from fairbank.core.errors import (
     Unavailable,
 )
 from fairbank.rest.client import Address, Refused
-from fairbank.rest.client.answers import read_answer, trouble_of
+from fairbank.rest.client.answers import error_of, read_answer
 from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, read_response
 
 HERE = Address("unix", "/run/bank.sock")
@@ -125,12 +125,12 @@ def test_any_bytes_are_a_response_or_unreachable(said: bytes) -> None:
 def test_problem_becomes_an_error_with_its_exit_code(
     status: int, problem: dict[str, str], kind: type[FairbankError], code: int
 ) -> None:
-    trouble = trouble_of(status, problem)
-    assert type(trouble) is kind
-    assert exit_code(trouble) == code
-    assert trouble.message
+    error = error_of(status, problem)
+    assert type(error) is kind
+    assert exit_code(error) == code
+    assert error.message
     if "field" in problem:
-        assert (trouble.message, trouble.field, trouble.remedy) == ("bad", "gid", "mend")
+        assert (error.message, error.field, error.remedy) == ("bad", "gid", "mend")
 
 
 @pytest.mark.parametrize("status", [kind.status for kind in RefusalKind])

@@ -98,7 +98,7 @@ def test_job_owner_and_nodes_come_from_slurms_environment() -> None:
     assert wrong.value.field == "SLURM_JOB_UID"
 
 
-def test_requests_to_the_bank() -> None:
+def test_hold_request_of_a_job() -> None:
     body = hold_request(CALL, JOB)
     assert (body["submitted"], body["restart"], body["time_limit"], body["tres"]) == (
         1_795_278_540,

@@ -187,7 +187,7 @@ def test_release_needs_visibility_of_all_jobs(opened: Centre) -> None:
     assert opened.available() == 600
 
 
-def test_permission_denied_on_the_database_is_reported(opened: Centre) -> None:
+def test_visibility_of_all_runs_is_required(opened: Centre) -> None:
     for words in (("reconcile",), ("shadow",), ("slurm", "import"), ("slurm", "sync")):
         said = opened.said(*words, "--as", "61009", code=4)
         assert "you do not see everybody's runs and projects" in said.err

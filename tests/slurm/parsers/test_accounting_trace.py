@@ -200,7 +200,7 @@ def test_jobs_come_in_the_order_of_submission() -> None:
     assert [job[0] for job in skimmed(*told).jobs] == [2, 4, 1, 3]
 
 
-def test_late_line_is_reported_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_submission_is_reported_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sacct_trace, "WINDOW", 2)
     told = [
         changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{9 - number}")

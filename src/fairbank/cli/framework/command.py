@@ -54,8 +54,8 @@ class Command(NamedTuple):
 
         try:
             return self.run(Context(options, prog, words), options)
-        except FairbankError as trouble:
-            trouble.field = trouble.field and parser.typed(trouble.field, words)
+        except FairbankError as error:
+            error.field = error.field and parser.typed(error.field, words)
             raise
 
 

@@ -37,10 +37,10 @@ def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
         return DONE  # whoever read us has seen enough
     except KeyboardInterrupt:
         return INTERRUPTED
-    except FairbankError as trouble:
-        return _tell(trouble_lines(trouble), exit_code(trouble), program)
+    except FairbankError as error:
+        return _tell(error_lines(error), exit_code(error), program)
     except OSError as error:
-        return _tell(trouble_lines(translate_os_error(error, _of_file(error))), NOT_DONE, program)
+        return _tell(error_lines(translate_os_error(error, _of_file(error))), NOT_DONE, program)
     except Exception as bug:  # noqa: BLE001  the outermost handler: print one sentence
         return _tell(_bug_lines(bug), NOT_DONE, program)
     return code
@@ -51,30 +51,26 @@ def _of_file(error: OSError) -> str:
     return f"cannot use {error.filename}" if error.filename else "the output cannot be written"
 
 
-def exit_code(trouble: FairbankError) -> int:
+def exit_code(error: FairbankError) -> int:
     """Return the exit code for a refusal or an error."""
-    return (
-        exit_of_refusal(cast("Refused", trouble).status)
-        if _is_refusal(trouble)
-        else trouble.exit_code
-    )
+    return exit_of_refusal(cast("Refused", error).status) if _is_refusal(error) else error.exit_code
 
 
-def trouble_lines(trouble: FairbankError) -> list[str]:
+def error_lines(error: FairbankError) -> list[str]:
     """Return message, field and remedy; for a refusal all its details."""
-    if _is_refusal(trouble):
-        return refusal_lines(cast("Refused", trouble))
-    lines = [plain(trouble.message)]
-    if trouble.field:
-        lines.append(f"  field: {plain(trouble.field)}")
-    if trouble.remedy:
-        lines.append(f"  try: {plain(trouble.remedy)}")
+    if _is_refusal(error):
+        return refusal_lines(cast("Refused", error))
+    lines = [plain(error.message)]
+    if error.field:
+        lines.append(f"  field: {plain(error.field)}")
+    if error.remedy:
+        lines.append(f"  try: {plain(error.remedy)}")
     return lines
 
 
-def _is_refusal(trouble: FairbankError) -> bool:
+def _is_refusal(error: FairbankError) -> bool:
     """Return whether it is `rest.client.Refused`, which help does not import."""
-    return "refusal" in vars(trouble)
+    return "refusal" in vars(error)
 
 
 def refusal_lines(no: Refused) -> list[str]:

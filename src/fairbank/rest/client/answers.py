@@ -64,7 +64,7 @@ def read_answer(status: int, body: bytes, address: Address) -> dict[str, Json]:
         )
     if 200 <= status < 300:
         return answer
-    raise trouble_of(status, answer)
+    raise error_of(status, answer)
 
 
 _BY_TITLE: Mapping[str, type[FairbankError]] = {
@@ -83,7 +83,7 @@ _BY_STATUS: Mapping[int, type[FairbankError]] = {
 }
 
 
-def trouble_of(status: int, problem: Mapping[str, Json]) -> FairbankError:
+def error_of(status: int, problem: Mapping[str, Json]) -> FairbankError:
     """Return the error, or the refusal, in a problem document of this status."""
     detail = (
         _text(problem, "detail")

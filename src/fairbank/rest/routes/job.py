@@ -154,8 +154,8 @@ def _prepare(request: ApiRequest, data: ReportBatch) -> list[SubmittedRequest | 
 def _parse(raw: msgspec.Raw) -> RunReport | FairbankError:
     try:
         return run_report(read_json(raw, AnyReport))
-    except FairbankError as trouble:
-        return trouble
+    except FairbankError as error:
+        return error
 
 
 _REPORT_FIELDS = fields_of_body(AnyReport)

@@ -14,7 +14,7 @@ import msgspec
 from fairbank.core.errors import FairbankError
 from fairbank.rest.auth.peers import peer_of
 from fairbank.rest.metrics import ServerMetrics
-from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_trouble
+from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_error
 from fairbank.rest.request import SENT_METHOD
 from fairbank.rest.schemas.envelope import Problem
 from fairbank.rest.server.limits import FairLimit
@@ -158,11 +158,9 @@ class Middleware:
                 await work()
         except TimeoutError:
             await response.send_problem(_TIMEOUT, retry_after_seconds=5)
-        except (
-            FairbankError
-        ) as trouble:  # from `authenticate_head`: the routes answer for their own
-            headers = {**headers_of(trouble), "Connection": "close"}
-            await response.send_problem(problem_of_trouble(trouble), headers=headers)
+        except FairbankError as error:  # from `authenticate_head`: the routes answer for their own
+            headers = {**headers_of(error), "Connection": "close"}
+            await response.send_problem(problem_of_error(error), headers=headers)
         except Exception:  # noqa: BLE001 (it is logged; no request may end the server)
             _log.exception("a request failed")
             await response.send_problem(_FAILURE)

@@ -155,7 +155,8 @@ class _BookWalk:
             self._book(REGISTRY, iter(()))
         self._rows_of(Fold(ID_MAX))
         for book in sorted(self._heads.keys() - met):
-            if book in self._stretch:
+            # A head of 0 was saved before the journal had entries.
+            if book in self._stretch and self._heads[book].seq:
                 self._findings.append(
                     Finding(book, "the whole book is missing: it was written down before")
                 )

@@ -31,8 +31,8 @@ def check_bank(
     yield from _check_settings(settings)
     try:
         store = open_store(settings.store.url, journal=settings.store.journal)
-    except FairbankError as trouble:
-        yield HealthCheck(f"the store cannot be opened: {trouble.message}", False, trouble.remedy)
+    except FairbankError as error:
+        yield HealthCheck(f"the store cannot be opened: {error.message}", False, error.remedy)
         return
     try:
         yield HealthCheck(f"the store opens and its schema is current ({_kind(settings)})", True)
@@ -76,10 +76,8 @@ def check_schema(url: str) -> Iterator[HealthCheck]:
     """Compare triggers, views, indexes and constraints with those that Fairbank creates."""
     try:
         found = schema_differences(url)
-    except FairbankError as trouble:
-        yield HealthCheck(
-            f"the guards could not be compared: {trouble.message}", False, trouble.remedy
-        )
+    except FairbankError as error:
+        yield HealthCheck(f"the guards could not be compared: {error.message}", False, error.remedy)
         return
     if not found:
         yield HealthCheck("the guards and views are as Fairbank made them", True)
@@ -110,8 +108,8 @@ def _check_file(
         return
     try:
         found = store.integrity_errors(at_work=at_work)
-    except FairbankError as trouble:
-        yield HealthCheck(f"the file cannot be checked: {trouble.message}", False, trouble.remedy)
+    except FairbankError as error:
+        yield HealthCheck(f"the file cannot be checked: {error.message}", False, error.remedy)
         return
     if not found:
         yield HealthCheck("the file with the books is sound, and its indexes have every row", True)

@@ -139,8 +139,8 @@ class Upkeep:
                     )
                 if gone := self.delete_old_shares():
                     _log.info("upkeep: %d old fair-share records deleted", gone)
-            except FairbankError as trouble:
-                _log.warning("upkeep: %s; next try in %g s", trouble.message, every_seconds)
+            except FairbankError as error:
+                _log.warning("upkeep: %s; next try in %g s", error.message, every_seconds)
             except Exception:  # noqa: BLE001  the sweep must go on, or no hold would ever expire
                 _log.exception("upkeep failed; next try in %g s", every_seconds)
 

@@ -235,8 +235,8 @@ class Doctor:
         """Return the answer; or None, and add a check that says why."""
         try:
             return ask()
-        except FairbankError as trouble:
-            checks.append(HealthCheck(f"{what}: {trouble.message}", False, trouble.remedy))
+        except FairbankError as error:
+            checks.append(HealthCheck(f"{what}: {error.message}", False, error.remedy))
             return None
 
 

@@ -304,9 +304,9 @@ def _bank_check(bank: Mapping[str, Any]) -> HealthCheck:
             "it asks when slurmctld's plug-in has named the cluster: check that it is connected"
         )
         return HealthCheck("the agent reaches the bank: it has not asked yet", False, remedy)
-    trouble = "" if bank["reachable"] else f": {bank['error']}"
+    cause = "" if bank["reachable"] else f": {bank['error']}"
     remedy = bank["remedy"] or "bank.server in the agent's settings; fairbank status there"
-    return HealthCheck(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
+    return HealthCheck(f"the agent reaches the bank{cause}", bank["reachable"], remedy)
 
 
 def _frame_check(quarantine: Mapping[str, Any] | None) -> HealthCheck:
