@@ -66,11 +66,11 @@ def _rounds(
     fast, paced, job = [], [], 1
     for number in range(scale.rounds):
         say(f"as fast as it goes, and {A_SECOND} a second; round {number + 1} of {scale.rounds}")
-        rate, came = _fast(
+        rate, result = _fast(
             agent, PluginOrder(str(agent.socket), AT_ONCE, scale.seconds, job, ALLOCATIONS)
         )
         fast.append(rate)
-        job += came.jobs
+        job += result.jobs
         paced.append(
             run(
                 PluginOrder(
@@ -87,19 +87,19 @@ def _fast(agent: RunningAgent, order: PluginOrder) -> tuple[float, PluginRound]:
     """Return the events per second once the agent is warm, and the round itself."""
     with ThreadPoolExecutor(1) as pool:
         idle = _granted(agent)
-        came = pool.submit(run, order)
+        result = pool.submit(run, order)
         wait_until(
-            lambda: _granted(agent) > idle + 2 * AT_ONCE or came.done(), "it to be under way"
+            lambda: _granted(agent) > idle + 2 * AT_ONCE or result.done(), "it to be under way"
         )
         before, begun = _granted(agent), time.perf_counter()
         time.sleep(order.seconds)
         rate = (_granted(agent) - before) / (time.perf_counter() - begun)
-        return rate, came.result()
+        return rate, result.result()
 
 
 def _granted(agent: RunningAgent) -> int:
-    told = agent.status()["reports_answered"]
-    return sum(int(told[kind].get("granted", 0)) for kind in ("hold", "complete"))
+    counts = agent.status()["reports_answered"]
+    return sum(int(counts[kind].get("granted", 0)) for kind in ("hold", "complete"))
 
 
 def _speed(fast: list[float], paced: list[PluginRound]) -> Table:

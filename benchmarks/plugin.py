@@ -19,7 +19,7 @@ from fairbank.agent.protocol.messages import VERSION, Greeting
 from tests.support.plugin_codec import encode_plugin_message
 
 WARM_SECONDS = 1.0
-BEGAN = 1_700_000_000
+START = 1_700_000_000
 
 
 class PluginOrder(msgspec.Struct, frozen=True):
@@ -51,16 +51,17 @@ def run(order: PluginOrder) -> PluginRound:
     return run_round("benchmarks.plugin", order, PluginRound)
 
 
-_FACTS = (
-    b"number=%%d\ncluster=local\njob=%%d\nsubmitted=%d\nrestart=0\nuid=1000\ngid=1000\naccount=p%%d\npartition=cpu\nqos=normal\n"
+_FIELDS = (
+    b"number=%%d\ncluster=local\njob=%%d\nsubmitted=%d\nrestart=0\nuid=1000\ngid=1000\n"
+    b"account=p%%d\npartition=cpu\nqos=normal\n"
     b"tres=cpu=16,mem=64000M,node=1,billing=16\nbilling=16\nlimit=3600\nstart=%d\nbatch=1\n"
-    % (BEGAN, BEGAN)
+    % (START, START)
 )
-_QUESTION = b"prolog\n" + _FACTS
-_END = (
+_PROLOG = b"prolog\n" + _FIELDS
+_EPILOG = (
     b"epilog\n"
-    + _FACTS
-    + b"end=%d\nelapsed=1800\nsuspended=0\nstate=COMPLETED\nexit=0\nbegun=1\n" % (BEGAN + 1_800)
+    + _FIELDS
+    + b"end=%d\nelapsed=1800\nsuspended=0\nstate=COMPLETED\nexit=0\nbegun=1\n" % (START + 1_800)
 )
 _VERDICT, _RUN = b"verdict\n", b"\naction=run\n"
 
@@ -69,8 +70,8 @@ class _Plugin(asyncio.Protocol):
     def __init__(self, order: PluginOrder) -> None:
         self._order = order
         self._job = order.first_job
-        self._asked: dict[int, tuple[int, float]] = {}
-        self._ended: set[int] = set()
+        self._requests: dict[int, tuple[int, float]] = {}
+        self._ends: set[int] = set()
         self._number = 0
         self._rest = b""
         self._sending: list[bytes] = []
@@ -87,14 +88,14 @@ class _Plugin(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.stopping:
-            raise SystemExit("the agent hung up")
+            raise SystemExit("the agent has closed the connection")
 
     def begin(self, jobs: int) -> None:
         self.idle.clear()
         for _ in range(jobs):
             self._number += 1
-            self._asked[self._number] = (self._job, time.perf_counter())
-            self._put(_QUESTION, self._job)
+            self._requests[self._number] = (self._job, time.perf_counter())
+            self._put(_PROLOG, self._job)
             self._job += 1
         self._flush()
 
@@ -125,7 +126,7 @@ class _Plugin(asyncio.Protocol):
             self.begin(more)
         elif self._sending:
             self._flush()
-        if not self._asked and not self._ended:
+        if not self._requests and not self._ends:
             self.idle.set()
 
     def _handle(self, body: bytes, now: float) -> int:
@@ -135,14 +136,14 @@ class _Plugin(asyncio.Protocol):
         self.answers += 1
         number = int(body.split(b"number=", 1)[1].split(b"\n", 1)[0])
         if not body.startswith(_VERDICT):
-            self._ended.discard(number)
+            self._ends.discard(number)
             return 1
-        job, asked = self._asked.pop(number)
-        self.latencies.append(now - asked)
+        job, sent_at = self._requests.pop(number)
+        self.latencies.append(now - sent_at)
         self.refused += _RUN not in body
         self._number += 1
-        self._ended.add(self._number)
-        self._put(_END, job)
+        self._ends.add(self._number)
+        self._put(_EPILOG, job)
         return 0
 
     @property

@@ -1,9 +1,9 @@
 """Language of stories about the bank: each line is a request and its outcome.
 
-Amounts are in SU (`45`, `30m`), times in seconds. `physics/cpu` names the allocation of a project on
-a resource, `physics/cpu:next` another one. After `->` comes the answer: `ok`, `again` or a refusal,
-and figures of it: `left`, `amount`, `off` (written off), `asked`, `short`, `from` (the allocation
-that pays), `for` (the project concerned; of a run, its project).
+Amounts are in SU (`45`, `30m`), times in seconds. `physics/cpu` names the allocation of a project
+on a resource, `physics/cpu:next` another one. After `->` comes the answer: `ok`, `again` or a
+refusal, and figures of it: `left`, `amount`, `off` (written off), `asked`, `short`, `from` (the
+allocation that pays), `for` (the project concerned; of a run, its project).
 
     project physics
     open physics/cpu 0..1000 with 100

@@ -127,7 +127,7 @@ def test_key_belongs_to_its_actor() -> None:
         + """
         deposit physics/cpu 1 key k                 -> ok left 81
         deposit physics/cpu 2 key k by alice        -> ok left 83
-        deposit physics/cpu 1 key k by bob          -> ok left 84      # the same request of somebody else is another request
+        deposit physics/cpu 1 key k by bob -> ok left 84 # of another user, so another request
         deposit physics/cpu 1 key k                 -> again left 81
         deposit physics/cpu 2 key k by alice        -> again left 83
         deposit physics/cpu 1 key k by alice        -> KEY_REUSED
@@ -165,6 +165,6 @@ def test_a_keyed_report_is_the_same_request_whatever_it_costs_by_now() -> None:
         adjust 1 70 until 500 key a report change                       -> ok left 10
         adjust 1 50 until 600 key a report change                       -> again left 10
         charge 1 50 key c report end                                    -> ok left 30
-        release 1 key c report end                                      -> again left 30 amount 50   # its state costs nothing now
+        release 1 key c report end        -> again left 30 amount 50   # its state costs nothing now
         """
     )

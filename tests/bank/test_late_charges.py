@@ -94,7 +94,7 @@ def test_a_late_charge_is_never_lost() -> None:
         left physics/cpu 100
         charge 2 alice physics/gpu 20           -> NO_ALLOCATION
         kept registry 1
-        charge 3 20                             -> NO_HOLD             # says nothing about itself: nobody to keep it for
+        charge 3 20          -> NO_HOLD           # says nothing about itself: nobody to keep it for
         policy late
         charge 1 alice physics/cpu 20           -> ok left 80
         """
@@ -131,8 +131,8 @@ def test_late_charge_goes_where_it_fits_whole() -> None:
         + """
         charge 1 alice group/cpu 5              -> ok left 15 from group/cpu
         cap alice group/cpu 6
-        charge 2 alice group/cpu 5              -> ok left 45 from faculty/cpu     # beyond her cap in the group's
-        charge 3 bob group/cpu 5                -> ok left 10 from group/cpu       # where bob has none
+        charge 2 alice group/cpu 5  -> ok left 45 from faculty/cpu   # beyond her cap in the group's
+        charge 3 bob group/cpu 5             -> ok left 10 from group/cpu       # where bob has none
         freeze faculty/cpu
         charge 4 alice group/cpu 5              -> ok left 95 from uni/cpu
         charge 5 bob group/cpu 96               -> ok left 0 amount 10 off 86 from group/cpu
@@ -150,7 +150,7 @@ def test_a_run_is_of_the_project_that_it_ran_for_whoever_pays() -> None:
         run 1 held from faculty/cpu for group
         run 2 charged from uni/cpu for group
         run 3 held from faculty/cpu for faculty
-        adjust 1 31                             -> INSUFFICIENT_CREDIT asked 1 left 0 from faculty/cpu for group
+        adjust 1 31                 -> INSUFFICIENT_CREDIT asked 1 left 0 from faculty/cpu for group
         charge 1 30                             -> ok from faculty/cpu
         run 1 charged from faculty/cpu for group
         """
@@ -164,7 +164,7 @@ def test_a_late_charge_beyond_every_cap_is_paid_from_what_is_not_frozen() -> Non
         cap alice uni/cpu 1
         cap alice faculty/cpu 1
         freeze group/cpu
-        charge 1 alice group/cpu 10             -> ok left 40 from faculty/cpu     # a cap stops starts, not bills
+        charge 1 alice group/cpu 10  -> ok left 40 from faculty/cpu  # a cap stops starts, not bills
         used alice faculty/cpu 10
         hold 2 alice group/cpu 2                -> FROZEN
         """

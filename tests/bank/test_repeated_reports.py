@@ -113,7 +113,7 @@ def test_a_hold_is_known_again_after_its_limit_changed() -> None:
         hold 1 alice physics/cpu 60             -> ok left 30
         adjust 1 70                             -> ok left 20
         hold 1 alice physics/cpu 60             -> again left 30 amount 60
-        hold 1 alice physics/cpu 70             -> again left 30 amount 60     # repeated as it is now
+        hold 1 alice physics/cpu 70           -> again left 30 amount 60     # repeated as it is now
         hold 1 alice physics/cpu 65             -> HOLD_EXISTS
         adjust 1 60                             -> ok left 30
         """
@@ -164,7 +164,7 @@ def test_a_report_is_known_again_whatever_it_costs_by_now() -> None:
         adjust 1 50 until 600 report change                         -> again left 20 amount 10
         hold 1 alice physics/cpu 40 until 600 report start          -> again left 30
         adjust 1 80 until 500 report later                          -> ok left 10
-        adjust 1 50 until 500 report change                         -> ok left 40      # back to what it was before
+        adjust 1 50 until 500 report change          -> ok left 40      # back to what it was before
         charge 1 45 report end                                      -> ok left 45
         charge 1 30 report end                                      -> again left 45 amount 45
         release 1 report end                                        -> again left 45 amount 45

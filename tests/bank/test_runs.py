@@ -34,7 +34,7 @@ def test_a_refusal_carries_its_figures_moves_nothing_and_is_kept() -> None:
         PHYSICS
         + """
         hold 1 alice physics/cpu 60     -> ok
-        hold 2 bob physics/cpu 40.25    -> INSUFFICIENT_CREDIT asked 40.25 left 40 short 15m from physics/cpu
+        hold 2 bob physics/cpu 40.25 -> INSUFFICIENT_CREDIT asked 40.25 left 40 short 15m from physics/cpu
         kept physics/cpu 1
         left physics/cpu 40
         used bob physics/cpu 0
@@ -99,7 +99,7 @@ def test_an_end_that_is_not_that_of_its_hold_is_kept_and_closes_nothing() -> Non
         project chemistry
         open chemistry/cpu 0..1000 with 100
         hold 1 alice physics/cpu 60 partition std
-        charge 1 bob physics/cpu 45             -> REPORT_MISMATCH asked 45 left 40 from physics/cpu for physics
+        charge 1 bob physics/cpu 45 -> REPORT_MISMATCH asked 45 left 40 from physics/cpu for physics
         charge 1 alice chemistry/cpu 45         -> REPORT_MISMATCH
         charge 1 alice nobody/cpu 45            -> REPORT_MISMATCH
         release 1 bob physics/cpu               -> REPORT_MISMATCH
@@ -121,11 +121,11 @@ def test_a_new_limit_that_is_not_of_its_hold_is_kept_and_changes_nothing() -> No
         project chemistry
         open chemistry/cpu 0..1000 with 100
         hold 1 alice physics/cpu 60 partition std
-        adjust 1 bob physics/cpu 80             -> REPORT_MISMATCH asked 80 left 40 from physics/cpu for physics
+        adjust 1 bob physics/cpu 80 -> REPORT_MISMATCH asked 80 left 40 from physics/cpu for physics
         adjust 1 alice chemistry/cpu 80         -> REPORT_MISMATCH
         adjust 1 alice nobody/cpu 80            -> REPORT_MISMATCH
         adjust 1 alice physics/cpu 80 priced gpu -> REPORT_MISMATCH
-        adjust 1 bob physics/cpu 60             -> REPORT_MISMATCH   # also where it would change nothing
+        adjust 1 bob physics/cpu 60        -> REPORT_MISMATCH   # also where it would change nothing
         kept physics/cpu 5
         adjust 1 bob physics/cpu 80 key a       -> REPORT_MISMATCH
         adjust 1 alice physics/cpu 80 priced std key a -> ok left 20 # its key was left free

@@ -26,7 +26,7 @@ def test_children_draw_on_their_own_first_then_on_what_parents_share() -> None:
         hold 5 alice optics/cpu 93      -> INSUFFICIENT_CREDIT asked 93 left 0 from optics/cpu
         hold 6 bob college/cpu 8        -> ok from college/cpu
         charge 2 5                      -> ok from college/cpu left 87
-        charge 8 bob optics/cpu 60      -> ok from college/cpu left 27 # late, and to the first that can carry it all
+        charge 8 bob optics/cpu 60 -> ok from college/cpu left 27 # late: the first that can pay all
         charge 9 bob optics/cpu 95      -> ok from optics/cpu left 0 off 95
         amend college/cpu shared no
         adjust 4 20                     -> ok from physics/cpu

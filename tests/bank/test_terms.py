@@ -70,7 +70,7 @@ def test_ended_allocation_takes_no_new_hold() -> None:
         withdraw physics/cpu 40         -> ok left 50           # staff collect what was not used
         reopen physics/cpu              -> ALLOCATION_EXPIRED  # with its old end
         amend physics/cpu period 0..500 -> ALLOCATION_EXPIRED  # nor does it live on by that alone
-        charge 3 alice physics/cpu 10   -> NO_ALLOCATION        # its word for usage is the same as for a hold
+        charge 3 alice physics/cpu 10 -> NO_ALLOCATION # as for a hold
         charge 4 alice physics/cpu 10 start 399 -> ok left 40
         reopen physics/cpu period 0..500
         hold 2 alice physics/cpu 10     -> ok left 30
@@ -159,7 +159,7 @@ def test_past_period_counts_as_ended_before_upkeep() -> None:
         open physics/gpu 100..200
         now 200
         freeze physics/cpu                  -> WRONG_STATE
-        amend physics/cpu period 100..300   -> ALLOCATION_EXPIRED             # too late to go on as if nothing were
+        amend physics/cpu period 100..300 -> ALLOCATION_EXPIRED # too late
         hold 1 alice physics/cpu 10         -> NO_ALLOCATION
         reopen physics/cpu period 100..300  -> ok
         hold 1 alice physics/cpu 10         -> ok
@@ -205,7 +205,7 @@ def test_upkeep_ends_only_past_periods() -> None:
         now 300
         expire physics/cpu
         expire physics/cpu              -> WRONG_STATE
-        hold 1 alice physics/cpu 0 start 199    -> ok                   # it started in time; its word comes late
+        hold 1 alice physics/cpu 0 start 199    -> ok      # it started in time; its word comes late
         hold 2 alice physics/cpu 0 start 200    -> NO_ALLOCATION
         charge 3 alice physics/cpu 0 start 199  -> ok
         expire chemistry/cpu            -> UNKNOWN_ALLOCATION

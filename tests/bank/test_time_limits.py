@@ -47,9 +47,9 @@ def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
     told = tell(
         PHYSICS
         + """
-        adjust 1 80                             -> NO_HOLD              # says nothing about itself: nobody to keep it for
+        adjust 1 80          -> NO_HOLD           # says nothing about itself: nobody to keep it for
         kept registry 0
-        hold 1 alice physics/cpu 500            -> INSUFFICIENT_CREDIT            # the site let it run all the same
+        hold 1 alice physics/cpu 500    -> INSUFFICIENT_CREDIT    # the site let it run all the same
         adjust 1 alice physics/cpu 80 key a     -> NO_HOLD asked 80
         kept registry 1
         deposit physics/cpu 400

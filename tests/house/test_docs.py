@@ -149,3 +149,20 @@ def _kinds(kind: type[FairbankError]) -> Iterator[type[FairbankError]]:
         if special.__module__ == kind.__module__:  # a door's own way to tell one is no new kind
             yield special
             yield from _kinds(special)
+
+
+RULE_CITATION = re.compile(r'slurm-rules\.md,\s+(?:#\s*)?("[^"]+"(?:(?:,| and)\s+"[^"]+")*)')
+
+
+def test_cited_rule_of_slurm_has_a_section(checkout: Path) -> None:
+    page = (checkout / "docs/reference/slurm-rules.md").read_text()
+    titles = set(re.findall(r"^## (.+)$", page, re.MULTILINE))
+    cited = {
+        " ".join(title.split())
+        for top in ("src", "tests", "benchmarks")
+        for source in (checkout / top).rglob("*.py")
+        for citation in RULE_CITATION.findall(source.read_text())
+        for title in re.findall(r'"([^"]+)"', citation)
+    }
+    assert len(cited) > 10
+    assert cited - titles == set()

@@ -296,8 +296,10 @@ RUNS = JobStates(running=("8",), began=NOW - 600, ends=NOW + 1_200)
 
 
 def test_every_dependency_is_reported_with_how_far_it_has_come_and_what_the_job_does() -> None:
-    assert depending(DONE, NOT_YET, seen={8: RUNS}) == (
-        f"- dependencies: job 7 has completed: done; job 8 has ended: not yet, it runs until {in_minutes(20)} at the latest"
+    assert (
+        depending(DONE, NOT_YET, seen={8: RUNS})
+        == "- dependencies: job 7 has completed: done; job 8 has ended: not yet, it runs until"
+        f" {in_minutes(20)} at the latest"
     )
     assert (
         depending(DONE, NOT_YET, any_of=True)

@@ -1,6 +1,4 @@
-"""An agent for tests of the plug-in: answers as it is told, remembers everything, can be absent,
-slow, silent or mad.
-"""
+"""Simulated agent for tests of the plug-in: a policy decides; it can be absent, slow or silent."""
 
 from __future__ import annotations
 

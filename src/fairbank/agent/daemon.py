@@ -19,7 +19,7 @@ from fairbank.agent.engine import Engine
 from fairbank.agent.incidents import Incident
 from fairbank.agent.metrics import AgentMetrics, status
 from fairbank.agent.outbox import Outbox
-from fairbank.agent.outbox_writer import OutboxWriter
+from fairbank.agent.outbox_writer import UNSAFE_MAX, OutboxWriter
 from fairbank.agent.plugin_connection import PluginConnection
 from fairbank.agent.protocol.codec import UnreadableFrame
 from fairbank.agent.protocol.messages import FromAgent, Greeting, PluginMessage
@@ -246,7 +246,7 @@ class Agent:
         self.metrics.record_waits(waits)
 
     def _pause_when_behind(self) -> None:
-        behind = self._writer.is_behind
+        behind = len(self.engine.flow.memory.changes.reports) > UNSAFE_MAX
         if behind != self._paused:
             self._paused = behind
             for connection in self._connections:

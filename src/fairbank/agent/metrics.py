@@ -87,10 +87,8 @@ def status(engine: Engine, probes: ProbeResults, now: float, clock_offset: float
 
 def _counts(engine: Engine, *key: str) -> dict[str, int]:
     """Return the counts whose key begins so, by its last part."""
-    size = len(key)
-    return {
-        labels[-1]: count for labels, count in sorted(engine.counts.items()) if labels[:size] == key
-    }
+    items = sorted(engine.counts.items())
+    return {labels[-1]: count for labels, count in items if labels[: len(key)] == key}
 
 
 class AgentMetrics(Collector):

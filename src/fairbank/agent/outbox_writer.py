@@ -38,11 +38,6 @@ class OutboxWriter:
         self._writing = self._write_scheduled = self._reading = False
         self._pause_until = self._credit_due = 0.0
 
-    @property
-    def is_behind(self) -> bool:
-        """Return True if the plug-in should not be read from for now."""
-        return len(self._flow.memory.changes.reports) > UNSAFE_MAX
-
     def start_work(self, now: float) -> None:
         """Start to write and read what is due."""
         self._start_write(now)

@@ -39,8 +39,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clock_tolerance_seconds: Annotated[int, msgspec.Meta(ge=0)] = 300
 
     def split(self, cost: int, available: int) -> Split:
-        """Split the cost of a run into charge, overrun and written-off part; `room` is the
-        available credit.
+        """Split the cost of a run that an allocation can pay only in part.
+
+        Both arguments are in SU-minutes.
         """
         if cost <= available:
             return Split(cost)

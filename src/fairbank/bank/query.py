@@ -108,9 +108,9 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Query for runs with `since` <= start < `until`.
 
-    `projects` are those of the runs, not of the allocations. `allocation` is the one that pays; `resource`,
-    `category` and `active_at` are about it. `failed` selects ended runs: true those that did not
-    end as COMPLETED, false those that did.
+    `projects` are those of the runs, not of the allocations. `allocation` is the one that pays;
+    `resource`, `category` and `active_at` are about it. `failed` selects ended runs: true those
+    that did not end as COMPLETED, false those that did.
     """
 
     visibility: Visibility = ALL

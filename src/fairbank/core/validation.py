@@ -68,7 +68,7 @@ class ValidationFault(NamedTuple):
 
     @property
     def remedy(self) -> str | None:
-        """What to send instead, if the sentence tells."""
+        """Accepted type or range, if the text of msgspec names it; otherwise None."""
         expected = self.text.partition(",")[0].replace(" | null", "")
         if self.text.startswith("Number out of range") or expected == "Expected `int`":
             return "send a whole number: no quotes, no fraction, no exponent"

@@ -131,16 +131,16 @@ def credit_factor(deposited: ArrayLike, used: ArrayLike) -> Floats:
     return _share(whole - np.asarray(used, np.float64), whole)
 
 
-def expiry_factor(left: ArrayLike, longest: ArrayLike) -> Floats:
+def expiry_factor(seconds_left: ArrayLike, longest: ArrayLike) -> Floats:
     """Return 1 - left / longest, from 0 to 1: the closeness of each end. 0 if no allocation has
     time left. Source: f_temporal (HADM).
 
     Args:
-        left: seconds to the end of each allocation.
+        seconds_left: seconds to the end of each allocation.
         longest: seconds to the latest end of all active allocations.
     """
     whole = np.asarray(longest, np.float64)
-    return _share(whole - np.asarray(left, np.float64), whole)
+    return _share(whole - np.asarray(seconds_left, np.float64), whole)
 
 
 def _share(part: Floats, whole: Floats) -> Floats:

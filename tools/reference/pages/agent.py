@@ -27,9 +27,9 @@ def agent_page() -> str:
         "",
         "## Settings",
         "",
-        f"One TOML file, `{agent.SITE_FILE}`, or the one that `--config` or `FAIRBANK_AGENT_CONFIG`",
-        "names. An empty file is enough if the defaults fit. An unknown key is an error",
-        "that names it.",
+        f"One TOML file, `{agent.SITE_FILE}`, or the one that `--config` or",
+        "`FAIRBANK_AGENT_CONFIG` names. An empty file is enough if the defaults fit. An unknown key",
+        "is an error that names it.",
         "",
         "```toml",
         *AGENT_EXAMPLE.splitlines(),
@@ -92,13 +92,14 @@ also where the clock was set during the run:
 | back, so that it ended before it began | it costs nothing, and its hold is released; the agent's \
 log has it |
 | back or forward by less | it costs that much less or more, as in accounting |
-| forward, so that it lasted over {OVERTIME_SECONDS} s beyond its limit | it costs what Slurm counts; \
-where `policy.overrun` is `write_off`, at most the hold and the available credit; the agent's log \
-has it, and `fairbank refund` gives back what is too much |
+| forward, so that it lasted over {OVERTIME_SECONDS} s beyond its limit | it costs what Slurm \
+counts; where `policy.overrun` is `write_off`, at most the hold and the available credit; \
+the agent's log has it, and `fairbank refund` gives back what is too much |
 | forward, and the bank's clock is right | its end is sent again until the bank's clock comes near \
-(`TIMESTAMP_IN_FUTURE`), and its hold stays until then; `fairbank doctor --slurm` shows the number of them |
-| back while it was suspended, so that its elapsed time is over 3600 s longer than the time from its \
-start to its end | the bank refuses the end, and the agent's log has it; the hold stays until \
+(`TIMESTAMP_IN_FUTURE`), and its hold stays until then; `fairbank doctor --slurm` shows \
+the number of them |
+| back while it was suspended, so that its elapsed time is over 3600 s longer than the time from \
+its start to its end | the bank refuses the end, and the agent's log has it; the hold stays until \
 `fairbank reconcile --fix` charges what accounting has |
 
 `fairbank doctor --slurm` compares the clocks of this host, of slurmctld and of the bank. Keep them

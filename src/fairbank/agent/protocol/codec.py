@@ -175,7 +175,7 @@ class UnreadableFrame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_plugin_message(body: bytes) -> FromPlugin:
-    """Return the plug-in's message in a body. Raises InvalidInput with the key for anything else."""
+    """Return the plug-in's message in a body. Raises InvalidInput with the key of an error."""
     word, fields = read_fields(body)
     message: FromPlugin
     if word == "hello":

@@ -1,4 +1,4 @@
-"""Findings of the audit, and the heads that may be saved to compare with later."""
+"""Findings of the audit, and the last entry of a journal, saved to compare with later."""
 
 from __future__ import annotations
 

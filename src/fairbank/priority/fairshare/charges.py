@@ -104,10 +104,15 @@ def may_use(jobs: ChargedJobs) -> Wholes:
 
 
 def gives_back(jobs: ChargedJobs, since: int, now: int, *, over: bool) -> Wholes:
-    """Return the run-seconds that each job gives back for (`since`, `now`]: its run time within its
-    limit; with `over`, all of the rest.
+    """Return the run-seconds that each job gives back: its run time within its limit.
 
     Usage and run-seconds together are therefore constant while a job runs within its limit.
+
+    Args:
+        jobs: jobs that run or end.
+        since: begin of the interval in seconds since 1970, excluded.
+        now: end of the interval, included.
+        over: the jobs end: return all of the rest.
     """
     begin, until = np.maximum(jobs.start, since), jobs.start + jobs.limit * 60
     left = np.maximum(until - begin, 0).astype(np.float64)

@@ -53,6 +53,12 @@ def last_reset(period: Reset, last: int, now: int, zone: tzinfo) -> Instant:
     are steps of 86,400 s from the midnight of `last`, so that a change of the clock shifts them
     until the next reset, as in Slurm. Months follow the calendar. After NOW the caller continues
     with NONE.
+
+    Args:
+        period: PriorityUsageResetPeriod.
+        last: time of the last reset, in seconds since 1970.
+        now: time in seconds since 1970.
+        zone: time zone of slurmctld.
     """
     if now <= last or period is Reset.NONE:
         return Instant(last)
@@ -131,13 +137,13 @@ class Decay(msgspec.Struct, frozen=True):
             )
         return max(math.pow(self.a_second, seconds), sys.float_info.min)
 
-    def seconds_until(self, left: float) -> float | None:
+    def seconds_until(self, remaining: float) -> float | None:
         """Return the seconds until this part of usage, up to 1, is left; None if never. It ignores
         ticks, so the result may have a fraction.
         """
-        if not 0 < left <= 1 or not self.half_life:
-            return 0.0 if left == 1 else None
-        return math.log(left) / math.log1p(-_FADING / self.half_life)
+        if not 0 < remaining <= 1 or not self.half_life:
+            return 0.0 if remaining == 1 else None
+        return math.log(remaining) / math.log1p(-_FADING / self.half_life)
 
     def faded(self, seconds: Doubles) -> Doubles:
         """Return seconds that just passed as they count: each interval decays by its whole length,

@@ -71,13 +71,13 @@ class Return(NamedTuple):
 
 
 def back_after(
-    who: Standpoint, decay: Decay, *, level: float = EVEN, reset_in: int | None = None
+    standpoint: Standpoint, decay: Decay, *, level: float = EVEN, reset_in: int | None = None
 ) -> Return:
-    """Return how long `who` must pause to reach `level`; 0 if it is there or above. Raises
+    """Return how long the account must pause to reach `level`; 0 if it is there or above. Raises
     InvalidInput for an invalid level.
 
     Args:
-        who: account that pauses.
+        standpoint: account that pauses, and what it is compared with.
         decay: decay of usage.
         level: level to reach; 1 is its share.
         reset_in: seconds until all usage is reset; None: never.
@@ -86,12 +86,14 @@ def back_after(
         raise InvalidInput(
             f"{level} is not a level", field="level", remedy="a number above 0; 1 is its share"
         )
-    if who.level >= level:
+    if standpoint.level >= level:
         return Return(0.0, 0.0)
-    together = who.usage + who.others
-    theirs = who.others / together if who.others else 1.0
-    fading = (decay.seconds_until(_left(who, level, kept)) for kept in (theirs, 1.0))
-    return Return(*(_at_the_latest(seconds, reset_in if who.share else None) for seconds in fading))
+    together = standpoint.usage + standpoint.others
+    theirs = standpoint.others / together if standpoint.others else 1.0
+    fading = (decay.seconds_until(_left(standpoint, level, kept)) for kept in (theirs, 1.0))
+    return Return(
+        *(_at_the_latest(seconds, reset_in if standpoint.share else None) for seconds in fading)
+    )
 
 
 def _at_the_latest(seconds: float | None, reset_in: int | None) -> float | None:

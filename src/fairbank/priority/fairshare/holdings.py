@@ -93,19 +93,19 @@ def read_holdings(text: str) -> NodeHoldings:
     return NodeHoldings(told.reference, _held(told, nodes), dict(_charges(told, nodes)))
 
 
-def _nodes(told: HoldingsFile) -> dict[str, SharedNode]:
+def _nodes(file: HoldingsFile) -> dict[str, SharedNode]:
     """Return the nodes by name."""
     nodes: dict[str, SharedNode] = {}
-    peaks = {chip: _peak(peak, f"chips.{chip}") for chip, peak in told.chips.items()}
-    for place, alike in enumerate(told.nodes):
-        for chip, field in ((told.reference, "reference"), (alike.chip, f"nodes[{place}].chip")):
+    peaks = {chip: _peak(peak, f"chips.{chip}") for chip, peak in file.chips.items()}
+    for place, alike in enumerate(file.nodes):
+        for chip, field in ((file.reference, "reference"), (alike.chip, f"nodes[{place}].chip")):
             if chip not in peaks:
                 raise InvalidInput(
                     f"there is no chip {chip[:40]!r}",
                     field=field,
                     remedy="name one of [chips], or add it there",
                 )
-        core = core_tres(peaks[alike.chip], peaks[told.reference])
+        core = core_tres(peaks[alike.chip], peaks[file.reference])
         for name in expand(alike.names, field=f"nodes[{place}].names"):
             if name in nodes:
                 raise InvalidInput(
@@ -117,11 +117,11 @@ def _nodes(told: HoldingsFile) -> dict[str, SharedNode]:
     return nodes
 
 
-def _held(told: HoldingsFile, nodes: dict[str, SharedNode]) -> Holdings:
+def _held(file: HoldingsFile, nodes: dict[str, SharedNode]) -> Holdings:
     public: list[PublicPartition] = []
     labs: dict[str, tuple[str, ...]] = {}
     communal: list[Communal] = []
-    for place, partition in enumerate(told.partitions):
+    for place, partition in enumerate(file.partitions):
         names = tuple(expand(partition.nodes, field=f"partitions[{place}].nodes"))
         if (
             sum(said is not None for said in (partition.lab, partition.communal, partition.half_of))
@@ -148,15 +148,15 @@ def _held(told: HoldingsFile, nodes: dict[str, SharedNode]) -> Holdings:
             public.append(
                 PublicPartition(partition.name, names, requeues=partition.half_of is not None)
             )
-    return Holdings(nodes, told.accounts, tuple(public), labs, tuple(communal))
+    return Holdings(nodes, file.accounts, tuple(public), labs, tuple(communal))
 
 
-def _charges(told: HoldingsFile, nodes: dict[str, SharedNode]) -> Iterator[tuple[str, Weights]]:
+def _charges(file: HoldingsFile, nodes: dict[str, SharedNode]) -> Iterator[tuple[str, Weights]]:
     """Yield the charge of each partition. Slurm has one price for each partition, so its nodes must
     be worth the same.
     """
     names: set[str] = set()
-    for place, partition in enumerate(told.partitions):
+    for place, partition in enumerate(file.partitions):
         field = f"partitions[{place}]"
         if partition.name in names:
             raise InvalidInput(

@@ -114,8 +114,13 @@ def lines(rows: Ints, parent: Ints | None = None) -> ChargeRows:
 
 
 def add(usage: DecayedUsage, to: ChargeRows, costs: Costs, *, limits: bool) -> None:
-    """Add the costs of jobs to `usage`, in place. TRES are counted only if `limits` are enforced,
-    as in Slurm.
+    """Add the costs of jobs to `usage`, in place.
+
+    Args:
+        usage: usage to change.
+        to: pairs of job and row.
+        costs: cost of each job.
+        limits: limits are enforced. Otherwise TRES are not counted, as in Slurm.
     """
     np.add.at(
         usage.raw, to.row, costs.raw[to.job].astype(Long)

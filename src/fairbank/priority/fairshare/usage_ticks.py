@@ -81,10 +81,18 @@ def ticked(
     last: int,
     now: int,
 ) -> UsageLedger:
-    """Return the usage after a tick at `now`: earlier usage decays, then the use of `running` jobs
-    since `last` is added.
+    """Return the usage after a tick: earlier usage decays, then the use of running jobs since the
+    last tick is added.
 
     Raises InvalidInput if the clock went back since `last`.
+
+    Args:
+        books: usage before.
+        running: running jobs.
+        payers: rows that are charged.
+        rules: rules of usage.
+        last: time of the last tick in seconds since 1970.
+        now: time of this tick.
     """
     remaining = rules.decay.remaining(now - last) if last != UNKNOWN else 1.0
     books = UsageLedger(
@@ -97,8 +105,16 @@ def ticked(
 def ended(
     books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules, *, last: int, now: int
 ) -> UsageLedger:
-    """Return the usage when `jobs` end. If `limits` are enforced, their use since the tick at
-    `last` is added, and the rest of their run-seconds is given back.
+    """Return the usage when jobs end. If limits are enforced, their use since the last tick is
+    added, and the rest of their run-seconds is given back.
+
+    Args:
+        books: usage before.
+        jobs: jobs that end.
+        payers: rows that are charged.
+        rules: rules of usage.
+        last: time of the last tick in seconds since 1970.
+        now: time of the end.
     """
     if not rules.limits:
         return books
@@ -173,7 +189,7 @@ class TickPeriod(msgspec.Struct, frozen=True):
 
 def recounted(
     records: ChargedJobs,
-    left: Ints,
+    gone_at: Ints,
     ticks: Iterable[int],
     payers: ChargedRows,
     rules: Rules,
@@ -187,7 +203,7 @@ def recounted(
 
     Args:
         records: finished and running jobs.
-        left: time when each job was gone (0: it runs). It is its end, but for a job that ended
+        gone_at: time when each job was gone (0: it runs). It is its end, but for a job that ended
             while suspended: ticks charged its pause, although its end is the begin of the
             suspension.
         ticks: times of the ticks.
@@ -195,7 +211,7 @@ def recounted(
         rules: rules of usage.
         begin: usage at the begin.
     """
-    records, gone = _checked(records, left)
+    records, gone = _checked(records, gone_at)
     held = records._replace(
         end=np.zeros_like(records.end)
     )  # until it is gone, no tick knows of an end
@@ -232,12 +248,12 @@ def recounted(
     return books
 
 
-def _checked(records: ChargedJobs, left: Ints) -> tuple[ChargedJobs, Ints]:
+def _checked(records: ChargedJobs, gone_at: Ints) -> tuple[ChargedJobs, Ints]:
     """Return the records of jobs that started, each with an end if it is gone, and the time when it
     is gone.
     """
     backwards = ((records.end > 0) & (records.end < records.start)) | (
-        (left > 0) & (left < records.start)
+        (gone_at > 0) & (gone_at < records.start)
     )
     wrong = np.flatnonzero((records.start > 0) & backwards)
     if wrong.size:
@@ -247,6 +263,8 @@ def _checked(records: ChargedJobs, left: Ints) -> tuple[ChargedJobs, Ints]:
             remedy="correct the record, or leave it out",
         )
     began = records.start > 0
-    records, left = records.only(began), left[began]
-    end = np.where((left > 0) & ((records.end <= 0) | (records.end > left)), left, records.end)
-    return records._replace(end=end), np.where(left > 0, left, np.iinfo(np.int64).max)
+    records, gone_at = records.only(began), gone_at[began]
+    end = np.where(
+        (gone_at > 0) & ((records.end <= 0) | (records.end > gone_at)), gone_at, records.end
+    )
+    return records._replace(end=end), np.where(gone_at > 0, gone_at, np.iinfo(np.int64).max)

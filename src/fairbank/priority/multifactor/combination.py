@@ -50,7 +50,14 @@ class PriorityTerms(NamedTuple):
 def weighted(
     jobs: PendingColumns, scale: FactorScale, settings: MultifactorSettings, now: int
 ) -> PriorityTerms:
-    """Return the term of each factor, as sprio lists it. A factor without weight adds nothing."""
+    """Return the term of each factor, as sprio lists it. A factor without weight adds nothing.
+
+    Args:
+        jobs: pending jobs.
+        scale: scale of the factors.
+        settings: weights and flags.
+        now: time in seconds since 1970.
+    """
     weights, nothing = settings.counted, np.zeros_like(jobs.nice)
     return PriorityTerms(
         age=(
@@ -100,6 +107,12 @@ def priorities(
     means held.
 
     Raises InvalidInput for a weight of a TRES that the scale does not have.
+
+    Args:
+        jobs: pending jobs.
+        scale: scale of the factors.
+        settings: weights and flags.
+        now: time in seconds since 1970.
     """
     _check(scale, settings)
     if len(jobs.nice) <= _BLOCK:

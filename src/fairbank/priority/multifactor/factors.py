@@ -73,16 +73,25 @@ def qos(scale: FactorScale, settings: MultifactorSettings) -> Floats:
     )
 
 
-def tres(counts: Floats, totals: Floats, where: Indexes, settings: MultifactorSettings) -> Floats:
-    """Return the part of one TRES of its partition that each job takes. `totals` are the
-    partitions', `where` is the partition of each job.
+def tres(
+    counts: Floats, totals: Floats, partitions: Indexes, settings: MultifactorSettings
+) -> Floats:
+    """Return the part of one TRES of its partition that each job takes.
+
+    Args:
+        counts: amount of each job.
+        totals: amount of each partition.
+        partitions: partition of each job.
+        settings: flags.
     """
     if Flag.NO_NORMAL_TRES in settings.flags:
         return counts
     if totals.all():
-        return counts / totals.take(where)
+        return counts / totals.take(partitions)
     there = totals != 0
-    return np.where(there.take(where), counts / np.where(there, totals, 1.0).take(where), 0.0)
+    return np.where(
+        there.take(partitions), counts / np.where(there, totals, 1.0).take(partitions), 0.0
+    )
 
 
 def _with_cpus(nodes: Floats, cpus: Floats, jobs: PendingColumns) -> Floats:

@@ -104,7 +104,7 @@ def scale(
 
 
 def pending(
-    to: FactorScale,
+    factor_scale: FactorScale,
     count: int,
     *,
     accrued_at: Numbers = 0,
@@ -123,29 +123,37 @@ def pending(
 
     Raises InvalidInput, naming the column and the row, for what Slurm does not hold: NaN, infinity,
     an unknown partition.
+
+    Args:
+        factor_scale: scale of the cluster.
+        count: number of jobs.
     """
     tres = tres or {}
-    if strange := [name for name in tres if name not in to.tres]:
+    if strange := [name for name in tres if name not in factor_scale.tres]:
         raise _wrong(
             "tres",
             f"{strange[0]} is not among the cluster's TRES",
-            f"one of {', '.join(to.tres) or '(none)'}",
+            f"one of {', '.join(factor_scale.tres) or '(none)'}",
         )
-    asked = [_column(f"tres[{name}]", tres.get(name, 0), count, 0, 2.0**64) for name in to.tres]
+    asked = [
+        _column(f"tres[{name}]", tres.get(name, 0), count, 0, 2.0**64) for name in factor_scale.tres
+    ]
     return PendingColumns(
         accrued_at=_column("accrued_at", accrued_at, count, 0, 2.0**53),
-        association=_column("association", association, count, 0, to.association_max),
+        association=_column("association", association, count, 0, factor_scale.association_max),
         fairshare=_column("fairshare", fairshare, count, 0, 1),
         nodes=_column("nodes", nodes, count, 0, U32_MAX),
         cpus=_column("cpus", cpus, count, 0, U32_MAX),
         limit_minutes=_column("limit_minutes", limit_minutes, count, 1, U32_MAX),
         nice=_column("nice", nice, count, -NICE_MAX, NICE_MAX),
         site=_column("site", site, count, -NICE_MAX, NICE_MAX),
-        partition=_column("partition", partition, count, 0, len(to.partition_factors) - 1).astype(
+        partition=_column(
+            "partition", partition, count, 0, len(factor_scale.partition_factors) - 1
+        ).astype(np.intp),
+        qos=_column("qos", qos, count, NO_QOS, len(factor_scale.qos_priorities) - 2).astype(
             np.intp
         ),
-        qos=_column("qos", qos, count, NO_QOS, len(to.qos_priorities) - 2).astype(np.intp),
-        tres=np.array(asked, dtype=np.float64).reshape(len(to.tres), count),
+        tres=np.array(asked, dtype=np.float64).reshape(len(factor_scale.tres), count),
     )
 
 

@@ -78,12 +78,12 @@ def job_checks(
     yield _position_check(view, held=not may_start.ok)
 
 
-def least_nodes(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> int:
+def least_nodes(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> int:
     """Return how many nodes the job needs at least: as many as it requests, and enough for its
     tasks on an empty machine.
     """
     request = placement_request(nodes, entry)
-    tasks_by_node = nodes.search.empty.tasks(request.demand)[node_set.places(found.suitable)]
+    tasks_by_node = nodes.search.empty.tasks(request.demand)[node_set.places(filtered.suitable)]
     count, tasks = 0, 0
     for fits in sorted(tasks_by_node.tolist(), reverse=True):
         if tasks >= request.tasks:
@@ -121,40 +121,40 @@ def _partition_check(job: PendingJob, nodes: Nodes, name: str) -> JobCheck:
     )
 
 
-def _suitable_nodes_check(nodes: Nodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
+def _suitable_nodes_check(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> JobCheck:
     """Check that suitable nodes exist."""
     request, permanent = (
         placement_request(nodes, entry),
-        [exclusion for exclusion in found.excluded if exclusion.is_permanent],
+        [exclusion for exclusion in filtered.excluded if exclusion.is_permanent],
     )
     evidence = [
-        f"{found.suitable.bit_count():,} of {entry.nodes.bit_count():,} are suitable, and it needs"
-        f" {least_nodes(nodes, entry, found):,}"
+        f"{filtered.suitable.bit_count():,} of {entry.nodes.bit_count():,} are suitable, and it needs"
+        f" {least_nodes(nodes, entry, filtered):,}"
     ]
     evidence += [
         f"{exclusion.cause}: {nodes.cluster.names(exclusion.nodes)}" for exclusion in permanent
     ]
     fits = nodes.search.can_ever_fit(request)
-    if not fits and found.suitable.bit_count() >= request.least:
+    if not fits and filtered.suitable.bit_count() >= request.least:
         evidence.append("but not together with the whole request")
     return JobCheck(f"suitable nodes in {entry.rules.name}", fits, "; ".join(evidence))
 
 
-def _free_nodes_check(snapshot: OnNodes, entry: QueueEntry, found: FilteredNodes) -> JobCheck:
+def _free_nodes_check(snapshot: OnNodes, entry: QueueEntry, filtered: FilteredNodes) -> JobCheck:
     """Check that enough suitable nodes are free."""
     nodes = snapshot.machine
-    names, needed = nodes.cluster.names, least_nodes(nodes, entry, found)
-    request, fitting = placement_request(nodes, entry), found.fitting.bit_count()
-    tasks = int(nodes.free.tasks(request.demand)[node_set.places(found.fitting)].sum())
+    names, needed = nodes.cluster.names, least_nodes(nodes, entry, filtered)
+    request, fitting = placement_request(nodes, entry), filtered.fitting.bit_count()
+    tasks = int(nodes.free.tasks(request.demand)[node_set.places(filtered.fitting)].sum())
     evidence = [f"{fitting:,} are free now, and it needs {needed:,}"]
     if fitting >= needed and tasks < request.tasks:
         evidence.append(f"{tasks:,} of its {request.tasks:,} tasks fit on them")
     evidence += [
         f"{exclusion.cause}: {names(exclusion.nodes)}"
-        for exclusion in found.excluded
+        for exclusion in filtered.excluded
         if not exclusion.is_permanent
     ]
-    if ends := [job.ends for job in snapshot.running if job.placement.nodes & found.suitable]:
+    if ends := [job.ends for job in snapshot.running if job.placement.nodes & filtered.suitable]:
         evidence.append(
             f"the first job there ends by {iso(min(ends))}, the last by {iso(max(ends))}"
         )

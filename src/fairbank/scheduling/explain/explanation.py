@@ -93,6 +93,14 @@ def explain(
     """Explain why a job waits, by the plan that a pass made from the snapshot.
 
     Raises NotFound for a job that does not wait.
+
+    Args:
+        snapshot: machine, queue and running jobs.
+        plan: plan of a pass.
+        number: number of the job.
+        now: time in seconds since 1970.
+        funds: credit of the job; None: make no check.
+        awaiting: dependencies of the job; None: make no check.
     """
     view = job_view(snapshot, plan, number, now)
     headline = headline_of(view, awaiting)

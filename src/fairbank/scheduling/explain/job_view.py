@@ -55,8 +55,13 @@ class JobView(NamedTuple):
 def job_view(
     snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], number: int, now: int
 ) -> JobView:
-    """Return the view of a job, by the plan that a pass made from the snapshot. Raises NotFound for
-    a job that does not wait.
+    """Return the view of a job. Raises NotFound for a job that does not wait.
+
+    Args:
+        snapshot: machine, queue and running jobs.
+        plan: plan that a pass made from the snapshot.
+        number: number of the job.
+        now: time in seconds since 1970.
     """
     starts = {start.job.number for start in plan.starts}
     job = next((each for each in snapshot.queue.jobs() if each.number == number), None)

@@ -48,7 +48,14 @@ def filter_nodes(
     ahead: Iterable[JobReservation[PendingJob, Placement]],
     now: int,
 ) -> FilteredNodes:
-    """Return the nodes of an entry, filtered. `ahead`: reservations of jobs ahead of it."""
+    """Return the nodes of an entry, filtered.
+
+    Args:
+        nodes: the machine.
+        entry: the job in one of its partitions.
+        ahead: reservations of jobs ahead of it.
+        now: time in seconds since 1970.
+    """
     left, excluded = entry.nodes, list[ExcludedNodes]()
     request = placement_request(nodes, entry)
     causes = (

@@ -27,9 +27,9 @@ OF_EVERYBODY = 1_000
 class RunTimeRatios:
     """Last ratios, in the order of the ends and in the order of size."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, capacity: int) -> None:
         self._recent: deque[float] = deque()
-        self._most = most
+        self._most = capacity
         self.in_order: list[float] = []
 
     def __len__(self) -> int:
@@ -81,8 +81,8 @@ class RunTimeHistory(Generic[U]):
 class RunTimeSampler(Generic[U]):
     """Sample of the run times of all jobs: one quantile for each user."""
 
-    def __init__(self, history: RunTimeHistory[U], chance: Random) -> None:
-        self._history, self._chance = history, chance
+    def __init__(self, history: RunTimeHistory[U], rng: Random) -> None:
+        self._history, self._rng = history, rng
         self._quantiles: dict[U, float] = {}
 
     def run_time(self, user: U, limit: int, elapsed: int = 0) -> int:
@@ -98,7 +98,7 @@ class RunTimeSampler(Generic[U]):
         """
         quantile = self._quantiles.get(user)
         if quantile is None:
-            quantile = self._quantiles[user] = self._chance.random()
+            quantile = self._quantiles[user] = self._rng.random()
         ratios = self._history.ratios(user)
         first = bisect_right(ratios, elapsed / limit) if elapsed else 0
         if first == len(ratios):  # it has outlasted all that are known

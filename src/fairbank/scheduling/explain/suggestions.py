@@ -36,6 +36,13 @@ def suggest_earlier_start(
 
     Each change takes one pass over the whole queue with the job changed, so that it delays no job
     ahead.
+
+    Args:
+        snapshot: machine, queue and running jobs.
+        parameters: SchedulerParameters of slurm.conf.
+        plan: plan of the passes without a change.
+        number: number of the job.
+        now: time in seconds since 1970.
     """
     job = next(
         (each for each in snapshot.queue.jobs() if each.number == number and each.held is None),

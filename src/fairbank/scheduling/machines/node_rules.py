@@ -49,13 +49,13 @@ class NoStartLimits:
         return self
 
     def hold_reason(
-        self, job: PendingJob, partition: str, where: Placement | None = None
+        self, job: PendingJob, partition: str, placement: Placement | None = None
     ) -> str | None:
         return None
 
-    def record_start(self, job: PendingJob, where: Placement) -> None: ...
+    def record_start(self, job: PendingJob, placement: Placement) -> None: ...
 
-    def record_end(self, job: PendingJob, where: Placement, seconds: int) -> None: ...
+    def record_end(self, job: PendingJob, placement: Placement, seconds: int) -> None: ...
 
 
 class PreemptBy(Enum):

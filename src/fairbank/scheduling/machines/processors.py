@@ -304,9 +304,9 @@ class Holes(Generic[W]):
 
     __slots__ = ("_holes", "_now")
 
-    def __init__(self, left: RemainingHoles, now: int) -> None:
+    def __init__(self, remaining: RemainingHoles, now: int) -> None:
         self._now = now
-        at, gaps = left
+        at, gaps = remaining
         self._holes: Sequence[Hole] = (
             gaps if at == now else [(room, lasts - now + at) for room, lasts in gaps]
         )

@@ -161,11 +161,11 @@ def find_placement(
     return None
 
 
-def _selections(request: PlacementRequest, there: int) -> Iterator[NodeSelection]:
+def _selections(request: PlacementRequest, available: int) -> Iterator[NodeSelection]:
     """Yield the selections to try: as many nodes of the range as are free, then fewer. Each node
     has at least one task.
     """
-    for nodes in range(min(request.upto, there), request.least - 1, -1):
+    for nodes in range(min(request.upto, available), request.least - 1, -1):
         most, tasks = max(request.most, nodes), max(request.tasks, nodes)
         yield NodeSelection(nodes, most, tasks, request.required, request.kinds, request.contiguous)
 

@@ -209,7 +209,7 @@ class EndTimes:
                 low = middle + 1
         return self.running[low][0] if low < len(self.running) else self.now
 
-    def start_time(self, found: Placement, begin: int, until: int) -> int:
+    def start_time(self, placement: Placement, begin: int, until: int) -> int:
         """Return the end of the last job that must end for a placement, of those between `begin`
         and `until`; `begin` if none must.
         """
@@ -219,7 +219,7 @@ class EndTimes:
         )
         for at in range(upto - 1, after - 1, -1):
             end, _, job = self.running[at]
-            if job.placement.nodes & found.nodes:
+            if job.placement.nodes & placement.nodes:
                 return end
         return begin
 

@@ -157,15 +157,17 @@ class _Pass:
         else:
             self._start(entry, placement, seconds)
 
-    def _start(self, entry: QueueEntry, where: Placement, seconds: int) -> None:
+    def _start(self, entry: QueueEntry, placement: Placement, seconds: int) -> None:
         job = entry.job
-        for running in [running for running in self.running if running.number in where.preempted]:
+        for running in [
+            running for running in self.running if running.number in placement.preempted
+        ]:
             self.free.give(running.placement)
             self.running.remove(running)
-        self.free.take(where)
-        self.running.append(to_running(job, where, self.now, seconds))
-        self.limits.record_start(job, where)
-        self.starts.append(PlannedStart(job, where))
+        self.free.take(placement)
+        self.running.append(to_running(job, placement, self.now, seconds))
+        self.limits.record_start(job, placement)
+        self.starts.append(PlannedStart(job, placement))
         self.started.add(job.number)
         self.reasons.pop(job.number, None)
 

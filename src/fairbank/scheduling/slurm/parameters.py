@@ -90,16 +90,16 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
         """Return how many seconds ahead backfill plans."""
         return self.bf_window * 60
 
-    def main_is_due(self, ended: int, asked: bool, now: int) -> bool:
+    def main_is_due(self, ended: int, requested: bool, now: int) -> bool:
         """Return True if the main pass runs at `now`. Submissions, ends and a due full pass request
         one.
 
         Args:
             ended: end of the last main pass, in microseconds.
-            asked: a pass was requested since.
+            requested: a pass was requested since.
             now: time in microseconds.
         """
-        return asked and now - ended > self.sched_min_interval
+        return requested and now - ended > self.sched_min_interval
 
     def full_is_due(self, ended: int, now: int) -> bool:
         """Return True if a full main pass runs at `now`, requested or not. All times are in

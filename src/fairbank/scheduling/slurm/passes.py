@@ -19,6 +19,12 @@ def run_passes(
 ) -> SchedulePlan[PendingJob, Placement]:
     """Return the starts of the main pass, and the starts and reservations of backfill. A reason of
     backfill replaces that of the main pass.
+
+    Args:
+        snapshot: machine, queue and running jobs.
+        parameters: SchedulerParameters of slurm.conf.
+        now: time of the passes in seconds.
+        full: the main pass tests the whole queue, as each sched_interval.
     """
     entries, reasons = queued = queue_entries(snapshot.machine, snapshot.queue.jobs(), now)
     first = main_pass(snapshot, parameters, now, full=full, queued=queued)

@@ -70,7 +70,7 @@ class BackfillSteps(ProcessorProfile[S]):
 
 def main_pass(
     snapshot: Snapshot[S, int, Processors[S]],
-    line: JobList[S],
+    order: JobList[S],
     parameters: SchedulerParameters,
     now: int,
     *,
@@ -80,12 +80,12 @@ def main_pass(
 
     Args:
         snapshot: machine, queue and running jobs.
-        line: pending jobs by priority.
+        order: pending jobs by priority.
         parameters: SchedulerParameters of slurm.conf.
         now: time of the pass in seconds.
         full: the pass of each sched_interval. Other passes stop at default_queue_depth tests.
     """
-    tested = _main_jobs(line, parameters)
+    tested = _main_jobs(order, parameters)
     if not full:
         tested = tested.first_jobs(parameters.default_queue_depth + 1)
     plan = start_in_order(
@@ -100,7 +100,7 @@ def main_pass(
 
 def backfill(
     snapshot: Snapshot[S, int, Processors[S]],
-    line: JobList[S],
+    order: JobList[S],
     parameters: SchedulerParameters,
     now: int,
     *,
@@ -108,12 +108,17 @@ def backfill(
 ) -> SchedulePlan[S, int]:
     """Return the starts in the holes before reservations.
 
-    The cycle ends where no job behind can start now. With `fully` the plan has an expected start
-    for each tested job, also for those without a reservation: jobs that are too young, and starts
-    behind the window.
+    Args:
+        snapshot: machine, queue and running jobs.
+        order: pending jobs by priority.
+        parameters: SchedulerParameters of slurm.conf.
+        now: time of the cycle in seconds.
+        fully: plan an expected start for each tested job, also for those without a reservation:
+            jobs that are too young, and starts behind the window. Otherwise the cycle ends where no
+            job behind can start now.
     """
     machine = snapshot.machine
-    tested = _backfill_jobs(line, parameters).first_jobs(parameters.bf_max_job_test)
+    tested = _backfill_jobs(order, parameters).first_jobs(parameters.bf_max_job_test)
     steps: BackfillSteps[S] = BackfillSteps(
         machine,
         snapshot.running,
@@ -131,23 +136,23 @@ def backfill(
     )
 
 
-def _main_jobs(line: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
+def _main_jobs(order: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
     caps = main_caps(parameters)
-    return JobList([job for _, job in line if caps.allow(job.partition)]) if caps else line
+    return JobList([job for _, job in order if caps.allow(job.partition)]) if caps else order
 
 
-def _backfill_jobs(line: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
+def _backfill_jobs(order: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
     caps = backfill_caps(parameters)
     return (
         JobList(
             [
                 job
-                for _, job in line
+                for _, job in order
                 if caps.allow(*cap_keys(parameters, job.user, job.group, job.partition))
             ]
         )
         if caps
-        else line
+        else order
     )
 
 

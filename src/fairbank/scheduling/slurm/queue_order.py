@@ -131,11 +131,13 @@ class NodeQueueOrder:
     order of each partition that accepts it.
     """
 
-    def __init__(self, found: Sequence[QueueEntry], reasons: Mapping[int, str]) -> None:
+    def __init__(self, entries: Sequence[QueueEntry], reasons: Mapping[int, str]) -> None:
         self.reasons = reasons
-        self._jobs = list({entry.job.number: entry.job for entry in reversed(found)}.values())[::-1]
+        self._jobs = list({entry.job.number: entry.job for entry in reversed(entries)}.values())[
+            ::-1
+        ]
         self._lines: dict[str, list[tuple[int, PendingJob]]] = {}
-        for position, entry in enumerate(found):
+        for position, entry in enumerate(entries):
             if not entry.with_preference:
                 self._lines.setdefault(entry.rules.name, []).append(
                     (position, entry.job.within(entry.rules.name))
@@ -198,19 +200,19 @@ def _entries(job: PendingJob, at: int, nodes: Nodes) -> Iterable[QueueEntry]:
     )
 
 
-def _sorted(found: list[QueueEntry], nodes: Nodes) -> list[QueueEntry]:
+def _sorted(entries: list[QueueEntry], nodes: Nodes) -> list[QueueEntry]:
     """Sort entries by rank, but no job before one that can preempt it.
 
     "Jobs that can preempt go first" and the later steps contradict each other in circles, and
     Slurm's comparison is then no order. Here the next entry is always the first by rank among those
     that no remaining entry can preempt.
     """
-    found.sort(key=_rank)
+    entries.sort(key=_rank)
     if nodes.preemption.by is PreemptBy.NONE:
-        return found
-    first = [entry for entry in found if entry.job.expedited]
+        return entries
+    first = [entry for entry in entries if entry.job.expedited]
     kinds: dict[Kind, list[QueueEntry]] = {}
-    for entry in found[len(first) :]:
+    for entry in entries[len(first) :]:
         kinds.setdefault((entry.rules.name, entry.job.qos), []).append(entry)
     return first + list(_merge_by_preemption(kinds, nodes))
 

@@ -88,7 +88,7 @@ def simulate_each(
     """
     policies = policies_of(names)
     for policy in policies:
-        check_bank(policy, there=budget is not None)
+        check_bank(policy, has_bank=budget is not None)
     if budget is not None:
         plan = granted(source, plan, budget, holdings, progress)
     outcomes = []

@@ -91,7 +91,7 @@ def what_if(
         raise InvalidInput(f"{question.copies} shaken copies", field="shaken", remedy=remedy)
     policies = policies_of(list(dict.fromkeys((question.policy, question.other))))
     for policy in policies:
-        check_bank(policy, there=budget is not None)
+        check_bank(policy, has_bank=budget is not None)
     before, after = policies[0], policies[-1]
     if budget is not None:
         plan = granted(source, plan, budget, holdings, progress)
@@ -196,11 +196,11 @@ def size_with(machine: MachineChange, trace: FastTrace, processors: int | None) 
     return size
 
 
-def _check(changes: WorkloadEdits, met: EditCounts, *, distinct: bool) -> None:
+def _check(changes: WorkloadEdits, counts: EditCounts, *, distinct: bool) -> None:
     """Check that each change applied to a job; else the question was not what the user meant."""
     missing = [
-        *(("drop-user", f"user {name}") for name in sorted(changes.users - set(met.users))),
-        *(("drop-group", f"group {name}") for name in sorted(changes.groups - set(met.groups))),
+        *(("drop-user", f"user {name}") for name in sorted(changes.users - set(counts.users))),
+        *(("drop-group", f"group {name}") for name in sorted(changes.groups - set(counts.groups))),
     ]
     if missing:
         field, who = missing[0]
@@ -209,24 +209,24 @@ def _check(changes: WorkloadEdits, met: EditCounts, *, distinct: bool) -> None:
             field=field,
             remedy="name users and groups as the trace does",
         )
-    if lost := sorted(set(changes.jobs) - set(met.jobs)):
+    if lost := sorted(set(changes.jobs) - set(counts.jobs)):
         raise NotFound(
             f"there is no job {lost[0]} in this trace",
             field="job",
             remedy="give its number in the trace",
         )
-    if distinct and (several := sorted(number for number, jobs in met.jobs.items() if jobs > 1)):
-        what = f"there are {met.jobs[several[0]]} jobs {several[0]} in this trace"
+    if distinct and (several := sorted(number for number, jobs in counts.jobs.items() if jobs > 1)):
+        what = f"there are {counts.jobs[several[0]]} jobs {several[0]} in this trace"
         raise InvalidInput(
             what, field="job", remedy="give each a number of its own there, in the first column"
         )
 
 
-def _check_runs(met: EditCounts, recorded: SimulationResult, other: SimulationResult) -> None:
+def _check_runs(counts: EditCounts, recorded: SimulationResult, other: SimulationResult) -> None:
     """Check that some run of every changed job is simulated, before or after; else nothing could
     differ.
     """
-    for job, many in met.jobs.items():
+    for job, many in counts.jobs.items():
         before, after = (_left(job, result) for result in (recorded, other))
         if len(before) == len(after) == many:
             raise NotFound(

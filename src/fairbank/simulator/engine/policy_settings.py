@@ -131,11 +131,11 @@ def policy_of(name: str, text: bytes) -> SimulationPolicy:
     return slurm(name, parameters, rules)._replace(remarks=_remarks(parameters, unknown))
 
 
-def _default_settings(said: dict[str, Any]) -> list[str]:
+def _default_settings(settings: dict[str, Any]) -> list[str]:
     """Remove parameters from the table that Slurm has and the passes do not model, and return them
     in lower case. Flags are returned only if they are on.
     """
-    table = said.get("scheduler")
+    table = settings.get("scheduler")
     if not isinstance(table, dict):
         return []
     return [
@@ -164,11 +164,11 @@ def _remarks(parameters: SchedulerParameters, unknown: Sequence[str]) -> list[st
     return [f"{how}: {', '.join(names)}" for how, names in remarks.items() if names]
 
 
-def priority_rules(said: PolicyPrioritySettings) -> PriorityRules:
+def priority_rules(settings: PolicyPrioritySettings) -> PriorityRules:
     """Return the priority rules of a policy file. Raises InvalidInput, naming the key, for an
     invalid time.
     """
-    if said.dampening != 1 and said.fair_share is Algorithm.FAIR_TREE:
+    if settings.dampening != 1 and settings.fair_share is Algorithm.FAIR_TREE:
         remedy = (
             f'write fair_share = "{Algorithm.CLASSIC.value}" or'
             f' "{Algorithm.DEPTH_OBLIVIOUS.value}", or leave dampening out'
@@ -177,7 +177,7 @@ def priority_rules(said: PolicyPrioritySettings) -> PriorityRules:
             "Fair Tree knows no dampening", field="priority.dampening", remedy=remedy
         )
     try:
-        half_life = parse_half_life(said.half_life)
+        half_life = parse_half_life(settings.half_life)
     except InvalidInput as bad:
         raise InvalidInput(
             bad.message,
@@ -186,26 +186,26 @@ def priority_rules(said: PolicyPrioritySettings) -> PriorityRules:
         ) from bad
     return PriorityRules(
         settings=MultifactorSettings(
-            weights=PriorityWeights(**msgspec.structs.asdict(said.weights)),
-            max_age_seconds=parse_duration(said.max_age, field="priority.max_age"),
-            favour_small=said.favour_small,
+            weights=PriorityWeights(**msgspec.structs.asdict(settings.weights)),
+            max_age_seconds=parse_duration(settings.max_age, field="priority.max_age"),
+            favour_small=settings.favour_small,
         ),
         decay=Decay(half_life),
-        calc_period=parse_duration(said.calc_period, field="priority.calc_period"),
-        algorithm=said.fair_share,
-        dampening=said.dampening,
+        calc_period=parse_duration(settings.calc_period, field="priority.calc_period"),
+        algorithm=settings.fair_share,
+        dampening=settings.dampening,
     )
 
 
-def with_site_factor(ranking: PriorityRules, said: PolicySiteFactor) -> PriorityRules:
+def with_site_factor(rules: PriorityRules, settings: PolicySiteFactor) -> PriorityRules:
     """Return the rules with a site factor. Raises InvalidInput for a key that would change
     nothing.
     """
-    for fraction, bend in (("credit", said.credit), ("expiry", said.expiry)):
-        for name, rule in idle_keys(said.rule, bend):
+    for fraction, bend in (("credit", settings.credit), ("expiry", settings.expiry)):
+        for name, rule in idle_keys(settings.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
             raise InvalidInput(
                 f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out"
             )
-    bent = rule_of(said.rule, said.credit, said.expiry)
-    return msgspec.structs.replace(ranking, site_rule=bent, site_weight=said.weight)
+    bent = rule_of(settings.rule, settings.credit, settings.expiry)
+    return msgspec.structs.replace(rules, site_rule=bent, site_weight=settings.weight)

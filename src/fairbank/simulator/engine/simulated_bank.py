@@ -195,7 +195,10 @@ class SimulatedBank:
     def _errors(self, allocations: list[Allocation]) -> Iterator[str]:
         for allocation in allocations:
             if allocation.available < 0 or allocation.held:
-                yield f"allocation {allocation.id} has {allocation.available} left and {allocation.held} held"
+                yield (
+                    f"allocation {allocation.id} has {allocation.available} left and"
+                    f" {allocation.held} held"
+                )
         if self._data.runs:
             yield f"{len(self._data.runs)} runs never ended"
         if (charged := sum(allocation.charged for allocation in allocations)) != self._charged:

@@ -70,13 +70,13 @@ class SimulationState(NamedTuple):
         return self._simulate(job, whole_limit, (), max_passes).at
 
     def sample_start(
-        self, job: TraceJob, chance: Random, max_passes: int = FOR_EVER
+        self, job: TraceJob, rng: Random, max_passes: int = FOR_EVER
     ) -> SimulatedStart:
         """Return the same with run times sampled from the history of users, and with the arrivals
         of one of the last weeks.
         """
-        sampler = RunTimeSampler(self.history, chance)
-        arrivals = self.arrivals(chance)
+        sampler = RunTimeSampler(self.history, rng)
+        arrivals = self.arrivals(rng)
 
         def lasts(job: TraceJob, limit: int, elapsed: int) -> int:
             return sampler.run_time(job.user, limit, elapsed)
@@ -84,7 +84,11 @@ class SimulationState(NamedTuple):
         return self._simulate(job, lasts, arrivals, max_passes)
 
     def _simulate(
-        self, job: TraceJob, lasts: RunTimeModel[TraceJob], coming: Iterable[TraceJob], most: int
+        self,
+        job: TraceJob,
+        run_time: RunTimeModel[TraceJob],
+        coming: Iterable[TraceJob],
+        max_passes: int,
     ) -> SimulatedStart:
         snapshot, scheduler = self.resume(job)
         changed = job not in self.waiting
@@ -93,13 +97,13 @@ class SimulationState(NamedTuple):
             scheduler,
             self.at,
             job.number,
-            run_time=lasts,
+            run_time=run_time,
             arrivals=coming,
             has_event=changed,
-            max_passes=most,
+            max_passes=max_passes,
         )
 
-    def arrivals(self, chance: Random) -> Iterator[TraceJob]:
+    def arrivals(self, rng: Random) -> Iterator[TraceJob]:
         """Yield the arrivals since this hour of this weekday in one of the last weeks, again and
         again.
 
@@ -108,7 +112,7 @@ class SimulationState(NamedTuple):
         spans = self._spans()
         if not spans:
             return
-        span = chance.choice(spans)
+        span = rng.choice(spans)
         repeated = self.recent_arrivals[
             bisect_right(self.recent_arrivals, self.at - span, key=_submitted) :
         ]

@@ -46,7 +46,7 @@ def explain_wait(
     state: SimulationState,
     number: int,
     zero: int,
-    drawing: SampleSettings,
+    sample: SampleSettings,
     partition: Callable[[int], str] = str,
 ) -> Explanation:
     """Explain why a pending job waits.
@@ -55,7 +55,7 @@ def explain_wait(
         state: state of the simulation.
         number: number of the job in the simulation.
         zero: second since 1970 in which the trace begins.
-        drawing: size and seed of the sample.
+        sample: size and seed of the sample.
         partition: function from the number of a partition to its name.
     """
     job = next(other for other in state.waiting if other.number == number)
@@ -66,10 +66,7 @@ def explain_wait(
     free, expected = snapshot.machine.free, state.start_with_full_limits(job)
     code = PRIORITY if ahead else RESOURCES if job.processors > free else NEVER_TESTED
     likely = start_range(
-        partial(state.sample_start, job),
-        runs=drawing.runs,
-        seed=drawing.seed,
-        passes=drawing.passes,
+        partial(state.sample_start, job), runs=sample.runs, seed=sample.seed, passes=sample.passes
     )
     at = (
         ""
@@ -97,9 +94,9 @@ def explain_wait(
     )
 
 
-def _ahead(line: Iterable[TraceJob], job: TraceJob, *, apart: bool) -> Iterator[TraceJob]:
+def _ahead(order: Iterable[TraceJob], job: TraceJob, *, apart: bool) -> Iterator[TraceJob]:
     """Yield the jobs before it; if partitions have separate queues, those of its own."""
-    for other in line:
+    for other in order:
         if other.number == job.number:
             return
         if not apart or other.partition == job.partition:
@@ -179,9 +176,9 @@ def _position_check(
     return JobCheck("no job ahead", False, "".join(evidence))
 
 
-def _since(found: StartRange, zero: int) -> StartRange:
-    latest = None if found.latest is None else zero + found.latest
-    return msgspec.structs.replace(found, earliest=zero + found.earliest, latest=latest)
+def _since(likely: StartRange, zero: int) -> StartRange:
+    latest = None if likely.latest is None else zero + likely.latest
+    return msgspec.structs.replace(likely, earliest=zero + likely.earliest, latest=latest)
 
 
 def _advise(

@@ -44,20 +44,26 @@ class JobQueryResult(NamedTuple):
 
 
 def explain_job(
-    trace: FastTrace, policy: SimulationPolicy, asked: JobQuery, tick: Tick | None = None
+    trace: FastTrace, policy: SimulationPolicy, query: JobQuery, tick: Tick | None = None
 ) -> JobQueryResult:
     """Simulate until the job starts, and explain why it waited.
 
     Raises NotFound for a job that does not exist, is not simulated or never waits; InvalidInput for
     a time at which it does not wait, for a number that two jobs of a trace have, for a policy that
     uses credit; and as `simulate` does.
+
+    Args:
+        trace: header and lines of the trace.
+        policy: scheduling policy.
+        query: job and time of the query.
+        tick: called with the number of jobs read so far.
     """
     if policy.uses_credit:
         what = f"{policy.name} goes by the credit that is left, and there is no bank here"
         raise InvalidInput(what, field="policy", remedy="name a policy without [site_factor]")
     zero = trace.header.unix_start_time or 0
-    workload = Workload(trace.jobs, size := size_of(trace, asked.processors))
-    search = _Search(workload, asked, zero, tick, distinct=trace.names is None)
+    workload = Workload(trace.jobs, size := size_of(trace, query.processors))
+    search = _Search(workload, query, zero, tick, distinct=trace.names is None)
     states: list[SimulationState] = []
     recorder = StateRecorder(size, policy.scheduler(size), states.append)
     jobs = search.jobs(recorder)
@@ -66,7 +72,7 @@ def explain_job(
             if search.distinct:
                 deque(jobs, maxlen=0)  # the search refuses a later job with the same number
             state = states[0] if states else None
-            return _result(trace, policy, search.job, state, now, zero, asked)
+            return _result(trace, policy, search.job, state, now, zero, query)
     raise search.missing()
 
 
@@ -74,15 +80,15 @@ class _Search:
     """Search for a job among all that are simulated."""
 
     def __init__(
-        self, workload: Workload, asked: JobQuery, zero: int, tick: Tick | None, *, distinct: bool
+        self, workload: Workload, query: JobQuery, zero: int, tick: Tick | None, *, distinct: bool
     ) -> None:
-        self._workload, self._asked, self._zero, self._tick = workload, asked, zero, tick
+        self._workload, self._query, self._zero, self._tick = workload, query, zero, tick
         self.distinct = distinct
         self.job: TraceJob | None = None
 
     def jobs(self, recorder: StateRecorder) -> Iterator[TraceJob]:
         """Yield all jobs, and set the time of the query in the recorder when it is known."""
-        asked, zero = self._asked, self._zero
+        asked, zero = self._query, self._zero
         at = -1 if asked.at is None else asked.at - zero if asked.absolute else asked.at
         if asked.at is not None:
             recorder.record_at(at)
@@ -114,7 +120,7 @@ class _Search:
             yield job
 
     def missing(self) -> NotFound:
-        name = self._asked.job
+        name = self._query.job
         for reason, numbers in self._workload.omitted.items():
             if name in numbers:
                 return NotFound(
@@ -140,10 +146,10 @@ def _result(
     trace: FastTrace,
     policy: SimulationPolicy,
     job: TraceJob,
-    there: SimulationState | None,
+    state: SimulationState | None,
     started: int,
     zero: int,
-    asked: JobQuery,
+    query: JobQuery,
 ) -> JobQueryResult:
     when = f"{iso(zero + started)}, second {started} of the trace"
     if started == job.submitted:
@@ -151,7 +157,7 @@ def _result(
             f"job {job.name} did not wait: under {policy.name} it started when it came, at {when}",
             field="JOB",
         )
-    if there is None:
+    if state is None:
         what = f"job {job.name} does not wait any more: under {policy.name} it started at {when}"
         raise InvalidInput(
             what,
@@ -159,7 +165,7 @@ def _result(
             remedy=f"name a time from {iso(zero + job.submitted)} on and before that",
         )
     return JobQueryResult(
-        explain_wait(there, job.number, zero, asked.sample, partial(_partition, trace)),
+        explain_wait(state, job.number, zero, query.sample, partial(_partition, trace)),
         policy.name,
         (
             trace.names.users.name(job.user)
@@ -171,6 +177,6 @@ def _result(
         job.processors,
         job.limit,
         zero + job.submitted,
-        zero + there.at,
+        zero + state.at,
         zero + started,
     )

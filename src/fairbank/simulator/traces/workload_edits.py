@@ -76,14 +76,14 @@ def edit_workload(
 def drop_jobs(
     jobs: Iterator[FastLine],
     names: frozenset[str],
-    of: Callable[[FastLine], str],
-    met: dict[str, int],
+    name_of: Callable[[FastLine], str],
+    counts: dict[str, int],
 ) -> Iterator[FastLine]:
     """Yield the jobs that belong to none of these names, and count the others."""
     for job in jobs:
-        name = of(job)
+        name = name_of(job)
         if name in names:
-            met[name] = met.get(name, 0) + 1
+            counts[name] = counts.get(name, 0) + 1
         else:
             yield job
 
@@ -99,7 +99,7 @@ def with_limit(job: FastLine, percent: int) -> FastLine:
 
 
 def resize(
-    jobs: Iterator[FastLine], wanted: Mapping[int, Resized], met: dict[int, int]
+    jobs: Iterator[FastLine], wanted: Mapping[int, Resized], counts: dict[int, int]
 ) -> Iterator[FastLine]:
     """Yield the jobs, some with other sizes and limits. A job ends at its new limit, as in Slurm;
     on other processors it runs as long as recorded.
@@ -111,7 +111,7 @@ def resize(
             continue
         number, submitted, run, given, asked, limit, *rest = job
         if not 2 <= rest[0] <= 4:  # a part of a run has the number of the whole
-            met[number] = met.get(number, 0) + 1
+            counts[number] = counts.get(number, 0) + 1
         if other.processors is not None:
             asked = other.processors
         if other.limit is not None:

@@ -91,7 +91,7 @@ def script_checks(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
             )
         elif not script.is_ours:
             remedy = (
-                f"{copy}; or let yours call ours (docs/howto/submission-policy.md, Beside a script"
+                f"{copy}; or let yours call ours (docs/howto/submission-policy.md, With a script"
                 " of your own)"
             )
             yield HealthCheck(
