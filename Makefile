@@ -22,7 +22,8 @@ LIGHT := -p no:schemathesis -p no:pytest_cov -p no:faker -p no:platformdirs
 ALONE := -p no:xdist
 # All tests in parallel, those of a module in one process because they share fixtures. A few
 # selected tests are faster in one process.
-BESIDE := $(if $(strip $(ARGS)$(TESTS)),$(ALONE),--numprocesses auto --maxprocesses 4 --dist loadscope)
+BESIDE := $(if $(strip $(ARGS)$(TESTS)),$(ALONE),\
+	--numprocesses auto --maxprocesses 4 --dist loadscope)
 # pytest exits with 5 when it finds no test. With ARGS or TESTS that is no failure of one half,
 # because the other half may have them all. The file NONE says that the quick half had none.
 half = $(BIN)/pytest $(1) $(ARGS) $(TESTS)$(if $(strip $(ARGS)$(TESTS)), || { [ $$? = 5 ] && $(2); })
@@ -60,7 +61,7 @@ test: $(VENV)/.dev ## run the tests, PostgreSQL included; print the time of each
 	$(call half,$(BESIDE) -m 'slow and not campaign and not slurm',\
 		{ [ ! -e $(NONE) ] || { echo '$(NO_TEST)'; exit 1; }; })
 
-test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages, which it installs; as root
+test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages (as root: installs them)
 	$(call say,test-slurm: packages)
 	-$(BIN)/python -m tests.slurm.lab install $(RELEASE)
 	$(call say,test-slurm: tests)
@@ -92,7 +93,7 @@ bench: $(VENV)/.dev ## measure every published speed
 	$(call say,bench)
 	$(BIN)/python -m benchmarks $(if $(SHORT),--short) $(ARGS)
 
-campaign: $(VENV)/.dev ## faults, overload and long random runs; with Slurm if installed, not if SHORT
+campaign: $(VENV)/.dev ## faults, overload, long random runs; with Slurm if installed
 	$(call say,campaign)
 	$(BIN)/pytest -m 'campaign$(if $(SHORT), and not slurm)' --timeout $(if $(SHORT),600,7200) \
 		$(ARGS) $(TESTS)

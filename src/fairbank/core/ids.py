@@ -53,7 +53,7 @@ def kind(text: str, *, field: str = "resource") -> str:
 
 
 def key(text: str, *, field: str = "key") -> str:
-    """Check an idempotency key: printable ASCII without blanks. Raises InvalidInput, naming `field`."""
+    """Check an idempotency key: printable ASCII without blanks. Raises InvalidInput."""
     if _KEY.fullmatch(text):
         return text
     raise InvalidInput(

@@ -94,7 +94,7 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
     """Parse a time as Slurm's commands do.
 
     Accepted are the forms of `parse_instant`, and `now`, `now-7days`, `now+2hours` (Slurm's units
-    or their first letters; default: seconds), `today`, `midnight`, `noon`, `tomorrow`, and
+    or their first characters; default: seconds), `today`, `midnight`, `noon`, `tomorrow`, and
     `07:30[:12]` of today. A time without a zone is in `zone`.
 
     Raises:

@@ -136,7 +136,7 @@ def parse_weights(text: str, *, field: str = "weights") -> dict[str, Fraction]:
 
     A suffix divides the weight by 1024 for each level above the base of the TRES (M for memory and
     burst buffers, none otherwise); a suffix at or below the base has no effect. Only its first
-    letter counts. Mem=0.5G is half a billing unit per GiB.
+    character counts. Mem=0.5G is half a billing unit per GiB.
 
     Raises:
         InvalidInput: the text is invalid; the error names `field`.
@@ -181,7 +181,7 @@ def unpriced_tres(counts: Counts, weights: Weights | None) -> list[str]:
 
 
 def price_setting_tres(weighted: Mapping[str, Fraction], adding: BillingRule) -> frozenset[str]:
-    """Return the TRES that make up the price: under a MAX rule only the largest of the candidates."""
+    """Return the TRES that make up the price: under a MAX rule only the largest candidate."""
     competing = [name for name in weighted if is_max_candidate(name, adding)]
     others = frozenset(weighted).difference(competing)
     return others | {max(competing, key=lambda name: weighted[name])} if competing else others

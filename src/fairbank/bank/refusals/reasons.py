@@ -657,7 +657,7 @@ class Reason(Enum):
         ReasonInfo(
             RefusalKind.CONFLICT,
             "this secret belongs to another token",
-            "Two tokens with one secret could not be told apart.",
+            "Two tokens with one secret could not be distinguished.",
             ("label",),
             "make a new secret",
         ),

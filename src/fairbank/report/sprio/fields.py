@@ -1,4 +1,4 @@
-"""Columns of sprio by their letters."""
+"""Columns of sprio by their format characters."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ FIELDS: Mapping[str, PriorityField] = {
 def sort_rows(
     rows: Sequence[PriorityRow], weights: WeightRow, keys: str = "i"
 ) -> list[PriorityRow]:
-    """Sort by letters separated by commas, the first counting most; `-` reverses. Raises
+    """Sort by format characters separated by commas, the first counting most; `-` reverses. Raises
     InvalidInput.
     """
     found = list(rows)

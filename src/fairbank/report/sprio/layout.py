@@ -37,7 +37,7 @@ _WANTED = re.compile(r"(\.?)(\d{0,4})(.)(.*)", re.DOTALL)
 
 
 def parse_format(text: str) -> Format:
-    """Parse `%.15i %9r`: the dot aligns right, the number is the width, the letter the column.
+    """Parse `%.15i %9r`: the dot aligns right, the number is the width, the character the column.
     Raises InvalidInput.
     """
     before, *wanted = text.split("%")

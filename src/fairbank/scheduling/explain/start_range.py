@@ -70,7 +70,7 @@ def start_range(
     completed = passes_made = 0
     max_passes, is_cut = max(passes // 4, 1), False
     while completed < runs and (passes_made < passes or completed < min(MIN_RUNS, runs)):
-        start = simulate(Random(f"{seed}:{completed}"), max_passes)  # noqa: S311 - a rehearsal, not a secret
+        start = simulate(Random(f"{seed}:{completed}"), max_passes)  # noqa: S311  not a secret
         completed, passes_made = completed + 1, passes_made + start.passes
         if tick is not None:
             tick(completed, runs)

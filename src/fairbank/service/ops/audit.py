@@ -55,7 +55,7 @@ class Audit:
             ]
 
     def state(self, page: Page) -> tuple[int, Head, list[Head]]:
-        """Return the number of entries, the registry's head, and the heads of a page of
+        """Return the number of entries, and the last links of the registry and of a page of
         allocations.
         """
         with self._store.reading() as reader:
@@ -75,7 +75,7 @@ class Audit:
         """Read every entry and compare every row.
 
         Args:
-            heads: heads written down earlier, by journal.
+            heads: last links saved earlier, by journal.
             progress: called now and then.
             books: range of journals to read.
         """

@@ -44,7 +44,7 @@ def verify(
     Args:
         store: the store to verify.
         open_again: opens the store in another process, so it must be picklable.
-        heads: heads written down earlier, by journal.
+        heads: last links saved earlier, by journal.
         progress: called now and then.
         jobs: number of processes; None for one per processor.
         entries_min: entries of a range.
