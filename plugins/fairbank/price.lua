@@ -1,4 +1,5 @@
--- Price of a job, exactly as the bank computes it (src/fairbank/bank/charge.py): billing units as
+-- Price of a job, exactly as the bank computes it (src/fairbank/core/tres.py and
+-- src/fairbank/bank/pricing.py): billing units as
 -- Slurm adds them up, times the factor of the QOS, times minutes, rounded up once. A value is
 -- q + r/d with whole numbers, because numbers are doubles in Lua 5.1 and 5.2.
 

@@ -155,7 +155,8 @@ static verdict_t outage_verdict(void)
 	};
 
 	snprintf(verdict.text, sizeof(verdict.text), "%s",
-		 "the allocation bank does not answer; the job starts when it is back");
+		 "the allocation bank does not answer; a batch job starts when it is back, "
+		 "an interactive one must be submitted again");
 	return verdict;
 }
 
@@ -179,7 +180,7 @@ static void expire(int64_t now)
 	}
 	if (count)
 		write_log(true, "no answer within %u s to %u prolog request(s): jobs %s",
-			  settings.patience, count, settings.open ? "run" : "are held");
+			  settings.patience, count, settings.open ? "run" : "are held, interactive ones are cancelled");
 }
 
 extern uint64_t client_next_number(void)

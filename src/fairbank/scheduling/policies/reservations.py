@@ -79,8 +79,8 @@ def plan_with_reservations(
             reservations.append(new_tuple(JobReservation, (job, slot.begin, slot.placement)))
             if len(reservations) == max_reservations:
                 break
-        # What is kept only grows, so nobody before the hope can start, nor the hope itself once it
-        # cannot.
+        # Reserved resources only grow, so no job before the candidate can start, nor the candidate
+        # itself once it cannot.
         if candidate is not None and (
             position == candidate[0] or profile.slot_now(candidate[1]) is None
         ):

@@ -115,9 +115,8 @@ class _Pass:
         """Return True if the entry waits behind a job that did not fit."""
         if _queue_name(entry) not in self.blocked:
             return False
-        if (
-            self.reasons.get(entry.job.number, RESOURCES) == RESOURCES
-        ):  # of another of its partitions: this one's is told
+        # A Resources from another partition of the job is replaced; other reasons stay.
+        if self.reasons.get(entry.job.number, RESOURCES) == RESOURCES:
             self.reasons[entry.job.number] = PRIORITY
         return True
 

@@ -85,7 +85,7 @@ def read_rows(
 
     Args:
         command: that printed them, for errors.
-        found: records, and lines that are none.
+        records: records, and lines that are none.
         reader: returns the value of a record, or None to leave it out. Its InvalidInput is
             reported.
     """
