@@ -40,7 +40,7 @@ def outlook(
         start, end: the term of the allocation.
         now: the current time.
 
-    Held credit counts as not yet used but certain to be: the rest is at most what is available now.
+    Held credit only lowers what is left over at the end; for the run-out date it is still left.
     There is no pace during the first day. UNUSED is returned after half of the term if more than a
     quarter of the grant would remain. A credit limit does not expire, so it is not counted as
     unused.

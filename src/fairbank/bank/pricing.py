@@ -25,7 +25,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Bill(msgspec.Struct, frozen=True):
-    """Price with its parts: `amount` = `billing` * `factor` * `seconds`, rounded up once to
+    """Price with its parts: `amount` = `billing` * `factor` * `seconds` / 60, rounded up once to
     SU-minutes.
     """
 

@@ -27,7 +27,7 @@ _AMOUNT = re.compile(
 
 
 def round_up(exact: Fraction) -> SuMinutes:
-    """Return the smallest amount that covers `exact`. Used once per run.
+    """Return the smallest amount that covers `exact`. A price is rounded once, at its end.
 
     55 core-seconds cost 1 core-minute (HADM, "Service Units").
     """

@@ -71,7 +71,7 @@ class Allocations:
         )
 
     def find(self, query: AllocationQuery, page: Page) -> list[Allocation]:
-        """Return the allocations that `query.sight` includes."""
+        """Return the allocations that `query.visibility` includes."""
         with self._store.reading() as reader:
             return reader.allocations(query, page)
 
@@ -172,7 +172,7 @@ class Allocations:
         raise self._not_visible(identity, number)
 
     def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
-        """Return journal entries of all allocations that `query.sight` includes."""
+        """Return journal entries of all allocations that `query.visibility` includes."""
         with self._store.reading() as reader:
             return reader.entries(query, page)
 

@@ -29,7 +29,7 @@ class Projects:
         )
 
     def find(self, query: ProjectQuery, page: Page) -> list[Project]:
-        """Return the projects that `query.sight` includes."""
+        """Return the projects that `query.visibility` includes."""
         with self._store.reading() as reader:
             return reader.projects(query, page)
 

@@ -66,7 +66,7 @@ class Runs:
     # --- reading ---
 
     def find(self, query: RunQuery, page: Page) -> list[RunRecord]:
-        """Return the runs that `query.sight` includes."""
+        """Return the runs that `query.visibility` includes."""
         with self._store.reading() as reader:
             return reader.runs(query, page)
 
@@ -84,7 +84,7 @@ class Runs:
         return found[0]
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[tuple[Entry, Refusal]]:
-        """Return the refused jobs that `query.sight` includes."""
+        """Return the refused jobs that `query.visibility` includes."""
         with self._store.reading() as reader:
             entries = reader.refusals(query, page)
         return [(entry, refusal_of(entry)) for entry in entries]
