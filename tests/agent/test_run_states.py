@@ -83,6 +83,11 @@ def test_a_deferred_run_is_never_forgotten_as_refused_without_its_end() -> None:
     assert targets == {E.EPILOG_NEVER_STARTED: (F.SEND_END,)}
 
 
+@pytest.mark.parametrize("state", [S.STARTED, S.HELD])
+def test_hold_refused_after_the_start_warns_and_leaves_the_run_without_hold(state: S) -> None:
+    assert step(state, E.HOLD_REFUSED) == (S.WITHOUT_HOLD, (F.WARN,))
+
+
 def test_ended_is_final() -> None:
     assert {new for (state, _), (new, _) in TABLE.items() if state is S.ENDED} == {S.ENDED}
 

@@ -130,10 +130,11 @@ ROWS: Sequence[Row] = (
     (ALL - {S.WAITING, S.STARTED, S.WITHOUT_HOLD}, (E.HOLD_LAPSED, E.RUN_CLOSED), None, (F.WARN,)),
     ({S.WAITING}, _REFUSALS, S.REFUSED, (F.REFUSE,)),
     ({S.WAITING}, (E.HOLD_UNPRICED_RUN,), S.WITHOUT_HOLD, (F.WARN, F.INCIDENT, F.RUN)),
-    # A refusal cannot stop a run that has started. Its end is reported all the same.
-    ({S.STARTED}, (E.HOLD_REFUSED, E.RUN_NEVER_STARTED), S.WITHOUT_HOLD, (F.WARN,)),
+    # A refusal cannot stop a run that has started. Its end is reported all the same. HELD too: its
+    # limit was removed while the hold report was on the way, or an adjust was resent as a hold.
+    ({S.STARTED, S.HELD}, (E.HOLD_REFUSED, E.RUN_NEVER_STARTED), S.WITHOUT_HOLD, (F.WARN,)),
     (
-        {S.STARTED},
+        {S.STARTED, S.HELD},
         (E.HOLD_UNPRICED_RUN, E.HOLD_UNPRICED_REFUSE),
         S.WITHOUT_HOLD,
         (F.WARN, F.INCIDENT),
