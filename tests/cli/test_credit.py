@@ -125,7 +125,7 @@ def test_a_refund_that_is_repeated_is_one_more_unless_under_one_key(changing: Ru
     )
     assert "20 refunded" in changing("jobs", "-j", 701_001).out
     page = " ".join(changing("refund", "--help").out.split())
-    assert "each time again, unless under one key" in page
+    assert "repeated, it refunds again, unless under one key" in page
     assert "--idempotency-key incident-17" in page
 
 

@@ -141,7 +141,7 @@ def test_older_database_names_the_migrate_command(
 
 def test_help_names_the_migrate_command(fairbank: Run) -> None:
     page = " ".join(fairbank("init", "--help").out.split())
-    assert "migrate the books of an older Fairbank" in page
+    assert "or migrate an older one" in page
     assert "stop the servers and make a backup first" in page
 
 

@@ -15,7 +15,7 @@ from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import EXIT_CODES
 from fairbank.cli.framework.parser import Parser
 
-SHARED = ("How to show it", "Care", "Which bank, and as whom", "Common options")
+SHARED = ("Output", "Safety", "Bank and user", "Common options")
 """Groups of options that many verbs have; each page prints them once."""
 TITLES = {"positional arguments": "Arguments", "options": "Options"}
 

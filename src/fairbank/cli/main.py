@@ -42,93 +42,94 @@ class CommandEntry(NamedTuple):
 _EVERYBODY, _STAFF, _SLURM, _HOST = (
     "Everybody",
     "PIs and staff",
-    "On a host of Slurm's",
-    "On the bank's own host",
+    "On a Slurm host",
+    "On the bank's host",
 )
 _GROUPS = (_EVERYBODY, _STAFF, _SLURM, _HOST)
 
 COMMANDS = (
     CommandEntry(
-        "balance", "commands.bank.balance", "what is left, and when it runs out", _EVERYBODY
-    ),
-    CommandEntry("usage", "commands.bank.usage", "who used what, when and where", _EVERYBODY),
-    CommandEntry(
-        "statement", "commands.bank.statement", "every entry of an allocation's journal", _EVERYBODY
-    ),
-    CommandEntry(
-        "jobs",
-        "commands.bank.jobs",
-        "jobs with what they cost; and those that were refused",
+        "balance",
+        "commands.bank.balance",
+        "show available credit, and when it runs out",
         _EVERYBODY,
     ),
     CommandEntry(
-        "quote", "commands.bank.quote", "what a job would cost, and whether it fits", _EVERYBODY
+        "usage", "commands.bank.usage", "show usage by user, time, partition or QOS", _EVERYBODY
     ),
-    CommandEntry("whoami", "commands.bank.whoami", "who the bank takes you for", _EVERYBODY),
     CommandEntry(
-        "token", "commands.bank.token", "tokens for signing in over the network", _EVERYBODY
+        "statement", "commands.bank.statement", "show the journal of an allocation", _EVERYBODY
     ),
-    CommandEntry("status", "commands.bank.status", "whether the bank answers", _EVERYBODY),
     CommandEntry(
-        "completion", "completion", "completion of words and names in your shell", _EVERYBODY
+        "jobs", "commands.bank.jobs", "list jobs with their costs, or refused jobs", _EVERYBODY
     ),
-    CommandEntry("project", "commands.admin.project", "projects and their members", _STAFF),
-    CommandEntry("alloc", "commands.admin.alloc", "allocations: make, change, freeze, cap", _STAFF),
+    CommandEntry(
+        "quote", "commands.bank.quote", "show the price of a job, and whether it fits", _EVERYBODY
+    ),
+    CommandEntry(
+        "whoami", "commands.bank.whoami", "show the authenticated user and its roles", _EVERYBODY
+    ),
+    CommandEntry(
+        "token", "commands.bank.token", "manage tokens for access over the network", _EVERYBODY
+    ),
+    CommandEntry("status", "commands.bank.status", "check that the bank answers", _EVERYBODY),
+    CommandEntry(
+        "completion", "completion", "complete commands, options and names in a shell", _EVERYBODY
+    ),
+    CommandEntry("project", "commands.admin.project", "manage projects and their members", _STAFF),
+    CommandEntry(
+        "alloc", "commands.admin.alloc", "create, change, freeze or cap allocations", _STAFF
+    ),
     CommandEntry("deposit", "commands.admin.deposit", "put credit into an allocation", _STAFF),
     CommandEntry("withdraw", "commands.admin.withdraw", "take credit out of an allocation", _STAFF),
     CommandEntry(
         "transfer", "commands.admin.transfer", "move credit between two allocations", _STAFF
     ),
-    CommandEntry("refund", "commands.admin.refund", "give back what a job was charged", _STAFF),
+    CommandEntry("refund", "commands.admin.refund", "refund the charge of a job", _STAFF),
+    CommandEntry("undo", "commands.admin.undo", "reverse an entry by a new one", _STAFF),
     CommandEntry(
-        "undo", "commands.admin.undo", "take back what an entry did, by another one", _STAFF
+        "share", "commands.slurm.share", "show fair share as sshare does, with forecasts", _SLURM
     ),
     CommandEntry(
-        "share", "commands.slurm.share", "fair share: shares, usage, and what moves it", _SLURM
+        "prio", "commands.slurm.prio", "show priorities of pending jobs, as sprio does", _SLURM
     ),
     CommandEntry(
-        "prio", "commands.slurm.prio", "priorities of jobs that wait, and who is ahead", _SLURM
-    ),
-    CommandEntry(
-        "why", "commands.slurm.why", "why a job waits, and when it is likely to start", _SLURM
+        "why", "commands.slurm.why", "explain why a job waits, with its likely start", _SLURM
     ),
     CommandEntry(
         "reconcile", "commands.slurm.reconcile", "compare every run with Slurm's accounting", _SLURM
     ),
-    CommandEntry("shadow", "commands.slurm.shadow", "what would be charged and refused", _SLURM),
+    CommandEntry(
+        "shadow", "commands.slurm.shadow", "show what would be charged and refused", _SLURM
+    ),
     CommandEntry(
         "slurm", "commands.slurm.slurm", "import from Slurm, write its policy and accounts", _SLURM
     ),
-    CommandEntry(
-        "init", "commands.admin.init", "make a bank, or migrate one of an older Fairbank", _HOST
-    ),
+    CommandEntry("init", "commands.admin.init", "create a bank, or migrate an older one", _HOST),
     CommandEntry("serve", "commands.admin.serve", "run the bank", _HOST),
     CommandEntry(
-        "audit", "commands.admin.audit", "read the books again and compare every row", _HOST
+        "audit", "commands.admin.audit", "recompute the ledger and compare every row", _HOST
     ),
-    CommandEntry("backup", "commands.admin.backup", "make and check backups", _HOST),
+    CommandEntry("backup", "commands.admin.backup", "create and check backups", _HOST),
     CommandEntry("restore", "commands.admin.restore", "fill a store from a backup", _HOST),
     CommandEntry(
-        "doctor",
-        "commands.admin.doctor",
-        "look for what is wrong with this bank, or next to Slurm",
-        _HOST,
+        "doctor", "commands.admin.doctor", "check this bank, or the set-up next to Slurm", _HOST
     ),
     CommandEntry(
         "replay", "commands.planning.replay", "run a recorded workload through a bank", _HOST
     ),
     CommandEntry(
-        "simulate", "commands.planning.simulate", "a recorded workload under other policies", _HOST
+        "simulate", "commands.planning.simulate", "simulate a workload under other policies", _HOST
     ),
     CommandEntry(
-        "whatif", "commands.planning.whatif", "a workload, had something been otherwise", _HOST
+        "whatif", "commands.planning.whatif", "simulate a workload with one thing changed", _HOST
     ),
-    CommandEntry("report", "commands.planning.report", "figures of how jobs are ranked", _HOST),
+    CommandEntry("report", "commands.planning.report", "draw figures of priorities", _HOST),
     CommandEntry(
-        "demo", "commands.planning.demo", "a month of jobs, then a newcomer's session", _HOST
+        "demo", "commands.planning.demo", "run a month of jobs, then a first session", _HOST
     ),
     CommandEntry(
-        "agent", "commands.slurm.agent", "run the agent beside slurmctld; its status", _SLURM
+        "agent", "commands.slurm.agent", "run the agent next to slurmctld; show its status", _SLURM
     ),
 )
 
@@ -260,9 +261,9 @@ def overview() -> str:
             "",
         ]
     lines += [
-        "fairbank COMMAND --help tells the options of each, -V the version;",
-        "fairbank help reasons, exit-codes or environment what these words say.",
-        "The bank is found through --server, FAIRBANK_SERVER,",
-        "~/.config/fairbank/client.toml, /etc/fairbank/client.toml, or its usual socket.",
+        "fairbank COMMAND --help lists the options of a command, -V shows the version;",
+        "fairbank help reasons, exit-codes or environment explains these.",
+        "Address of the bank: --server, FAIRBANK_SERVER,",
+        "~/.config/fairbank/client.toml, /etc/fairbank/client.toml, default socket.",
     ]
     return "\n".join(lines) + "\n"

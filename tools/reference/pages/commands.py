@@ -9,7 +9,7 @@ from importlib import import_module
 from fairbank.cli import main as program
 from fairbank.cli.framework.command import Noun
 
-SHARED = ("How to show it:", "Care:", "Which bank, and as whom:", "Common options:")
+SHARED = ("Output:", "Safety:", "Bank and user:", "Common options:")
 """Groups of options that many commands have; the page prints each once."""
 _OPTION = re.compile(r"^  (?:-\w, )?(--[a-z-]+)", re.MULTILINE)
 

@@ -40,7 +40,7 @@ def add_common(parser: Parser) -> None:
 
 def add_server(parser: Parser) -> None:
     """Add the options of every command that sends requests to the bank."""
-    group = parser.add_argument_group("Which bank, and as whom")
+    group = parser.add_argument_group("Bank and user")
     group.add_argument(
         "--server",
         metavar="ADDRESS",
@@ -57,7 +57,7 @@ def add_server(parser: Parser) -> None:
 
 def add_output(parser: Parser, *, watch: bool = False) -> None:
     """Add the options of every command that prints a list."""
-    group = parser.add_argument_group("How to show it")
+    group = parser.add_argument_group("Output")
     form = group.add_mutually_exclusive_group()
     form.add_argument(
         "--json",
@@ -197,7 +197,7 @@ def add_limit(parser: Parser, usual: int) -> None:
 
 def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True) -> None:
     """Add the options of a command that writes: --reason, --dry-run, --yes, --idempotency-key."""
-    group = parser.add_argument_group("Care")
+    group = parser.add_argument_group("Safety")
     if reason != "none":
         group.add_argument(
             "--reason",

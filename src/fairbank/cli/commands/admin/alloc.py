@@ -160,7 +160,7 @@ COMMAND = Noun(
     "credit of one project on one resource for one period",
     {
         "list": Command(
-            "the allocations that you may see",
+            "list the allocations that you may see",
             (
                 "fairbank alloc list",
                 "fairbank alloc list -A chem_qmc --active",
@@ -171,7 +171,7 @@ COMMAND = Noun(
             watch=True,
         ),
         "show": Command(
-            "one allocation with its terms and sums",
+            "show an allocation with its terms and sums",
             (
                 "fairbank alloc show 1042",
                 "fairbank alloc show 1042 --json",
@@ -181,7 +181,7 @@ COMMAND = Noun(
             _show,
         ),
         "users": Command(
-            "what each user drew from an allocation, and the caps",
+            "show what each user used of an allocation, and the caps",
             (
                 "fairbank alloc users 1042",
                 "fairbank alloc users 1042 --csv",

@@ -41,7 +41,7 @@ def _run(context: Context, options: Namespace) -> int:
 
 
 COMMAND = Command(
-    "set how much a user may draw; for PI, coordinators, staff",
+    "limit what a user may use; for PIs, coordinators, staff",
     (
         "fairbank alloc cap 1042 ayla 5000",
         "fairbank alloc cap 1042 1234 none",

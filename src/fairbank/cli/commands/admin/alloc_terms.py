@@ -293,7 +293,7 @@ VERBS = {
         _set,
     ),
     "extend": Command(
-        "let an allocation end later; for staff",
+        "extend an allocation; for staff",
         (
             'fairbank alloc extend 1042 2027-09-01 --reason "renewed"',
             'fairbank alloc extend 1042 now+90days --reason "renewed"',

@@ -146,10 +146,10 @@ def _heads(context: Context, options: Namespace) -> int:
 
 
 COMMAND = Noun(
-    "the books, read again",
+    "verification of the ledger",
     {
         "verify": Command(
-            "read every entry again, compare every row; 8 when wrong",
+            "recompute the ledger and compare every row; exit code 8 if wrong",
             (
                 "fairbank audit verify",
                 "fairbank audit verify --heads monday.heads",
@@ -160,7 +160,7 @@ COMMAND = Noun(
             asks=False,
         ),
         "heads": Command(
-            "how far each book is now, to be kept elsewhere",
+            "show the last link of each journal, to be stored elsewhere",
             (
                 "fairbank audit heads > monday.heads",
                 "fairbank audit heads | ssh safe tee monday.heads",

@@ -63,7 +63,7 @@ COMMAND = Noun(
     "backups of the bank",
     {
         "create": Command(
-            "write a backup while the bank works",
+            "write a backup while the bank runs",
             (
                 "fairbank backup create monday.fbk",
                 "fairbank backup create /backup/$(date +%F).fbk",
@@ -75,7 +75,7 @@ COMMAND = Noun(
             asks=False,
         ),
         "verify": Command(
-            "read a backup to its end without restoring it",
+            "check a backup without restoring it",
             (
                 "fairbank backup verify monday.fbk",
                 "fairbank backup verify monday.fbk -q",

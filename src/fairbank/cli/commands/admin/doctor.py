@@ -163,7 +163,7 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
 
 
 COMMAND = Command(
-    "look for what is wrong with this bank, or next to Slurm; 8 when something is",
+    "check this bank, or the set-up next to Slurm; exit code 8 if something is wrong",
     (
         "fairbank doctor",
         "fairbank doctor --config /etc/fairbank/fairbank.toml",

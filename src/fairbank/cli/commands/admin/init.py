@@ -44,7 +44,7 @@ def run(context: Context, options: Namespace) -> int:
 
 
 COMMAND = Command(
-    "make a bank on this host: settings, secret, store; or migrate the books of an older Fairbank",
+    "create a bank on this host (settings, secret, store), or migrate an older one",
     (
         "fairbank init                              a bank of one's own",
         (

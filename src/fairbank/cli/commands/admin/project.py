@@ -222,7 +222,7 @@ COMMAND = Noun(
     "projects and their members",
     {
         "list": Command(
-            "the projects that you may see",
+            "list the projects that you may see",
             (
                 "fairbank project list",
                 "fairbank project list -g chem",
@@ -232,7 +232,7 @@ COMMAND = Noun(
             _list,
         ),
         "show": Command(
-            "one project and its members",
+            "show a project and its members",
             (
                 "fairbank project show chem_qmc",
                 "fairbank project show 12",
@@ -242,7 +242,7 @@ COMMAND = Noun(
             members.show_members,
         ),
         "create": Command(
-            "enter a Unix group that is to have credit; for staff",
+            "register a Unix group that will get credit; for staff",
             (
                 "fairbank project create chem_qmc",
                 "fairbank project create chem_qmc --gid 5012 -A chem --parent chemistry",
@@ -252,7 +252,7 @@ COMMAND = Noun(
             _create,
         ),
         "set": Command(
-            "change a project's names or its parent, or bring it back; for staff",
+            "change a project's names or parent, or restore it; for staff",
             (
                 "fairbank project set chem_qmc --parent chemistry",
                 "fairbank project set 12 --group qmc --gid 5012",
@@ -262,7 +262,7 @@ COMMAND = Noun(
             _set,
         ),
         "remove": Command(
-            "let a project be no more, once its credit and its runs are over; for staff",
+            "remove a project whose credit and runs have ended; for staff",
             (
                 "fairbank project remove chem_qmc",
                 "fairbank project remove 12 --yes",

@@ -99,7 +99,7 @@ def _remove_user(context: Context, options: Namespace) -> int:
 
 VERBS = {
     "users": Command(
-        "the members of a project",
+        "list the members of a project",
         (
             "fairbank project users chem_qmc",
             "fairbank project users 12 -P -n",
@@ -109,7 +109,7 @@ VERBS = {
         show_members,
     ),
     "add-user": Command(
-        "give a user a role; for PI, coordinators, staff",
+        "give a user a role; for PIs, coordinators, staff",
         (
             "fairbank project add-user chem_qmc ayla",
             "fairbank project add-user chem_qmc jorge --role coordinator",
@@ -119,7 +119,7 @@ VERBS = {
         _add_user,
     ),
     "remove-user": Command(
-        "take a user out; for PI, coordinators, staff",
+        "remove a user; for PIs, coordinators, staff",
         (
             "fairbank project remove-user chem_qmc ayla",
             "fairbank project remove-user chem_qmc 1234 --yes",

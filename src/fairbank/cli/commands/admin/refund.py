@@ -110,7 +110,7 @@ def _the_run(context: Context, job_id: int, cluster: str | None) -> Row:
 
 
 COMMAND = Command(
-    "give back what a job was charged, or a part of it; each time again, unless under one key; for"
+    "refund a job's charge or a part of it; repeated, it refunds again, unless under one key; for"
     " staff",
     (
         'fairbank refund 812222 --reason "node n031 failed"',

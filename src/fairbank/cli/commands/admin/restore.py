@@ -65,7 +65,7 @@ def run(context: Context, options: Namespace) -> int:
 
 
 COMMAND = Command(
-    "fill a store from a backup, all of it or nothing",
+    "restore a backup into a store, in one transaction",
     (
         "fairbank restore monday.fbk",
         "fairbank restore monday.fbk --replace",

@@ -75,8 +75,7 @@ def _said(context: Context, row: Row) -> str:
 
 
 COMMAND = Command(
-    "take back what an entry did, by one the other way round: credit, a refund, terms, a cap, a"
-    " role",
+    "reverse an entry by a new one: credit, a refund, terms, a cap, a role",
     (
         'fairbank undo 9913533 --reason "wrong allocation"',
         'fairbank undo 9913533 --reason "wrong allocation" --dry-run',

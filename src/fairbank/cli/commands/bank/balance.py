@@ -173,7 +173,7 @@ def _warning(row: Row, now: int, look: Look) -> str | None:
 
 
 COMMAND = Command(
-    "what is left on your allocations, and when it runs out",
+    "show available credit, and when it runs out",
     (
         "fairbank balance                           all that I may draw on",
         "fairbank balance -A chem_qmc -r gpu -l     one allocation, with all columns",

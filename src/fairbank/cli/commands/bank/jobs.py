@@ -184,7 +184,7 @@ def _told(context: Context, row: Row) -> Row:
 
 
 COMMAND = Command(
-    "jobs with what they hold and cost, the newest first",
+    "list jobs with their holds and costs, the newest first",
     (
         "fairbank jobs --running                    what holds my credit now",
         "fairbank jobs --refused                    why jobs were refused, and what would help",

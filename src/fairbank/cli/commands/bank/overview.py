@@ -95,7 +95,7 @@ def _part(
 
 
 COMMAND = Command(
-    "my projects on one screen: what is left, what runs, what was refused",
+    "show my projects on one screen: credit, running and refused jobs",
     ("fairbank", "fairbank --all", "fairbank --help                             all commands"),
     add,
     run,

@@ -264,7 +264,7 @@ def _advice(card: Row, job: Described, unread: list[str], *, tres: bool) -> list
 
 
 COMMAND = Command(
-    "what a job would cost, why, and whether it fits; exit code 5 when it does not",
+    "show the price of a job, and whether it fits; exit code 5 if it does not",
     (
         "fairbank quote job.sh",
         "fairbank quote -A chem_qmc -p standard -c 8 --mem 64G -t 12:00:00",

@@ -278,7 +278,7 @@ COMMAND = Noun(
     "projects, allocations, jobs and failures, as HADM's command shows them",
     {
         "projects": Command(
-            "the projects that you may see",
+            "list the projects that you may see",
             (
                 "sproject projects",
                 "sproject projects -g chem --detail",
@@ -288,7 +288,7 @@ COMMAND = Noun(
             _projects,
         ),
         "allocations": Command(
-            "their allocations, present and past",
+            "list their allocations, present and past",
             (
                 "sproject allocations -a",
                 "sproject allocations -g chem -r cpu --detail",
@@ -298,7 +298,7 @@ COMMAND = Noun(
             _allocations,
         ),
         "jobs": Command(
-            "jobs with what they hold or were charged",
+            "list jobs with their holds or charges",
             (
                 "sproject jobs -a",
                 "sproject jobs -A chem_qmc -u ayla",
@@ -308,7 +308,7 @@ COMMAND = Noun(
             _jobs,
         ),
         "failures": Command(
-            "jobs that the bank refused: for want of credit, or otherwise",
+            "list jobs that the bank refused",
             (
                 "sproject failures",
                 "sproject failures -A chem_qmc",

@@ -252,7 +252,7 @@ def _caption(context: Context, row: Row) -> str:
 
 
 COMMAND = Command(
-    "every entry of an allocation's journal, with the sums after each",
+    "show the journal of an allocation, with the sums after each entry",
     (
         "fairbank statement 1042                        the last 30 days",
         "fairbank statement -A chem_qmc -r cpu -S 2026-11-01",

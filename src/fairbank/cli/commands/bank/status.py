@@ -72,7 +72,7 @@ def _answered(context: Context, deadline: float) -> float:
 
 
 COMMAND = Command(
-    "whether the bank answers; exit code 6 when it does not",
+    "check that the bank answers; exit code 6 if it does not",
     (
         "fairbank status",
         "fairbank serve & fairbank status --wait",

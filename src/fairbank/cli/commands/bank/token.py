@@ -158,13 +158,13 @@ COMMAND = Noun(
     "tokens for signing in over the network",
     {
         "list": Command(
-            "your tokens, without their secrets",
+            "list your tokens, without their secrets",
             ("fairbank token list", "fairbank token list -u ayla", "fairbank token list --json"),
             _add_list,
             _list,
         ),
         "create": Command(
-            "make a token; its secret is shown once",
+            "create a token; its secret is shown once",
             (
                 "fairbank token create laptop --output ~/.config/fairbank/token",
                 "fairbank token create portal --scopes read,write --days 30",
@@ -174,7 +174,7 @@ COMMAND = Noun(
             _create,
         ),
         "revoke": Command(
-            "make a token good for nothing, at once",
+            "revoke a token at once",
             (
                 "fairbank token revoke 3",
                 "fairbank token revoke 3 --yes",

@@ -182,7 +182,7 @@ def _total(rows: Sequence[Row]) -> Row:
 
 
 COMMAND = Command(
-    "who used what, when and where, of the jobs that ended",
+    "show usage of finished jobs by user, time, partition or QOS",
     (
         "fairbank usage -A chem_qmc                     by user, the last 30 days",
         "fairbank usage -A chem_qmc --by month -S 2026-07-01",

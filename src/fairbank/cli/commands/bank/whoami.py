@@ -60,7 +60,7 @@ def _lines(context: Context, me: Row) -> list[Row]:
 
 
 COMMAND = Command(
-    "who the bank takes you for, and what you may do",
+    "show the authenticated user, with roles and permissions",
     ("fairbank whoami", "fairbank whoami --json", "fairbank whoami --as ayla"),
     add,
     run,

@@ -210,7 +210,7 @@ def _verify(context: Context, folder: Path) -> None:
 
 
 COMMAND = Command(
-    "a month of jobs through a new bank, then a newcomer's session",
+    "run a month of jobs through a new bank, then a first session",
     (
         "fairbank demo",
         "fairbank demo --directory ~/trial          and keep it, to play on",

@@ -176,7 +176,7 @@ COMMAND = Noun(
     "figures of fair share and priorities",
     {
         "fairshare": Command(
-            "fair share from day to day, as it was recorded",
+            "draw recorded fair share by day",
             (
                 "fairbank report fairshare",
                 (
@@ -189,7 +189,7 @@ COMMAND = Noun(
             _fair_share,
         ),
         "sitefactor": Command(
-            "draw what credit left and closeness of its end add to priorities",
+            "draw the site factor of remaining credit and time",
             (
                 "fairbank report sitefactor figures             the rules, in six figures",
                 "fairbank report sitefactor . --agent-config /etc/fairbank/agent.toml",

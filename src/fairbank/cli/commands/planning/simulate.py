@@ -360,7 +360,7 @@ def tell(
 
 
 COMMAND = Command(
-    "what would have become of a recorded workload under other policies",
+    "simulate a recorded workload under other policies",
     (
         "fairbank simulate month.swf.gz --policy fcfs --policy easy --plots figures",
         "fairbank simulate october.txt --procs 512 --starts starts.csv     what sacct -P printed",

@@ -129,7 +129,7 @@ def changes_of(options: Namespace, question: Question, answer: WhatIfResult) -> 
 
 
 COMMAND = Command(
-    "what would have become of a recorded workload if something had been otherwise",
+    "simulate a recorded workload with one thing changed",
     (
         "fairbank whatif month.swf.gz --add-procs 64",
         (

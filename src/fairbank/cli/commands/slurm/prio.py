@@ -249,7 +249,7 @@ def _known(context: Context, rows: Sequence[PriorityRow], own: str | None = None
 
 
 COMMAND = Command(
-    "why a job waits where it does: the factors of its priority",
+    "show the factors of the priorities of pending jobs",
     ("fairbank prio", "fairbank prio --explain -j 812345", "fairbank prio -l -S -Y"),
     add,
     run,

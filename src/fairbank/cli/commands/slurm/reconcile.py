@@ -259,7 +259,7 @@ def _run_facts(finding: ReconcileFinding) -> Row:
 
 
 COMMAND = Command(
-    "compare every finished run with Slurm's accounting; 8 when they differ",
+    "compare every finished run with Slurm's accounting; exit code 8 if they differ",
     (
         "fairbank reconcile                         the last two days, changing nothing",
         "fairbank reconcile -S now-7days --fix      charge what is missing, release what is lost",

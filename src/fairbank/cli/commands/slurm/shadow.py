@@ -121,7 +121,7 @@ def _refused(refusal: ShadowRefusal) -> Row:
 
 
 COMMAND = Command(
-    "what would have been charged and refused, without enforcing anything",
+    "show what would have been charged and refused",
     (
         "fairbank shadow                          by project, the last seven days",
         "fairbank shadow --refused -S now-1day    each job that would have been refused",

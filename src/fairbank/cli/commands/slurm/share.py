@@ -325,10 +325,10 @@ def _show_forecast(context: Context, shares: Shares, rows: Sequence[ShareRow]) -
 
 
 COMMAND = Noun(
-    "fair share as Slurm has it, now and from day to day",
+    "fair share as in Slurm, now and by day",
     {
         "show": Command(
-            "shares, usage, and the factor that follows (also without this word)",
+            "show shares, usage and factors (the default)",
             ("fairbank share", "fairbank share --tree -A chem_qmc", "fairbank share --forecast -a"),
             add,
             run,
@@ -336,7 +336,7 @@ COMMAND = Noun(
             asks=False,
         ),
         "record": Command(
-            "have the bank keep today's figures, once a day and cluster",
+            "store today's figures in the bank, once per day and cluster",
             (
                 "fairbank share record",
                 "fairbank share record --from /srv/slurm-said",

@@ -98,7 +98,7 @@ def _read(path: str) -> str:
 
 
 COMPOSE = Command(
-    "shares made of public nodes, of those a lab bought and of those bought in common",
+    "compute shares from public nodes, nodes of labs and shared purchases",
     (
         "fairbank share compose shares.toml",
         "fairbank share compose shares.toml --weights     what each partition charges",

@@ -302,7 +302,7 @@ COMMAND = Noun(
     "import from Slurm, synchronise Slurm with the bank, and the prolog",
     {
         "import": Command(
-            "import Slurm's accounts, users and history into the bank; 8 if something is left out",
+            "import Slurm's accounts, users and history; exit code 8 if something is left out",
             (
                 "fairbank slurm import --dry-run",
                 "fairbank slurm import --settings /tmp/cluster.toml",

@@ -253,7 +253,7 @@ def _tell(
 
 
 COMMAND = Command(
-    "why a job waits, who is ahead, when it is likely to start, what would start it sooner",
+    "explain why a job waits, its likely start, and what would start it sooner",
     (
         "fairbank why 812345",
         "fairbank why 33_7 --json",
