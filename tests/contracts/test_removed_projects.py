@@ -73,7 +73,7 @@ def test_no_project_is_removed_while_it_gets_an_allocation_or_a_child(
         assert begun.wait(30)
         try:
             return ask(two, RemoveProject(project=1))
-        except Contention:  # the counter asks again, as here
+        except Contention:  # the write queue retries, as here
             return ask(two, RemoveProject(project=1))
 
     opened, no = at_once(first, second)

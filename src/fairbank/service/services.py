@@ -135,14 +135,14 @@ def services(
         audit=Audit(store),
         upkeep=Upkeep(store, queue, clock, actor, shares_days),
     )
-    foreteller = DryRun(queue.bank)
+    dry_run = DryRun(queue.bank)
     dry = replace(
         carrying_out,
-        projects=Projects(store, foreteller, project_cache, clock),
-        allocations=Allocations(store, foreteller, project_cache, clock),
-        runs=Runs(store, foreteller, project_cache, memberships, clock),
-        undo=EntryUndo(store, foreteller, clock),
+        projects=Projects(store, dry_run, project_cache, clock),
+        allocations=Allocations(store, dry_run, project_cache, clock),
+        runs=Runs(store, dry_run, project_cache, memberships, clock),
+        undo=EntryUndo(store, dry_run, clock),
         shares=ShareHistory(store, project_cache, dry_run=True),
-        tokens=Tokens(store, foreteller, clock, key),
+        tokens=Tokens(store, dry_run, clock, key),
     )
     return replace(carrying_out, dry=dry)

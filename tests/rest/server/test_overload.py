@@ -106,7 +106,7 @@ def test_failure_has_a_number_that_the_log_explains(
     assert record.exc_info[0] is ZeroDivisionError
 
 
-# --- the teller ---
+# --- the queue of a worker ---
 
 
 def _note(text: str) -> SubmittedRequest:
@@ -117,9 +117,9 @@ def test_each_caller_gets_its_own_outcomes() -> None:
     counter = WriterThreads(Ledger(MemoryStore(), Policy()))
 
     async def many() -> list[int]:
-        teller = AsyncWriteQueue(counter, asyncio.get_running_loop())
+        queue = AsyncWriteQueue(counter, asyncio.get_running_loop())
         answers = await asyncio.gather(
-            *(teller.apply([_note(str(each))] * (each % 3)) for each in range(300))
+            *(queue.apply([_note(str(each))] * (each % 3)) for each in range(300))
         )
         return [len(each) for each in answers]
 
@@ -132,14 +132,14 @@ def test_cancelled_caller_does_not_cancel_the_request() -> None:
     counter = WriterThreads(Ledger(store, Policy()))
 
     async def leave() -> None:
-        teller = AsyncWriteQueue(counter, asyncio.get_running_loop())
+        queue = AsyncWriteQueue(counter, asyncio.get_running_loop())
         with closed(store):
-            task = asyncio.create_task(teller.apply([_note("kept")]))
+            task = asyncio.create_task(queue.apply([_note("kept")]))
             await asyncio.sleep(0)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        assert len(await teller.apply([_note("another")])) == 1
+        assert len(await queue.apply([_note("another")])) == 1
 
     asyncio.run(leave())
     counter.close()

@@ -98,7 +98,7 @@ def told(server: Served, sent: bytes) -> bytes:
         return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
-@pytest.mark.parametrize("more", ["", "X-Odd: 1\r\n"], ids=["express", "lane"])
+@pytest.mark.parametrize("more", ["", "X-Odd: 1\r\n"], ids=["plain", "with a header"])
 def test_half_closed_client_is_answered(folder: Path, more: str) -> None:
     with served(folder) as server:
         with_credit(server)
