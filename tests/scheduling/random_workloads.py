@@ -13,9 +13,8 @@ from fairbank.scheduling.machines.processors import Processors
 from fairbank.scheduling.snapshot import Snapshot
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.policies import SimulationPolicy
+from fairbank.simulator.engine.scheduler import OnProcessors
 from fairbank.simulator.traces.workload import TraceJob
-
-OnProcessors = Snapshot[TraceJob, int, Processors[TraceJob]]
 
 SIZE = 6
 NOW = 100

@@ -6,13 +6,9 @@ from random import Random
 
 import pytest
 
+from fairbank.scheduling.event_loop import EventScheduler, SimulatedStart, simulate_forward
 from fairbank.scheduling.explain.answer import NoStartRange, StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
-from fairbank.scheduling.explain.forward_simulation import (
-    EventScheduler,
-    SimulatedStart,
-    simulate_forward,
-)
 from fairbank.scheduling.explain.run_times import (
     ENOUGH,
     OF_EVERYBODY,

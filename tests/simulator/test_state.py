@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from fairbank.core.time import DAY
-from fairbank.scheduling.explain.forward_simulation import simulate_forward
+from fairbank.scheduling.event_loop import simulate_forward
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.policies import POLICIES, policy_named
 from fairbank.simulator.engine.state import WEEK, SimulationState, StateRecorder

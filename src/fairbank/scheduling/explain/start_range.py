@@ -16,13 +16,8 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from random import Random
 
+from fairbank.scheduling.event_loop import EventScheduler, Pass, SimulatedStart, simulate_forward
 from fairbank.scheduling.explain.answer import NoStartRange, StartRange
-from fairbank.scheduling.explain.forward_simulation import (
-    EventScheduler,
-    Pass,
-    SimulatedStart,
-    simulate_forward,
-)
 from fairbank.scheduling.explain.run_times import RunTimeHistory, RunTimeSampler
 from fairbank.scheduling.machines.node_rules import StartLimits
 from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan, copy_snapshot
@@ -149,7 +144,7 @@ class _LimitScheduler(EventScheduler):
 
     def __init__(
         self,
-        pass_: Pass[PendingJob, Placement, Nodes],
+        pass_: Pass[PendingJob, Placement],
         instants: Sequence[int],
         limits: StartLimits,
         since: int,

@@ -3,17 +3,15 @@ away."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from fairbank.cluster.reservation import Reservation
 from fairbank.scheduling.admission import exclusion_reason
-from fairbank.scheduling.machines.node_profile import NodeProfile
 from fairbank.scheduling.machines.node_rules import NoStartLimits, Preemption, StartLimits
-from fairbank.scheduling.pending_job import Active, PendingJob
+from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
-from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.node_table import NodeTable
-from fairbank.scheduling.placement.search import PlacementSearch, find_placement
+from fairbank.scheduling.placement.search import PlacementSearch
 from fairbank.scheduling.slurm.reservation_rules import ReservationRules
 
 
@@ -48,42 +46,6 @@ class Nodes:
         )
         return other
 
-    def place(self, job: PendingJob, now: int) -> Placement | None:
-        """Return the placement in the first of its partitions in which the job fits."""
-        placements = (self.placement_at(job, name, self.free, now) for name in job.partitions)
-        return next((placement for placement in placements if placement is not None), None)
-
-    def placement_at(
-        self, job: PendingJob, partition: str, free: FreeResources, begin: int
-    ) -> Placement | None:
-        """Return the placement of the job in a partition if it starts at a time; None if it does
-        not fit.
-
-        Args:
-            job: the pending job.
-            partition: name of the partition.
-            free: free resources at that time.
-            begin: start time in seconds.
-        """
-        if exclusion_reason(job, self.cluster, partition) is not None:
-            return None
-        rules, nodes = self.cluster.partition(partition)
-        within = (
-            nodes
-            & self.cluster.usable
-            & self.reservations.usable_nodes(job, begin, begin + job.seconds(rules))
-        )
-        for wanted in (
-            (job.wanted.with_preference(), job.wanted) if job.wanted.prefer else (job.wanted,)
-        ):
-            if (
-                placement := find_placement(
-                    self.cluster, free, self.search.request(wanted, partition), within
-                )
-            ) is not None:
-                return placement
-        return None
-
     def can_ever_fit(self, job: PendingJob) -> bool:
         return any(self.can_ever_fit_in(job, name) for name in job.partitions)
 
@@ -101,10 +63,3 @@ class Nodes:
 
     def give(self, placement: Placement) -> None:
         self.free.give(placement)
-
-    def profile(self, running: Sequence[Active], now: int) -> NodeProfile:
-        return NodeProfile(self, running, now)
-
-    def partition_nodes(self, partition: str) -> NodeSet | None:
-        """Return the nodes of a partition; None if it does not exist."""
-        return self.cluster.partitions.get(partition)

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic
 
-from fairbank.scheduling.machines.machine import FOR_EVER, SlotsNow
 from fairbank.scheduling.machines.processor_queue import FEW, fits_hole
-from fairbank.scheduling.machines.processors import ProcessorJob
+from fairbank.scheduling.machines.processors import W
+from fairbank.scheduling.snapshot import FOR_EVER, Hole
 
-
-class SubmittedJob(ProcessorJob, Protocol):
-    """Job with submit time, user and group."""
-
-    @property
-    def submitted(self) -> int: ...
-
-    @property
-    def user(self) -> int: ...
-
-    @property
-    def group(self) -> int: ...
-
-
-S = TypeVar("S", bound=SubmittedJob)
 _Key = tuple[bool, int, int, int]
 """True for a job that was moved to the end; negative priority; submit time; number."""
 
 
-class PriorityQueue(Generic[S]):
+class PriorityQueue(Generic[W]):
     """Queue by priority as last computed, then submit time, then number. Jobs that were moved to
     the end are behind all others.
 
@@ -39,22 +24,21 @@ class PriorityQueue(Generic[S]):
     """
 
     def __init__(self) -> None:
-        self._jobs: dict[int, S] = {}
+        self._jobs: dict[int, W] = {}
         self._keys: dict[int, _Key] = {}
         self._order: list[_Key] = []
-        self._ranked: list[S] = []
-        """Jobs with a known priority, in the order of `_order`."""
-        self._unranked: dict[int, S] = {}
+        self._ranked: list[W] = []
+        self._unranked: dict[int, W] = {}
         self._at_end: set[int] = set()
         self._widths: dict[int, int] = {}
         self.total_processors = 0
 
-    def add(self, job: S) -> None:
+    def add(self, job: W) -> None:
         self._jobs[job.number] = self._unranked[job.number] = job
         self._widths[job.processors] = self._widths.get(job.processors, 0) + 1
         self.total_processors += job.processors
 
-    def remove(self, job: S) -> None:
+    def remove(self, job: W) -> None:
         del self._jobs[job.number]
         if self._unranked.pop(job.number, None) is None:
             self._remove_key(self._keys.pop(job.number))
@@ -65,7 +49,7 @@ class PriorityQueue(Generic[S]):
         else:
             self._widths[job.processors] -= 1
 
-    def move_to_end(self, job: S) -> None:
+    def move_to_end(self, job: W) -> None:
         """Let a job wait behind all others, whatever its priority."""
         self._at_end.add(job.number)
         key = self._keys.get(job.number)
@@ -91,14 +75,14 @@ class PriorityQueue(Generic[S]):
         """Return the least number of processors that a job wants."""
         return min(self._widths, default=FOR_EVER)
 
-    def jobs(self) -> Iterator[S]:
+    def jobs(self) -> Iterator[W]:
         return iter(self._jobs.values())
 
-    def unranked(self) -> Sequence[S]:
+    def unranked(self) -> Sequence[W]:
         """Return the jobs without a priority."""
         return list(self._unranked.values())
 
-    def set_priorities(self, jobs: Sequence[S], priorities: Iterable[int]) -> None:
+    def set_priorities(self, jobs: Sequence[W], priorities: Iterable[int]) -> None:
         """Set the priorities of jobs that had none."""
         last = self._at_end
         ranked = [
@@ -120,7 +104,7 @@ class PriorityQueue(Generic[S]):
         self._keys, self._order, self._ranked = {}, [], []
         self._unranked = dict(self._jobs)
 
-    def order(self, now: int) -> JobList[S]:
+    def order(self, now: int) -> JobList[W]:
         """Return the jobs in order, those without a priority last. It is valid until the queue
         changes.
         """
@@ -138,43 +122,25 @@ class PriorityQueue(Generic[S]):
         )
 
 
-class JobList(Generic[S]):
+class JobList(Generic[W]):
     """List of jobs as an order. Positions are indexes."""
 
-    reasons: Mapping[int, str] = {}
-
-    def __init__(self, jobs: Sequence[S]) -> None:
+    def __init__(self, jobs: Sequence[W]) -> None:
         self._jobs = jobs
 
-    def first_jobs(self, count: int) -> JobList[S]:
+    def first_jobs(self, count: int) -> JobList[W]:
         """Return the first `count` jobs."""
         return self if len(self._jobs) <= count else JobList(self._jobs[:count])
 
-    def __iter__(self) -> Iterator[tuple[int, S]]:
+    def __iter__(self) -> Iterator[tuple[int, W]]:
         return enumerate(self._jobs)
 
-    def by_partition(self) -> Iterable[Iterator[tuple[int, S]]]:
-        orders: dict[int, list[tuple[int, S]]] = {}
-        for position, job in self:
-            orders.setdefault(job.partition, []).append((position, job))
-        return map(iter, orders.values())
-
-    def first_that_fits(self, after: int, profile: SlotsNow[S, Any]) -> tuple[int, S] | None:
-        gaps = profile.holes()
-        if gaps is None:
-            return next(
-                (
-                    (position, job)
-                    for position, job in self
-                    if position > after and profile.slot_now(job) is not None
-                ),
-                None,
-            )
-        if not gaps:
+    def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W] | None:
+        if not holes:
             return None
-        width = gaps[-1][0]
+        width = holes[-1][0]
         for position in range(after + 1, len(self._jobs)):
             job = self._jobs[position]
-            if job.processors <= width and fits_hole(job, gaps):
+            if job.processors <= width and fits_hole(job, holes):
                 return position, job
         return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, Protocol, Self, TypeVar
 
-from fairbank.scheduling.machines.machine import FOR_EVER, Hole, SlotsNow
 from fairbank.scheduling.machines.processors import ProcessorJob, W
+from fairbank.scheduling.snapshot import FOR_EVER, Hole
 
 FEW = 24
 """Up to so many new jobs are scanned one by one, which is faster than sorting them into the
@@ -20,13 +20,25 @@ _NO_JOB = 2 * FOR_EVER
 """Limit at an empty place: longer than any hole."""
 
 
+W_co = TypeVar("W_co", bound=ProcessorJob, covariant=True)
+
+
+class QueueOrder(Protocol[W_co]):
+    """Pending jobs in the order of the queue, each with its position. Lower positions go first."""
+
+    def __iter__(self) -> Iterator[tuple[int, W_co]]: ...
+
+    def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W_co] | None:
+        """Return the first job behind position `after` that fits one of the holes, the narrowest
+        and longest of which is first.
+        """
+        ...
+
+
 class OrderedQueue(Generic[W]):
-    """Queue in the order of numbers, from whose middle jobs may leave. All of its jobs may
-    start.
-    """
+    """Queue in the order of numbers, which are the positions. Jobs may leave from its middle."""
 
     __slots__ = ("_order",)
-    reasons: Mapping[int, str] = {}
 
     @property
     def min_processors(self) -> int:
@@ -36,9 +48,8 @@ class OrderedQueue(Generic[W]):
         return 1
 
     def __init__(self) -> None:
-        self._order: OrderedDict[int, W] = (
-            OrderedDict()
-        )  # a dict would look for its first entry among all that are gone
+        # A dict would look for its first entry among all that are gone.
+        self._order: OrderedDict[int, W] = OrderedDict()
 
     def add(self, job: W) -> None:
         self._order[job.number] = job
@@ -58,17 +69,8 @@ class OrderedQueue(Generic[W]):
     def __iter__(self) -> Iterator[tuple[int, W]]:
         return iter(self._order.items())
 
-    def by_partition(self) -> Iterable[Iterator[tuple[int, W]]]:
-        orders: dict[int, list[tuple[int, W]]] = {}
-        for item in self:
-            orders.setdefault(item[1].partition, []).append(item)
-        return map(iter, orders.values())
-
-    def first_that_fits(self, after: int, profile: SlotsNow[W, Any]) -> tuple[int, W] | None:
-        return next(
-            (item for item in self if item[0] > after and profile.slot_now(item[1]) is not None),
-            None,
-        )
+    def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W] | None:
+        return next((item for item in self if item[0] > after and fits_hole(item[1], holes)), None)
 
 
 class PartitionQueue(OrderedQueue[W]):
@@ -93,8 +95,9 @@ class PartitionQueue(OrderedQueue[W]):
         if not order:
             del self._by_partition[job.partition]
 
-    def by_partition(self) -> Iterable[Iterator[tuple[int, W]]]:
-        return [iter(line.items()) for line in self._by_partition.values()]
+    def by_partition(self) -> Iterable[Iterable[tuple[int, W]]]:
+        """Return the order of each partition."""
+        return [line.items() for line in self._by_partition.values()]
 
 
 class WidthQueue(OrderedQueue[W]):
@@ -106,7 +109,8 @@ class WidthQueue(OrderedQueue[W]):
     Invariants: each job is in `_order`, and either in `_newcomers` or in the tree of its width. New
     jobs enter the trees when a pass searches those before them, because many start as they arrive.
     Numbers in `_newcomers` are higher than `_last_in_trees`. `_widths` are the widths of trees that
-    are not empty, in order. `_min_processors` is 0 if it is unknown because the narrowest job left.
+    are not empty, in order; empty trees stay, because their width comes again. `_min_processors` is
+    0 if it is unknown because the narrowest job left.
     """
 
     __slots__ = ("_last_in_trees", "_min_processors", "_newcomers", "_trees", "_widths")
@@ -115,12 +119,9 @@ class WidthQueue(OrderedQueue[W]):
         super().__init__()
         self._newcomers: dict[int, W] = {}
         self._last_in_trees = -1
-        """Highest number in a tree."""
         self._widths: list[int] = []
-        """Widths of pending jobs, in order. Empty trees stay, because their width comes again."""
         self._trees: dict[int, LimitTree[W]] = {}
         self._min_processors = FOR_EVER
-        """Least number of processors of a pending job; 0: unknown since the narrowest left."""
 
     def add(self, job: W) -> None:
         self._order[job.number] = self._newcomers[job.number] = job
@@ -145,20 +146,13 @@ class WidthQueue(OrderedQueue[W]):
             self._min_processors = min(newest, self._widths[0]) if self._widths else newest
         return self._min_processors
 
-    def first_that_fits(self, after: int, profile: SlotsNow[W, Any]) -> tuple[int, W] | None:
-        if (gaps := profile.holes()) is None:
-            return super().first_that_fits(after, profile)
-        first = (
-            self.first_in_holes(after, gaps)
-            if gaps and self._min_processors <= gaps[-1][0]
-            else None
-        )
-        return None if first is None else (first.number, first)
+    def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W] | None:
+        if not holes or self._min_processors > holes[-1][0]:
+            return None
+        job = self._first_in_holes(after, holes)
+        return None if job is None else (job.number, job)
 
-    def first_in_holes(self, after: int, gaps: Sequence[Hole]) -> W | None:
-        """Return the first job behind number `after` that fits one of the holes, the narrowest and
-        longest of which is first.
-        """
+    def _first_in_holes(self, after: int, gaps: Sequence[Hole]) -> W | None:
         if after >= self._last_in_trees and len(self._newcomers) <= FEW:
             return self._first_newcomer(after, gaps)
         if self._newcomers:

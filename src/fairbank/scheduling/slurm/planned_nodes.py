@@ -9,9 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 
-from fairbank.scheduling.machines.machine import FOR_EVER
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.scheduling.snapshot import FOR_EVER
 
 _STRIDE = 8
 """Steps that are combined before their nodes are counted."""

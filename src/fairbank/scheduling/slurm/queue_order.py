@@ -8,15 +8,14 @@ array after.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
 from fairbank.scheduling.admission import exclusion_reason, is_request_valid
-from fairbank.scheduling.machines.machine import SlotsNow
 from fairbank.scheduling.machines.node_rules import PreemptBy
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import PendingJob
@@ -106,8 +105,7 @@ class NodeQueue:
     begin times pass.
     """
 
-    def __init__(self, nodes: Nodes, jobs: Iterable[PendingJob] = ()) -> None:
-        self._nodes = nodes
+    def __init__(self, jobs: Iterable[PendingJob] = ()) -> None:
         self._jobs = {job.number: job for job in jobs}
 
     def add(self, job: PendingJob) -> None:
@@ -116,44 +114,8 @@ class NodeQueue:
     def remove(self, job: PendingJob) -> None:
         del self._jobs[job.number]
 
-    def __len__(self) -> int:
-        return len(self._jobs)
-
     def jobs(self) -> Iterator[PendingJob]:
         return iter(self._jobs.values())
-
-    def order(self, now: int) -> NodeQueueOrder:
-        return NodeQueueOrder(*queue_entries(self._nodes, self._jobs.values(), now))
-
-
-class NodeQueueOrder:
-    """Jobs that may start, by the six steps. A job is where the first of its entries is, and in the
-    order of each partition that accepts it.
-    """
-
-    def __init__(self, entries: Sequence[QueueEntry], reasons: Mapping[int, str]) -> None:
-        self.reasons = reasons
-        self._jobs = list({entry.job.number: entry.job for entry in reversed(entries)}.values())[
-            ::-1
-        ]
-        self._lines: dict[str, list[tuple[int, PendingJob]]] = {}
-        for position, entry in enumerate(entries):
-            if not entry.with_preference:
-                self._lines.setdefault(entry.rules.name, []).append(
-                    (position, entry.job.within(entry.rules.name))
-                )
-
-    def __iter__(self) -> Iterator[tuple[int, PendingJob]]:
-        return enumerate(self._jobs)
-
-    def by_partition(self) -> Iterable[Iterator[tuple[int, PendingJob]]]:
-        return map(iter, self._lines.values())
-
-    def first_that_fits(
-        self, after: int, profile: SlotsNow[PendingJob, Any]
-    ) -> tuple[int, PendingJob] | None:
-        behind = enumerate(self._jobs[after + 1 :], start=after + 1)
-        return next((turn for turn in behind if profile.slot_now(turn[1]) is not None), None)
 
 
 def _wait_reason(job: PendingJob, nodes: Nodes, now: int) -> str | None:

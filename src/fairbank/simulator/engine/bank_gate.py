@@ -4,14 +4,13 @@ payment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from typing import Any
 
-from fairbank.scheduling.machines.machine import RunningJob, SlotsNow
 from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
+from fairbank.scheduling.machines.processor_queue import QueueOrder
 from fairbank.scheduling.plan import SchedulePlan
-from fairbank.scheduling.snapshot import QueueOrder
+from fairbank.scheduling.snapshot import Hole, RunningJob
 from fairbank.simulator.engine.grants import Unpaid
 from fairbank.simulator.engine.scheduler import JobQueue, OnProcessors, Pass, SimulationScheduler
 from fairbank.simulator.engine.simulated_bank import SimulatedBank
@@ -21,8 +20,6 @@ from fairbank.simulator.traces.workload import TraceJob
 
 class UnpaidLastQueue:
     """Queue with the jobs that run unpaid behind all others, in the order of their numbers."""
-
-    reasons: Mapping[int, str] = {}
 
     def __init__(self, payers: JobQueue) -> None:
         self._payers = payers
@@ -64,8 +61,6 @@ _UNPAID_OFFSET = 1 << 60
 class _UnpaidLastOrder:
     """Both parts of the queue as one order."""
 
-    reasons: Mapping[int, str] = {}
-
     def __init__(self, payers: JobQueue, last: list[TraceJob], now: int) -> None:
         self._payers, self._unpaid, self._jobs = payers.order(now), JobList(last), last
 
@@ -74,18 +69,10 @@ class _UnpaidLastOrder:
         for position, job in self._unpaid:
             yield position + _UNPAID_OFFSET, job
 
-    def by_partition(self) -> Iterable[Iterator[tuple[int, TraceJob]]]:
-        orders: dict[int, list[tuple[int, TraceJob]]] = {}
-        for position, job in self:
-            orders.setdefault(job.partition, []).append((position, job))
-        return map(iter, orders.values())
-
-    def first_that_fits(
-        self, after: int, profile: SlotsNow[TraceJob, Any]
-    ) -> tuple[int, TraceJob] | None:
-        first = self._payers.first_that_fits(after, profile) if after < _UNPAID_OFFSET else None
+    def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, TraceJob] | None:
+        first = self._payers.first_that_fits(after, holes) if after < _UNPAID_OFFSET else None
         if first is None and self._jobs:
-            behind = self._unpaid.first_that_fits(max(after - _UNPAID_OFFSET, -1), profile)
+            behind = self._unpaid.first_that_fits(max(after - _UNPAID_OFFSET, -1), holes)
             first = behind and (behind[0] + _UNPAID_OFFSET, behind[1])
         return first
 

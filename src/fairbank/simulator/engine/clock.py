@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import heappush
 
 from fairbank.scheduling.event_loop import EventLoop
-from fairbank.scheduling.machines.machine import FOR_EVER
 from fairbank.scheduling.machines.processors import Processors
-from fairbank.scheduling.snapshot import Snapshot
+from fairbank.scheduling.snapshot import FOR_EVER, Snapshot
 from fairbank.simulator.engine.scheduler import OnProcessors, SimulationScheduler
 from fairbank.simulator.traces.workload import TraceJob
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import NotFound
 from fairbank.scheduling.machines.processor_queue import OrderedQueue, PartitionQueue, WidthQueue
-from fairbank.scheduling.policies.fcfs import fcfs, fifo
-from fairbank.scheduling.policies.reservations import conservative, easy
+from fairbank.scheduling.policies import conservative, easy, fcfs, fifo
 from fairbank.simulator.engine.scheduler import JobQueue, Pass, PassAtEvents, SimulationScheduler
 from fairbank.simulator.traces.workload import TraceJob
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from fairbank.scheduling.machines.machine import FOR_EVER, RunningJob
+from fairbank.scheduling.machines.processor_queue import QueueOrder
 from fairbank.scheduling.machines.processors import Processors
 from fairbank.scheduling.plan import SchedulePlan
-from fairbank.scheduling.snapshot import PendingQueue, QueueOrder, Snapshot
+from fairbank.scheduling.snapshot import FOR_EVER, PendingQueue, RunningJob, Snapshot
 from fairbank.simulator.traces.workload import TraceJob
-
-OnProcessors = Snapshot[TraceJob, int, Processors[TraceJob]]
-Pass = Callable[[OnProcessors, int], SchedulePlan[TraceJob, int]]
 
 
 class JobQueue(PendingQueue[TraceJob], Protocol):
@@ -22,6 +19,16 @@ class JobQueue(PendingQueue[TraceJob], Protocol):
     def min_processors(self) -> int:
         """Return a number of processors that no pending job is below."""
         ...
+
+    def __len__(self) -> int: ...
+
+    def order(self, now: int) -> QueueOrder[TraceJob]:
+        """Return the jobs in order."""
+        ...
+
+
+OnProcessors = Snapshot[TraceJob, int, Processors[TraceJob], JobQueue]
+Pass = Callable[[OnProcessors, int], SchedulePlan[TraceJob, int]]
 
 
 class SimulationScheduler(Protocol):

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from copy import deepcopy
 from functools import partial
 
-from fairbank.scheduling.machines.machine import FOR_EVER, RunningJob
 from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import processor_passes as slurm
 from fairbank.scheduling.slurm.parameters import SECOND, SchedulerParameters
+from fairbank.scheduling.snapshot import FOR_EVER, RunningJob
 from fairbank.simulator.engine.scheduler import OnProcessors, Pass
 from fairbank.simulator.engine.share_accounts import ShareAccounts
 from fairbank.simulator.engine.usage_state import PriorityRules, UsageState

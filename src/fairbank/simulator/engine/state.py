@@ -12,16 +12,15 @@ from random import Random
 from typing import NamedTuple
 
 from fairbank.core.time import DAY
-from fairbank.scheduling.explain.forward_simulation import (
+from fairbank.scheduling.event_loop import (
     RunTimeModel,
     SimulatedStart,
     simulate_forward,
     whole_limit,
 )
 from fairbank.scheduling.explain.run_times import RunTimeHistory, RunTimeSampler
-from fairbank.scheduling.machines.machine import FOR_EVER, RunningJob
 from fairbank.scheduling.machines.processors import Processors
-from fairbank.scheduling.snapshot import Snapshot
+from fairbank.scheduling.snapshot import FOR_EVER, RunningJob, Snapshot
 from fairbank.simulator.engine.clock import JobStarts, SimulationClock
 from fairbank.simulator.engine.scheduler import OnProcessors, SimulationScheduler
 from fairbank.simulator.traces.workload import TraceJob

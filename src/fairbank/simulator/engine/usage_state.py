@@ -27,8 +27,8 @@ from fairbank.priority.site_factor import (
     expiry_factor,
     scaled,
 )
-from fairbank.scheduling.machines.machine import RunningJob
 from fairbank.scheduling.machines.priority_queue import PriorityQueue
+from fairbank.scheduling.snapshot import RunningJob
 from fairbank.simulator.engine.share_accounts import ROOT, ShareAccounts, ShareUser
 from fairbank.simulator.traces.workload import TraceJob
 

@@ -19,7 +19,7 @@ from array import array
 from operator import add, mul, sub
 from typing import NamedTuple
 
-from fairbank.scheduling.machines.machine import FOR_EVER
+from fairbank.scheduling.snapshot import FOR_EVER
 from fairbank.simulator.results.starts import StartColumns
 
 SHORT_RUN = 10
