@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from fairbank.scheduling.machines.processor_queue import FEW, WidthQueue
 from fairbank.scheduling.machines.processors import Processors
 from fairbank.scheduling.snapshot import Snapshot
-from fairbank.simulator.engine.clock import SimulationClock
+from fairbank.simulator.engine.clock import OnProcessors, SimulationClock
 from fairbank.simulator.engine.policies import SimulationPolicy
-from fairbank.simulator.engine.scheduler import OnProcessors
 from fairbank.simulator.traces.workload import TraceJob
 
 SIZE = 6

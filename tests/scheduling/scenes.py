@@ -13,9 +13,8 @@ from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.hostlist import expand
 from fairbank.core.time import Instant
-from fairbank.scheduling.machines.node_rules import Preemption, StartLimits
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
-from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.nodes import Nodes, Preemption, StartLimits
 from fairbank.scheduling.pending_job import Active, PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_table import NodeTable

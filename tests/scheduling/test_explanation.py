@@ -15,7 +15,7 @@ from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
 from fairbank.scheduling.explain.explanation import explain
-from fairbank.scheduling.machines.node_rules import NoStartLimits
+from fairbank.scheduling.machines.nodes import NoStartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.reason import NAMES, explain_reason

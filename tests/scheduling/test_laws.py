@@ -10,8 +10,8 @@ from hypothesis import given
 from fairbank.scheduling.machines.processor_queue import WidthQueue
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.policies import conservative, easy
+from fairbank.simulator.engine.clock import OnProcessors
 from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy, at_events
-from fairbank.simulator.engine.scheduler import OnProcessors
 from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling.random_workloads import (
     NOW,

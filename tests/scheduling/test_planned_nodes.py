@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
-from fairbank.scheduling.slurm.end_times import IdleNodes
-from fairbank.scheduling.slurm.planned_nodes import PlannedNodes
+from fairbank.scheduling.slurm.node_times import IdleNodes, PlannedNodes
 
 NODES, WINDOW, STEP = 6, 40, 4
 EVERYBODY = node_set.all_nodes(NODES)

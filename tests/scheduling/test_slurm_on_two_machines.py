@@ -33,10 +33,9 @@ from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.placement.search import find_placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import backfill, main_pass, processor_passes
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import can_reserve, expected_end
+from fairbank.scheduling.slurm.parameters import SchedulerParameters, can_reserve, expected_end
 from fairbank.scheduling.snapshot import FOR_EVER, Snapshot
-from fairbank.simulator.engine.scheduler import OnProcessors
+from fairbank.simulator.engine.clock import OnProcessors
 from fairbank.simulator.traces.workload import TraceJob
 
 MINUTE, HOUR = 60, 3_600

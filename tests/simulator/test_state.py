@@ -13,8 +13,7 @@ from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.policies import POLICIES, policy_named
 from fairbank.simulator.engine.state import WEEK, SimulationState, StateRecorder
 from fairbank.simulator.traces.fast_reader import fast_line
-from fairbank.simulator.traces.synthetic import month
-from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
+from fairbank.simulator.traces.synthetic import SitePartition, SyntheticSite, month
 from fairbank.simulator.traces.workload import TraceJob, Workload
 
 SIZE = 32

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.types import IdentityEnum
 from fairbank.core.units import SuMinutes

@@ -1,7 +1,10 @@
-"""Run of a job, and a job as its owner describes it before it runs."""
+"""Run of a job: its identity, the report of its start and end, and its details; and a job as its
+owner describes it before it runs.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from fractions import Fraction
@@ -11,6 +14,7 @@ import msgspec
 
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
+from fairbank.core.time import Instant
 
 COMPLETED = "COMPLETED"
 """Final state of a successful run. Every other final state counts as a failure."""
@@ -70,3 +74,107 @@ class JobRequest(msgspec.Struct, frozen=True):
     counts: Mapping[str, Fraction]
     limit_seconds: int
     qos: str | None = None
+
+
+class JobDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Details of a run; None if unknown.
+
+    `tres` is what the run holds, as Slurm writes it, and `cpus` the processors in it. `exit_status`
+    is that of wait(2): exit code times 256, plus the signal. `cpu_seconds` is the time that all
+    processors of the run were busy.
+    """
+
+    name: str | None = None
+    qos: str | None = None
+    nodes: int | None = None
+    cpus: int | None = None
+    tres: str | None = None
+    limit_seconds: int | None = None
+    exit_status: int | None = None
+    cpu_seconds: int | None = None
+
+
+NO_DETAILS = JobDetails()
+
+
+def split_status(status: int | None) -> tuple[int | None, int | None]:
+    """Return the exit code and the signal, or None for both."""
+    return (None, None) if status is None else divmod(status, 256)
+
+
+def new_details(told: JobDetails | None, known: JobDetails | None) -> JobDetails | None:
+    """Return the details that are not known yet, or None if all of them are."""
+    if told is None or told == known:
+        return None
+    if known is None:
+        return told if told != NO_DETAILS else None
+    said = msgspec.structs.asdict(told)
+    new = {
+        field: value
+        for field, value in said.items()
+        if value is not None and value != getattr(known, field)
+    }
+    return JobDetails(**new) if new else None
+
+
+def merge_details(known: JobDetails | None, new: JobDetails | None) -> JobDetails | None:
+    """Return the known details, updated by the new ones."""
+    if new is None or known is None:
+        return known if new is None else new
+    said = msgspec.structs.asdict(new)
+    return msgspec.structs.replace(
+        known, **{field: value for field, value in said.items() if value is not None}
+    )
+
+
+class RunReport(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
+    """Fields of all reports.
+
+    `account` is the Slurm account that pays; `start` selects the allocation. The price comes from
+    the first of `amount` (SU-minutes in total), `billing` (billing units as Slurm computed them)
+    and `counts` (TRES). `resource` is needed only if the bank does not know the partition.
+    `job details` do not affect the price.
+    """
+
+    run: Run
+    owner: int
+    account: str
+    partition: str = ""
+    resource: str | None = None
+    qos: str | None = None
+    start: Instant
+    limit_seconds: int = 0
+    amount: int | None = None
+    billing: Fraction | None = None
+    counts: Mapping[str, Fraction] | None = None
+    key: str | None = None
+    comment: str | None = None
+    job_details: JobDetails | None = None
+
+
+class RunStarted(RunReport, frozen=True, kw_only=True, tag="start"):
+    """The run is about to start, for at most `limit_seconds`."""
+
+
+class LimitChanged(RunReport, frozen=True, kw_only=True, tag="change"):
+    """The time limit of the run is now `limit_seconds`."""
+
+
+class RunEnded(RunReport, frozen=True, kw_only=True, tag="end"):
+    """The run ended at `ended` in state `outcome` after `elapsed_seconds`, as counted by the
+    scheduler.
+    """
+
+    ended: Instant
+    outcome: str
+    elapsed_seconds: int
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=str, order="sorted").encode  # a fraction as its text
+
+
+def fingerprint(report: RunReport) -> bytes:
+    """Return 16 bytes that identify the content of a report. Key and comment are left out."""
+    return hashlib.blake2b(
+        _encode(msgspec.structs.replace(report, key=None, comment=None)), digest_size=16
+    ).digest()

@@ -18,7 +18,7 @@ import msgspec
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import iso
-from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.priority.settings import PrioritySettings
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.slurm.parsers import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.priority.settings import PrioritySettings
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers.pending_jobs import PendingFactors, read_pending
 from fairbank.slurm.parsers.priority import FLAGS, are_flags_uncertain, read_settings

@@ -9,7 +9,7 @@ import msgspec
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.run_details import read_adjustment, read_opening, read_resolution
-from fairbank.cluster.job_details import merge_details
+from fairbank.cluster.job import merge_details
 from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.requests.base import BaseRequest
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 

@@ -34,7 +34,7 @@ from fairbank.bank.rules.without_hold import change_without_hold, close_without_
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.run_details import Adjustment, opening_of, resolution_of, written
 from fairbank.bank.transaction_data import TransactionData
-from fairbank.cluster.job_details import merge_details, new_details
+from fairbank.cluster.job import merge_details, new_details
 from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace

@@ -19,7 +19,7 @@ from fairbank.bank.rules.run_refusals import (
 from fairbank.bank.run import RunRecord
 from fairbank.bank.run_details import opening_of, resolution_of, written_at_once
 from fairbank.bank.transaction_data import TransactionData
-from fairbank.cluster.job_details import new_details
+from fairbank.cluster.job import new_details
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 

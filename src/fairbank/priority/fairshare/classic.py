@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 
 from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.columns import Doubles, Long, Longs, quotient
-from fairbank.priority.fairshare.result import Standings, norm_usage
-from fairbank.priority.fairshare.settings import DAMPENING_MAX
-from fairbank.priority.fairshare.tree import Tree, usage_of
+from fairbank.priority.fairshare.tree import Standings, Tree, norm_usage, usage_of
+from fairbank.priority.settings import DAMPENING_MAX
 
 _PULL = Long(5)
 """Strength of DEPTH_OBLIVIOUS: how much less a child can compensate for its account."""

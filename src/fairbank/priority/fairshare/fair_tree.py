@@ -19,9 +19,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs, quotient
-from fairbank.priority.fairshare.result import NO_LEVEL, FairTreeResult, norm_usage
-from fairbank.priority.fairshare.tree import Tree, usage_of
-from fairbank.priority.fairshare.tree_shape import Shape
+from fairbank.priority.fairshare.tree import (
+    NO_LEVEL,
+    FairTreeResult,
+    Shape,
+    Tree,
+    norm_usage,
+    usage_of,
+)
 
 _INFINITE = np.float64(np.inf).view(
     np.int64

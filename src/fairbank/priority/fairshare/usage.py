@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fairbank.core.errors import InvalidInput
-from fairbank.priority.fairshare.billing import Wholes
-from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs
-from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
+from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs, Wholes
+from fairbank.priority.fairshare.tree import DEPTH_MAX
 
 COUNTED = 2.0**63
 """Limit of run-seconds. Slurm's own counter overflows at twice as much."""

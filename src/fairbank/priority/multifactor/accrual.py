@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbank.priority.multifactor.pending_jobs import Indexes
-from fairbank.priority.multifactor.settings import Flag
+from fairbank.priority.settings import Flag
 
 Integers = npt.NDArray[np.int64]
 

@@ -8,13 +8,11 @@ import msgspec
 
 from fairbank.core.time import iso
 from fairbank.core.units import show_shortfall, show_su
-from fairbank.scheduling.admission import exclusion_reason
 from fairbank.scheduling.explain.answer import JobCheck
 from fairbank.scheduling.explain.dependencies import OpenDependencies, dependency_check
-from fairbank.scheduling.explain.job_view import JobView
-from fairbank.scheduling.explain.node_filter import FilteredNodes
+from fairbank.scheduling.explain.job_view import FilteredNodes, JobView
 from fairbank.scheduling.machines.node_snapshot import OnNodes
-from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.nodes import Nodes, exclusion_reason
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.reason import explain_reason

@@ -11,10 +11,10 @@ from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange, StartRange
 from fairbank.scheduling.explain.checks import CreditCheckInput, job_checks, least_nodes
 from fairbank.scheduling.explain.dependencies import OpenDependencies, describe_condition
+from fairbank.scheduling.explain.earlier_start import suggest_earlier_start
 from fairbank.scheduling.explain.job_view import JobView, job_view
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.explain.start_range import RUNS, Tick, start_range_on_nodes
-from fairbank.scheduling.explain.suggestions import suggest_earlier_start
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement

@@ -19,9 +19,8 @@ from random import Random
 from fairbank.scheduling.event_loop import EventScheduler, Pass, SimulatedStart, simulate_forward
 from fairbank.scheduling.explain.answer import NoStartRange, StartRange
 from fairbank.scheduling.explain.run_times import RunTimeHistory, RunTimeSampler
-from fairbank.scheduling.machines.node_rules import StartLimits
 from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan, copy_snapshot
-from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.nodes import Nodes, StartLimits
 from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import SchedulePlan

@@ -1,18 +1,250 @@
-"""The machine that is made of nodes: what is free on each, and the rules by which they are given
-away."""
+"""Machine that is made of nodes: what is free on each, and the rules by which nodes are given to
+jobs: partitions, advanced reservations, preemption and the limits of accounting (slurm-rules.md,
+"Advanced reservations").
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from graphlib import CycleError, TopologicalSorter
+from typing import Protocol
 
+import msgspec
+
+from fairbank.cluster.partition_rules import PreemptMode
 from fairbank.cluster.reservation import Reservation
-from fairbank.scheduling.admission import exclusion_reason
-from fairbank.scheduling.machines.node_rules import NoStartLimits, Preemption, StartLimits
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement import constraint, node_set
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
+from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.placement.search import PlacementSearch
-from fairbank.scheduling.slurm.reservation_rules import ReservationRules
+from fairbank.scheduling.plan import BAD_CONSTRAINTS
+
+
+class StartLimits(Protocol):
+    """Limits of accounting while jobs start one after the other in a pass."""
+
+    def copy(self) -> StartLimits:
+        """Return a copy for another pass."""
+        ...
+
+    def hold_reason(
+        self, job: PendingJob, partition: str, placement: Placement | None = None
+    ) -> str | None:
+        """Return Slurm's reason why the job may not start beside the running ones; None if it may.
+
+        With `placement` the nodes count as they are, without it as the job requests them.
+        """
+        ...
+
+    def record_start(self, job: PendingJob, placement: Placement) -> None:
+        """Count a job that starts."""
+        ...
+
+    def record_end(self, job: PendingJob, placement: Placement, seconds: int) -> None:
+        """Stop to count a job that ends. `seconds`: the part of its run time that the snapshot did
+        not contain.
+        """
+        ...
+
+
+class NoStartLimits:
+    """Absence of limits."""
+
+    def copy(self) -> NoStartLimits:
+        return self
+
+    def hold_reason(
+        self, job: PendingJob, partition: str, placement: Placement | None = None
+    ) -> str | None:
+        return None
+
+    def record_start(self, job: PendingJob, placement: Placement) -> None: ...
+
+    def record_end(self, job: PendingJob, placement: Placement, seconds: int) -> None: ...
+
+
+class PreemptBy(Enum):
+    """PreemptType: rule by which jobs preempt others."""
+
+    NONE = "preempt/none"
+    PARTITION = "preempt/partition_prio"
+    QOS = "preempt/qos"
+
+
+class QosRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Preemption rules of a QOS.
+
+    `priority`: jobs of the QOS with the lowest go first. `preempted` None: the mode of the cluster.
+    `exempt_seconds`: time after the start in which its jobs are not preempted.
+    """
+
+    priority: int = 0
+    preempts: frozenset[str] = frozenset()
+    preempted: PreemptMode | None = None
+    exempt_seconds: int = 0
+
+
+class Preemption(msgspec.Struct, frozen=True, kw_only=True):
+    """Preemption rules of the cluster. Raises InvalidInput for QOS that preempt each other in a
+    circle.
+    """
+
+    by: PreemptBy = PreemptBy.NONE
+    mode: PreemptMode = PreemptMode.REQUEUE
+    qos: Mapping[str, QosRules] = {}
+
+    def __post_init__(self) -> None:
+        try:
+            TopologicalSorter({name: rules.preempts for name, rules in self.qos.items()}).prepare()
+        except CycleError as circle:
+            around = " before ".join(circle.args[1])
+            raise InvalidInput(
+                f"QOS preempt each other in a circle: {around}",
+                field="qos.preempts",
+                remedy="take one of them out",
+            ) from None
+
+
+def exclusion_reason(
+    job: PendingJob, cluster: NodeTable, name: str, *, by_least_time: bool = False
+) -> str | None:
+    """Return Slurm's reason why the job cannot run in a partition, or None if it can.
+
+    The cluster may have changed since the job was accepted. The job then waits with a reason, so
+    that one job does not end the pass for all.
+
+    Args:
+        job: the pending job.
+        cluster: nodes and partitions.
+        name: name of the partition.
+        by_least_time: compare the least time of the job (--time-min) with the partition's limit, as
+            backfill does.
+    """
+    if name not in cluster.rules:
+        return "PartitionConfig"
+    if not is_request_valid(job.wanted, cluster):
+        return BAD_CONSTRAINTS
+    rules, nodes = cluster.partition(name)
+    if not rules.up:
+        return "PartitionDown"
+    asked = job.time_min if by_least_time and job.time_min is not None else job.limit
+    if rules.max_seconds is not None and asked is not None and asked > rules.max_seconds:
+        return "PartitionTimeLimit"
+    if (
+        job.wanted.nodes > (rules.max_nodes or job.wanted.nodes)
+        or (job.wanted.max_nodes or rules.min_nodes) < rules.min_nodes
+    ):
+        return "PartitionNodeLimit"
+    return "PartitionNodeLimit" if job.wanted.nodes > nodes.bit_count() else None
+
+
+def is_request_valid(wanted: ResourceRequest, cluster: NodeTable) -> bool:
+    """Return True if the constraints can be parsed and the nodes that the request names exist."""
+    try:
+        for text in (wanted.constraint, wanted.prefer):
+            constraint.parse(text)
+        cluster.named((*wanted.required, *wanted.excluded))
+    except (InvalidInput, NotFound):
+        return False
+    return True
+
+
+class ReservationRules:
+    """Reservations by name, each with those of its nodes that exist.
+
+    Raises InvalidInput for two with the same name.
+    """
+
+    def __init__(self, cluster: NodeTable, reservations: Iterable[Reservation] = ()) -> None:
+        self.all_nodes = cluster.all_nodes
+        self.named: dict[str, tuple[Reservation, NodeSet]] = {}
+        for reservation in reservations:
+            if reservation.name in self.named:
+                remedy = "give each a name of its own"
+                raise InvalidInput(
+                    f"reservation {reservation.name} is there twice",
+                    field="reservations",
+                    remedy=remedy,
+                )
+            self.named[reservation.name] = (
+                reservation,
+                node_set.of(
+                    cluster.place[node] for node in reservation.nodes if node in cluster.place
+                ),
+            )
+
+    def __iter__(self) -> Iterator[tuple[Reservation, NodeSet]]:
+        return iter(self.named.values())
+
+    def __len__(self) -> int:
+        return len(self.named)
+
+    def usable_nodes(
+        self,
+        job: PendingJob,
+        begin: int,
+        end: int,
+        *,
+        resolution: int = 1,
+        maintenance: bool = True,
+    ) -> NodeSet:
+        """Return the nodes that the job may use from `begin` until `end`, both included.
+
+        A job that would end in the second in which another reservation begins does not fit. A job
+        with its own reservation uses only its nodes, and must begin within it: slurmctld ends the
+        job with the reservation. A flexible reservation allows other nodes, too, and times before
+        and after.
+
+        Args:
+            job: the pending job.
+            begin: start of the job in seconds.
+            end: end of the job in seconds.
+            resolution: seconds to which begins of reservations are rounded down.
+            maintenance: count maintenance reservations.
+        """
+        own: Reservation | None = None
+        usable = self.all_nodes
+        for reservation, nodes in self:
+            if reservation.name == job.reservation:
+                own = reservation
+                if not (reservation.flexible or reservation.any_nodes):
+                    usable &= nodes
+            elif (
+                reservation.begin // resolution * resolution <= end
+                and begin < reservation.end
+                and (maintenance or not reservation.maintenance)
+            ):
+                usable = node_set.without(usable, nodes)
+        if own is not None and not own.flexible and not own.begin <= begin < own.end:
+            return node_set.NO_NODES
+        return usable
+
+    def next_release(self, after: int) -> int | None:
+        """Return the next time at which a reservation releases nodes; None if there is none."""
+        return min(
+            (reservation.end for reservation, _ in self if reservation.end > after), default=None
+        )
+
+    def next_claim(self, job: PendingJob, nodes: NodeSet, after: int) -> int | None:
+        """Return the time when the job must have left these nodes: another reservation begins on
+        one of them, or its own ends. None: never.
+        """
+        claims = [
+            reservation.end if reservation.name == job.reservation else reservation.begin
+            for reservation, reserved in self
+            if reserved & nodes
+            and (
+                not reservation.flexible
+                if reservation.name == job.reservation
+                else reservation.begin > after
+            )
+        ]
+        return min(claims, default=None)
 
 
 class Nodes:

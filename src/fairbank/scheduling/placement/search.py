@@ -8,12 +8,16 @@ from typing import NamedTuple, Protocol
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.scheduling.placement import constraint, node_set
-from fairbank.scheduling.placement.exhaustive_search import NodeSelection
-from fairbank.scheduling.placement.free_resources import FreeResources, NodeShare, Placement
-from fairbank.scheduling.placement.node_demand import NodeDemand, node_demand
+from fairbank.scheduling.placement.free_resources import (
+    FreeResources,
+    NodeDemand,
+    NodeShare,
+    Placement,
+    node_demand,
+)
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.node_table import Counts, NodeTable
-from fairbank.scheduling.placement.selection import select_nodes
+from fairbank.scheduling.placement.selection import NodeSelection, select_nodes
 
 
 class PlacementRequest(NamedTuple):

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.scheduling.machines.node_rules import PreemptBy
 from fairbank.scheduling.machines.node_snapshot import OnNodes
+from fairbank.scheduling.machines.nodes import PreemptBy
 from fairbank.scheduling.pending_job import PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.placement.node_set import NodeSet
@@ -31,10 +31,13 @@ from fairbank.scheduling.plan import (
     PlannedStart,
     SchedulePlan,
 )
-from fairbank.scheduling.slurm.end_times import EndTimes
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import backfill_caps, can_reserve, cap_keys
-from fairbank.scheduling.slurm.planned_nodes import PlannedNodes
+from fairbank.scheduling.slurm.node_times import EndTimes, PlannedNodes
+from fairbank.scheduling.slurm.parameters import (
+    SchedulerParameters,
+    backfill_caps,
+    can_reserve,
+    cap_keys,
+)
 from fairbank.scheduling.slurm.preemption import place_by_preemption, select_preempted
 from fairbank.scheduling.slurm.queue_order import (
     OrderedEntries,

@@ -21,8 +21,7 @@ from fairbank.scheduling.plan import (
     PlannedStart,
     SchedulePlan,
 )
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import can_reserve, main_caps
+from fairbank.scheduling.slurm.parameters import SchedulerParameters, can_reserve, main_caps
 from fairbank.scheduling.slurm.preemption import place_by_preemption, select_preempted
 from fairbank.scheduling.slurm.queue_order import (
     OrderedEntries,

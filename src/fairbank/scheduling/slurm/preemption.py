@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from fairbank.cluster.partition_rules import PreemptMode
-from fairbank.scheduling.machines.node_rules import PreemptBy
-from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.nodes import Nodes, PreemptBy
 from fairbank.scheduling.pending_job import Active
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_set import NodeSet

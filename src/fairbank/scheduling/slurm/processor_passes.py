@@ -16,8 +16,8 @@ from fairbank.scheduling.machines.processors import (
     W,
 )
 from fairbank.scheduling.policies import ProcessorPlan, plan_with_reservations, start_in_order
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import (
+from fairbank.scheduling.slurm.parameters import (
+    SchedulerParameters,
     backfill_caps,
     can_reserve,
     cap_keys,

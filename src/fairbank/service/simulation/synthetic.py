@@ -19,8 +19,7 @@ from fairbank.service.ops.atomic_file import atomic_write
 from fairbank.service.simulation.comparison import Extent
 from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, fast_line
 from fairbank.simulator.traces.swf import write
-from fairbank.simulator.traces.synthetic import month
-from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
+from fairbank.simulator.traces.synthetic import SitePartition, SyntheticSite, month
 
 USUAL = SyntheticSite()
 DAYS_MAX = 3_660

@@ -11,8 +11,8 @@ from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
 from fairbank.scheduling.machines.processor_queue import QueueOrder
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.snapshot import Hole, RunningJob
+from fairbank.simulator.engine.clock import JobQueue, OnProcessors, Pass, SimulationScheduler
 from fairbank.simulator.engine.grants import Unpaid
-from fairbank.simulator.engine.scheduler import JobQueue, OnProcessors, Pass, SimulationScheduler
 from fairbank.simulator.engine.simulated_bank import SimulatedBank
 from fairbank.simulator.engine.slurm import SlurmScheduler
 from fairbank.simulator.traces.workload import TraceJob

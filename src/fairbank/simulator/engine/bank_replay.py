@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.cluster.job import COMPLETED
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import COMPLETED, JobDetails
 from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import is_name
 from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX

@@ -15,8 +15,12 @@ from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import parse_duration
 from fairbank.core.validation import describe_invalid_setting
 from fairbank.priority.fairshare.decay import Decay, parse_half_life
-from fairbank.priority.fairshare.settings import DAMPENING_MAX, Algorithm
-from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import (
+    DAMPENING_MAX,
+    Algorithm,
+    MultifactorSettings,
+    PriorityWeights,
+)
 from fairbank.priority.site_factor import Bend, RuleName, idle_keys, rule_of
 from fairbank.scheduling.slurm.parameters import (
     NO_MATTER,

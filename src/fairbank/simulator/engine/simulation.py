@@ -7,13 +7,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.simulator.engine.clock import JobStarts, SimulationClock
+from fairbank.simulator.engine.clock import JobStarts, SimulationClock, SimulationScheduler
 from fairbank.simulator.engine.policies import SimulationPolicy
-from fairbank.simulator.engine.scheduler import SimulationScheduler
 from fairbank.simulator.results.delivered_shares import DeliveredShare, DeliveryMeter, Week
-from fairbank.simulator.results.fairness import FairStarts, LateStarts
-from fairbank.simulator.results.measures import MeasureAccumulator, ScheduleMeasures
-from fairbank.simulator.results.starts import JobRuns, ScheduleStarts, in_columns
+from fairbank.simulator.results.measures import (
+    FairStarts,
+    JobRuns,
+    LateStarts,
+    MeasureAccumulator,
+    ScheduleMeasures,
+    ScheduleStarts,
+    in_columns,
+)
 from fairbank.simulator.results.time_series import TimeSeries
 from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, TraceNames
 from fairbank.simulator.traces.header import Header

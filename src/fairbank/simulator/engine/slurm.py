@@ -13,9 +13,8 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import processor_passes as slurm
 from fairbank.scheduling.slurm.parameters import SECOND, SchedulerParameters
 from fairbank.scheduling.snapshot import FOR_EVER, RunningJob
-from fairbank.simulator.engine.scheduler import OnProcessors, Pass
-from fairbank.simulator.engine.share_accounts import ShareAccounts
-from fairbank.simulator.engine.usage_state import PriorityRules, UsageState
+from fairbank.simulator.engine.clock import OnProcessors, Pass
+from fairbank.simulator.engine.usage_state import PriorityRules, ShareAccounts, UsageState
 from fairbank.simulator.traces.workload import TraceJob
 
 

@@ -21,8 +21,12 @@ from fairbank.scheduling.event_loop import (
 from fairbank.scheduling.explain.run_times import RunTimeHistory, RunTimeSampler
 from fairbank.scheduling.machines.processors import Processors
 from fairbank.scheduling.snapshot import FOR_EVER, RunningJob, Snapshot
-from fairbank.simulator.engine.clock import JobStarts, SimulationClock
-from fairbank.simulator.engine.scheduler import OnProcessors, SimulationScheduler
+from fairbank.simulator.engine.clock import (
+    JobStarts,
+    OnProcessors,
+    SimulationClock,
+    SimulationScheduler,
+)
 from fairbank.simulator.traces.workload import TraceJob
 
 HOUR, WEEK = 3_600, 7 * DAY

@@ -18,8 +18,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.simulator.engine.clock import JobStarts
 from fairbank.simulator.results.measures import jain
-from fairbank.simulator.traces.fast_reader import FastLine
-from fairbank.simulator.traces.user_numbers import UserNumbers
+from fairbank.simulator.traces.fast_reader import FastLine, UserNumbers
 from fairbank.simulator.traces.workload import TraceJob
 
 WINDOW = 7 * DAY

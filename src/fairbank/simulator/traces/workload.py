@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.types import new_tuple
-from fairbank.simulator.traces.fast_reader import FastLine, FastTrace
-from fairbank.simulator.traces.user_numbers import SeenNumbers
+from fairbank.simulator.traces.fast_reader import FastLine, FastTrace, SeenNumbers
 
 PROCESSORS_MAX = 1 << 31
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairbank.core.errors import InvalidInput
-from fairbank.priority.fairshare.settings import PrioritySettings
-from fairbank.priority.multifactor.settings import WORDS, Flag, MultifactorSettings
-from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
+from fairbank.priority.settings import WORDS, Flag, MultifactorSettings, PrioritySettings
+from fairbank.priority.settings import PriorityWeights as Weighed
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.slurm.parsers.sprio import COMMAND, FACTOR_DIGITS, TRES_DIGITS, SprioLine, unrounded
 from fairbank.slurm.parsers.values import ParsedRows, PendingOwner, UnreadableLine

@@ -10,7 +10,7 @@ from fairbank.core.tres import parse_counts
 from fairbank.priority.multifactor.combination import PriorityTerms, shown, weighted
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, FactorScale, pending, scale
 from fairbank.priority.multifactor.pending_jobs import PendingColumns as Columns
-from fairbank.priority.multifactor.settings import Flag, MultifactorSettings
+from fairbank.priority.settings import Flag, MultifactorSettings
 from fairbank.report.sprio import PriorityRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers.pending_jobs import PendingFactors

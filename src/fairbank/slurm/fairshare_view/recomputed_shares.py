@@ -10,8 +10,14 @@ from fairbank.core.errors import NotFound
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.result import FairTreeResult, Standings
-from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
+from fairbank.priority.fairshare.tree import (
+    FairTreeResult,
+    ShareAssociation,
+    Standings,
+    Tree,
+    planted,
+    summed,
+)
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
 

@@ -8,7 +8,7 @@ from datetime import tzinfo
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.decay import Decay, next_reset
 from fairbank.priority.fairshare.forecast import Standpoint, back_after
-from fairbank.priority.fairshare.settings import Algorithm, FairShare
+from fairbank.priority.settings import Algorithm, FairShare
 from fairbank.report.forecasts import Recovery
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of

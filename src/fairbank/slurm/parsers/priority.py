@@ -9,17 +9,15 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.priority.fairshare.decay import parse_reset
-from fairbank.priority.fairshare.settings import (
+from fairbank.priority.settings import (
     DAMPENING_MAX,
-    Algorithm,
-    FairShare,
-    PrioritySettings,
-)
-from fairbank.priority.multifactor.settings import (
     RAW,
     WORDS,
+    Algorithm,
+    FairShare,
     Flag,
     MultifactorSettings,
+    PrioritySettings,
     PriorityWeights,
 )
 from fairbank.slurm.parsers import words

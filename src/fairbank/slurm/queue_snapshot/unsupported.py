@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from fairbank.cluster.reservation import Reservation
-from fairbank.scheduling.machines.node_rules import PreemptBy
+from fairbank.scheduling.machines.nodes import PreemptBy
 from fairbank.scheduling.slurm.parameters import NOT_MODELLED
 from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
 

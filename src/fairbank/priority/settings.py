@@ -1,5 +1,5 @@
-"""Settings of multifactor priorities: weights, flags and maximum age. `slurm.parsers.priority`
-reads them.
+"""Priority settings of a Slurm administrator: weights, flags, maximum age, and fair share. Readers of
+slurm.conf (`slurm.parsers.priority`) convert to these values.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import msgspec
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import DAY
+from fairbank.priority.fairshare.decay import Reset
 
 WORDS = {
     "age": "Age",
@@ -105,3 +106,34 @@ class MultifactorSettings(msgspec.Struct, frozen=True, kw_only=True):
             if self.accounted
             else msgspec.structs.replace(self.weights, age=0, fairshare=0)
         )
+
+
+DAMPENING_MAX = 65_535
+
+
+class Algorithm(Enum):
+    """Algorithm that ranks users: Fair Tree, or one of the two classic rules."""
+
+    FAIR_TREE = "fair tree"
+    CLASSIC = "classic"
+    DEPTH_OBLIVIOUS = "depth oblivious"
+
+
+class FairShare(msgspec.Struct, frozen=True, kw_only=True):
+    """Fair-share settings. `half_life_seconds` 0: no decay. `tick_seconds` is
+    PriorityCalcPeriod.
+    """
+
+    algorithm: Algorithm = Algorithm.FAIR_TREE
+    dampening: int = 1
+    half_life_seconds: int = 7 * DAY
+    reset: Reset = Reset.NONE
+    tick_seconds: int = 300
+
+
+class PrioritySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """All priority settings. `by_factors`: jobs have factors, as under priority/multifactor."""
+
+    by_factors: bool = True
+    factors: MultifactorSettings = MultifactorSettings()
+    fair_share: FairShare = FairShare()
