@@ -9,19 +9,12 @@ embedded workload manager.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.priority.limits.chain import ChainLink, Enforced, Walk
-from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind
-from fairbank.priority.limits.usage import (
-    AssociationLimits,
-    Counts,
-    LimitedJob,
-    LimitHold,
-    LimitUsage,
-    QosLimits,
-    in_order,
-)
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import Counts, LimitedJob, LimitHold, LimitUsage, QosLimits
 
 
 def holding(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
@@ -30,16 +23,12 @@ def holding(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
 
 
 def before_nodes(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
-    """Return the first limit on running jobs and on time that holds `job`. These are tested before
-    nodes are selected.
-    """
+    """Return the first limit on running jobs and on time, tested before nodes are selected."""
     return next(_BeforeNodes(job, enforced).holds(), None) if enforced.limits else None
 
 
 def after_nodes(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
-    """Return the first limit on TRES that holds `job`. These are tested when the nodes of the job
-    are known.
-    """
+    """Return the first limit on TRES that holds `job`, tested when its nodes are known."""
     return next(_AfterNodes(job, enforced).holds(), None) if enforced.limits else None
 
 
@@ -179,61 +168,43 @@ class _AfterNodes(Walk):
 
 
 REASON = "TimeLimit"
-"""Reason of every job that is ended so. Its state is TIMEOUT."""
+"""Reason of every job that a limit ends. Its state is TIMEOUT."""
 
 
 def ending(job: LimitedJob, run_minutes: int, enforced: Enforced) -> LimitHold | None:
-    """Return the limit that ends a job after `run_minutes`, or None.
+    """Return the limit that ends a job after `run_minutes`, or None; limits do so only if they are
+    enforced without `safe`.
 
     The minutes or wall time of a group are used up, or the job has taken more than its own minutes.
     Limits of root end nothing, though they hold jobs.
     """
-    return next(_endings(job, run_minutes), None) if enforced.limits and not enforced.safe else None
+    if not enforced.limits or enforced.safe:
+        return None
+    return next(_Ending(job, enforced).holds(run_minutes), None)
 
 
-def _endings(job: LimitedJob, run_minutes: int) -> Iterator[LimitHold]:
-    places = [(QOS, qos.name, qos.limits, qos.used, True) for qos in job.qoses()]
-    below_root = job.chain[:-1] if len(job.chain) > 1 else job.chain
-    places += [
-        (ASSOC, found.name, found.limits, found.used, level == 0)
-        for level, found in enumerate(below_root)
-    ]
-    own = {name: run_minutes * count + 1 for name, count in job.counts.items() if count}
-    taken: set[tuple[LimitKind, str]] = set()
-    for owner, name, limits, used, whole in places:
-        found = list(_used_up(limits, used, own, whole=whole))
-        for kind, tres, limit, amount, over in found:
-            if over and (kind, tres or "") not in taken:
-                yield LimitHold(
-                    owner=owner,
-                    name=name,
-                    kind=kind,
-                    tres=tres,
-                    limit=limit,
-                    used=amount,
-                    asked=own.get(tres or "", 0),
+class _Ending(Walk):
+    def holds(self, run_minutes: int) -> Iterator[LimitHold]:
+        own = {name: run_minutes * count + 1 for name, count in self.job.counts.items() if count}
+        for place, _ in self.qoses():
+            yield from self._used_up(place, own)
+        below_root = max(len(self.job.chain) - 1, 1)
+        for place in islice(self.associations(), below_root):
+            yield from self._used_up(place, own)
+
+    def _used_up(self, place: ChainLink, own: Counts) -> Iterator[LimitHold]:
+        minutes, wall = place.used.minutes(), place.used.wall_minutes()
+        for name, limit in self.limits(place, LimitKind.GRP_TRES_MINS, always=True):
+            if name in own and (used := minutes.get(name, 0)) >= limit:
+                yield place.hold(
+                    LimitKind.GRP_TRES_MINS, limit, asked=own[name], tres=name, used=used
                 )
-        if owner == QOS:
-            taken |= {(kind, tres or "") for kind, tres, *_ in found}
-
-
-def _used_up(
-    limits: AssociationLimits, used: LimitUsage, own: dict[str, int], *, whole: bool
-) -> Iterator[tuple[LimitKind, str | None, int, int, bool]]:
-    """Yield each limit that can end a job: kind, TRES, limit, used amount, and True if that is too
-    much.
-    """
-    minutes, wall = used.minutes(), used.wall_minutes()
-    for name, limit in in_order(limits.tres.get(LimitKind.GRP_TRES_MINS, {})):
-        yield (
-            LimitKind.GRP_TRES_MINS,
-            name,
-            limit,
-            minutes.get(name, 0),
-            name in own and minutes.get(name, 0) >= limit,
-        )
-    if (limit := limits.wall.get(LimitKind.GRP_WALL, -1)) >= 0:
-        yield LimitKind.GRP_WALL, None, limit, wall, wall >= limit
-    if whole:
-        for name, limit in in_order(limits.tres.get(LimitKind.MAX_TRES_MINS, {})):
-            yield LimitKind.MAX_TRES_MINS, name, limit, own.get(name, 0), own.get(name, 0) > limit
+        group_wall = self.limit(place, place.limits.wall, LimitKind.GRP_WALL)
+        if group_wall is not None and wall >= group_wall:
+            yield place.hold(LimitKind.GRP_WALL, group_wall, asked=0, used=wall)
+        if place.own:
+            for name, limit in self.limits(place, LimitKind.MAX_TRES_MINS, always=True):
+                if (taken := own.get(name, 0)) > limit:
+                    yield place.hold(
+                        LimitKind.MAX_TRES_MINS, limit, asked=taken, tres=name, used=taken
+                    )
