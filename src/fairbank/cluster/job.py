@@ -161,9 +161,7 @@ class LimitChanged(RunReport, frozen=True, kw_only=True, tag="change"):
 
 
 class RunEnded(RunReport, frozen=True, kw_only=True, tag="end"):
-    """The run ended at `ended` in state `outcome` after `elapsed_seconds`, as counted by the
-    scheduler.
-    """
+    """End of a run in state `outcome` after `elapsed_seconds`, as the scheduler counted."""
 
     ended: Instant
     outcome: str

@@ -12,9 +12,7 @@ from fairbank.core.tres import BillingRule
 
 
 class Partition(msgspec.Struct, frozen=True):
-    """Partition of a cluster. `weights` are billing units per TRES; without them a job bills its
-    CPUs.
-    """
+    """Partition. `weights` are billing units per TRES; without them a job bills its CPUs."""
 
     name: str
     resource: str

@@ -27,9 +27,7 @@ WORDS = {
 
 
 class Flag(Enum):
-    """PriorityFlags, except those of billing (`core.tres`) and of fair share
-    (`priority.fairshare.settings.Algorithm`).
-    """
+    """PriorityFlags, except those of billing (`core.tres`) and of `Algorithm`."""
 
     ACCRUE_ALWAYS = "ACCRUE_ALWAYS"
     CALCULATE_RUNNING = "CALCULATE_RUNNING"
@@ -120,9 +118,7 @@ class Algorithm(Enum):
 
 
 class FairShare(msgspec.Struct, frozen=True, kw_only=True):
-    """Fair-share settings. `half_life_seconds` 0: no decay. `tick_seconds` is
-    PriorityCalcPeriod.
-    """
+    """Fair-share settings. Half-life 0: no decay. `tick_seconds` is PriorityCalcPeriod."""
 
     algorithm: Algorithm = Algorithm.FAIR_TREE
     dampening: int = 1

@@ -30,9 +30,7 @@ _COUNTS: dict[RuleName, tuple[str, ...]] = {
 
 
 def idle_keys(rule: RuleName, bend: Bend) -> Iterator[tuple[str, RuleName]]:
-    """Yield keys that were changed and have no effect under this rule, with the rule that uses
-    them.
-    """
+    """Yield changed keys without effect under this rule, with the rule that uses them."""
     usual = Bend()
     for other, names in _COUNTS.items():
         yield from (

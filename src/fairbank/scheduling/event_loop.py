@@ -32,9 +32,7 @@ class EventLoop(Generic[J, P]):
         self.snapshot, self.on_end = snapshot, on_end
         self.ends: list[tuple[int, RunningJob[J, P]]] = []
         self.wake = FOR_EVER
-        """Time at which the scheduler wants a pass even if nothing happens. The caller sets it
-        after its passes.
-        """
+        """Time of the next pass if nothing happens. The caller sets it after its passes."""
         self.has_event = False
         """True if a job ends or arrives at the time that `events` yielded last."""
         self.pause_at = FOR_EVER
@@ -111,18 +109,14 @@ class EventScheduler:
 
 
 class SimulatedStart(NamedTuple):
-    """Result of a forward simulation: start of the job (None: it did not start), and number of
-    passes.
-    """
+    """Start of the job (None: it did not start), and number of passes."""
 
     at: int | None
     passes: int
 
 
 RunTimeModel = Callable[[J, int, int], int]
-"""Function that returns the whole run time of a job in seconds, given its limit and the elapsed
-part of it.
-"""
+"""Function from a job, its limit and its elapsed time to its whole run time, all in seconds."""
 
 
 def whole_limit(job: object, limit: int, elapsed: int) -> int:

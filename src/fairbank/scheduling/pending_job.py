@@ -11,9 +11,7 @@ from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.snapshot import RunningJob
 
 YEAR = 365 * 86_400
-"""Seconds that a job may run if neither it nor its partition has a limit: a year, as Slurm plans
-for it.
-"""
+"""Seconds that a job may run without any limit: a year, as Slurm plans for it."""
 
 
 class PendingJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -66,7 +66,5 @@ def make_plan(
     reservations: Sequence[JobReservation[J, P]],
     remaining_holes: RemainingHoles | None = None,
 ) -> SchedulePlan[J, P]:
-    """Return a plan in half of the time that `SchedulePlan(...)` takes. A simulation makes one at
-    nearly each event.
-    """
+    """Return a plan in half of the time of `SchedulePlan(...)`: one at nearly each event."""
     return new_tuple(SchedulePlan, (starts, reservations, {}, PRIORITY, remaining_holes))

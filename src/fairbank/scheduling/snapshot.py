@@ -44,9 +44,7 @@ class RemainingHoles(NamedTuple):
 
 
 class RunningJob(NamedTuple, Generic[J, P]):
-    """Job that runs since `started` and until `ends` at the latest. Lists of them are in the order
-    of these ends.
-    """
+    """Job that runs since `started`, until `ends` at the latest. Lists are in the order of ends."""
 
     ends: int
     number: int

@@ -32,9 +32,7 @@ _TOO_MUCH: int = 10**300
 
 
 class BillingPrices(NamedTuple):
-    """TRES in Slurm's order, the weight of each in each partition [partitions, TRES], and the rule
-    that combines them.
-    """
+    """TRES in Slurm's order, weights [partitions, TRES], and the rule that combines them."""
 
     names: tuple[str, ...]
     weights: Doubles
@@ -122,9 +120,7 @@ def allocated(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
 
 
 def whole(units: Doubles) -> Wholes:
-    """Return the billing TRES: the units, truncated. Raises InvalidInput, naming the row, for what
-    64 bits do not hold.
-    """
+    """Return the units, truncated. Raises InvalidInput, naming the row, above 64 bits."""
     wrong = np.flatnonzero(~((units >= 0) & (units < 2.0**64)))
     if wrong.size:
         raise InvalidInput(
@@ -140,9 +136,7 @@ _NOT_YET_OR_NO_MORE = frozenset({"COMPLETING", "POWER_UP_NODE"})
 
 
 def is_charged(state: Collection[str]) -> bool:
-    """Return True if a tick charges a job in this state. `state`: base state and flags, in Slurm's
-    words.
-    """
+    """Return True if a tick charges a job with this base state and flags, in Slurm's words."""
     return not _RUNS.isdisjoint(state) and _NOT_YET_OR_NO_MORE.isdisjoint(state)
 
 
@@ -187,18 +181,14 @@ def usage_factors(qos: Ints, factors: Doubles) -> Doubles:
 
 
 def seconds_run(jobs: ChargedJobs, since: int, now: int) -> Doubles:
-    """Return the seconds that each job ran in (`since`, `now`], up to its end if known; never below
-    0.
-    """
+    """Return the seconds that each job ran in (`since`, `now`], up to its end if known."""
     finish = np.where(jobs.end > 0, np.minimum(jobs.end, now), now)
     seconds: Doubles = np.maximum(finish - np.maximum(jobs.start, since), 0).astype(np.float64)
     return seconds
 
 
 def costs(jobs: ChargedJobs, seconds: Doubles) -> Costs:
-    """Return the cost of `seconds` of each job: decayed ones if usage decays, plain ones for a QOS
-    with NoDecay.
-    """
+    """Return the cost of `seconds` of each job: decayed, or plain for a QOS with NoDecay."""
     wall = seconds * jobs.factor
     return Costs(
         seconds * jobs.billable * jobs.factor,

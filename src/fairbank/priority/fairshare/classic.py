@@ -95,9 +95,7 @@ def _effective(tree: Tree, shares: Doubles, used: Longs, *, depth_oblivious: boo
 
 
 def _used_by_siblings(tree: Tree, used: Longs) -> Longs:
-    """Return for each account the usage of the rows below it with own shares, summed in the order
-    of the rows.
-    """
+    """Return the usage of the rows with own shares below each account, in the order of rows."""
     sums = np.zeros(len(used), Long)
     rows = np.flatnonzero((tree.shape.above >= 0) & ~tree.stands_on_parent)
     np.add.at(sums, tree.shape.above[rows], used[rows])

@@ -22,9 +22,7 @@ from fairbank.core.validation import describe_invalid_setting
 
 
 class SharedNode(msgspec.Struct, frozen=True):
-    """Node. `core` is the TRES of one of its cores, 1 for the reference chip; `memory` is in
-    MiB.
-    """
+    """Node. `core`: TRES of one core, 1 for the reference chip; `memory` is in MiB."""
 
     name: str
     cores: int
@@ -75,16 +73,12 @@ def core_tres(peak: Fraction, reference: Fraction) -> Fraction:
 
 
 def node_weights(node: SharedNode) -> Weights:
-    """Return TRES weights by which all cores of a node cost as much as all its memory: for memory
-    NumCore * CoreTRES / TotalMem.
-    """
+    """Return weights by which all cores cost as much as all memory."""
     return {"cpu": node.core, "mem": node.tres / node.memory}
 
 
 def requeue_weights(weights: Weights) -> Weights:
-    """Return the flat rate of partitions whose jobs may be interrupted: half of the `weights` of
-    the reference node.
-    """
+    """Return the flat rate of partitions that requeue: half of the reference node's weights."""
     return {name: weight / 2 for name, weight in weights.items()}
 
 
@@ -212,9 +206,7 @@ class HoldingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeHoldings(msgspec.Struct, frozen=True):
-    """Accounts with parts in nodes, and the charge in each partition. `reference`: chip whose core
-    is worth 1.
-    """
+    """Accounts with parts in nodes, and the charge in each partition."""
 
     reference: str
     held: Holdings
@@ -222,9 +214,7 @@ class NodeHoldings(msgspec.Struct, frozen=True):
 
 
 def read_holdings(text: str) -> NodeHoldings:
-    """Parse a holdings file. Raises InvalidInput, with the place in the text, for invalid TOML and
-    for impossible values.
-    """
+    """Parse a holdings file. Raises InvalidInput, with the place in the text."""
     try:
         told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), HoldingsFile)
     except tomllib.TOMLDecodeError as bad:

@@ -16,15 +16,11 @@ from fairbank.core.slurm_numbers import NO_VAL, ON_PARENT, SHARES_MAX, U32_MAX
 from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs, Parents, quotient
 
 DEPTH_MAX = 1_000
-"""Maximum number of levels below the root. A deeper tree is a mistake, and each level costs
-time.
-"""
+"""Maximum number of levels below the root. A deeper tree is a mistake, and takes time."""
 
 
 def distances(parent: Ints) -> Ints:
-    """Return the number of steps from each row to the row whose parent is -1; -1 for rows that do
-    not reach it.
-    """
+    """Return the steps from each row to the root; -1 for rows that do not reach it."""
     is_root = parent < 0
     above = np.where(is_root, np.arange(len(parent)), parent)
     steps = (~is_root).astype(np.int64)
@@ -37,9 +33,7 @@ def distances(parent: Ints) -> Ints:
 
 
 def first_above(parent: Ints, passed: Bools) -> Ints:
-    """Return for each row the nearest row above it that is not `passed`; -1 for the root. The root
-    is never passed.
-    """
+    """Return the nearest row above each row that is not `passed`; -1 for the root."""
     is_root = parent < 0
     own = np.arange(len(parent))
     landing = np.where(passed & ~is_root, parent, own)
@@ -90,9 +84,7 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
 
 
 def shaped(parent: Ints, shares: Ints, moved_up: Bools, is_user: Bools) -> Shape:
-    """Return the shape of a tree whose chains all reach its root. `shares` are 0 for rows on their
-    parent's shares.
-    """
+    """Return the shape of a tree. `shares` are 0 for rows on their parent's shares."""
     above = first_above(parent, moved_up)
     depth = distances(above)
     row = np.lexsort((~is_user, above, depth))
@@ -210,9 +202,7 @@ def summed(tree: Tree, own: ArrayLike) -> Longs:
 
 
 def usage_of(tree: Tree, usage: ArrayLike) -> Longs:
-    """Return `usage` as a column of long doubles, one for each row. Raises InvalidInput for invalid
-    usage.
-    """
+    """Return `usage` as a column of long doubles. Raises InvalidInput for invalid usage."""
     column = np.asarray(usage, Long)
     if column.shape != tree.parent.shape:
         raise InvalidInput(

@@ -34,9 +34,7 @@ def after_nodes(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
 
 class _BeforeNodes(Walk):
     _minutes: int | None = None
-    """Time limit of the job, set when a limit on wall time is met. A job without one takes that
-    limit.
-    """
+    """Time limit of the job, set when a limit on wall time is met, else that limit."""
 
     def holds(self) -> Iterator[LimitHold]:
         for place, qos in self.qoses():
@@ -135,9 +133,7 @@ class _AfterNodes(Walk):
             yield from self._within(place, to_come, asked, used.run_minutes(), always=True)
 
     def _beside(self, used: LimitUsage) -> Counts:
-        """Return what the job takes in addition: a node on which the owner's jobs run already
-        counts once.
-        """
+        """Return what the job adds: a node on which the owner's jobs run counts once."""
         new = self.job.counts.get("node", 0) - len(self.job.nodes & used.nodes)
         return (
             {**self.job.counts, "node": max(new, 0)}

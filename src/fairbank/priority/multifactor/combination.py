@@ -71,9 +71,7 @@ def partition_factor(scale: FactorScale, settings: MultifactorSettings) -> Float
 
 
 def qos_factor(scale: FactorScale, settings: MultifactorSettings) -> Floats:
-    """Return the factor of each QOS: its priority relative to the highest. The last one is for jobs
-    without a QOS.
-    """
+    """Return the factor of each QOS, relative to the highest. The last is for no QOS."""
     highest = scale.qos_priorities.max()
     return (
         scale.qos_priorities
@@ -109,9 +107,7 @@ def _with_cpus(nodes: Floats, cpus: Floats, jobs: PendingColumns) -> Floats:
 
 
 def _left(cpus: Floats, scale: FactorScale) -> Floats:
-    """Return the CPUs that the job leaves. Slurm counts in unsigned 32 bits: a job that takes more
-    than there are seems to leave billions.
-    """
+    """Return the CPUs that the job leaves, in Slurm's unsigned 32 bits: too many wrap around."""
     left = scale.cpus - cpus
     return np.where(left < 0, left + (U32_MAX + 1), left)
 
@@ -135,9 +131,7 @@ _BLOCK = (
 
 
 class PriorityTerms(NamedTuple):
-    """Term of each factor in the priorities of jobs: the factor times its weight. `site` is added
-    and `nice` subtracted.
-    """
+    """Factor times weight. `site` is added to the priority and `nice` subtracted."""
 
     age: Floats
     association: Floats
@@ -241,9 +235,7 @@ def _of_tres(terms: PriorityTerms) -> Floats:
 
 
 def _sum(first: Floats, *others: Floats) -> Floats:
-    """Return the sum from left to right, in one new column. A column for each step would take half
-    the time again.
-    """
+    """Return the sum from left to right. A column for each step would take half the time again."""
     found = first.copy()
     for column in others:
         found += column

@@ -56,9 +56,7 @@ def credit_check(funds: CreditCheckInput) -> JobCheck:
 def job_checks(
     view: JobView, *, funds: CreditCheckInput | None, awaiting: OpenDependencies | None
 ) -> Iterator[JobCheck]:
-    """Yield the checks in order: may it start, do suitable nodes exist and are they free, limits,
-    credit, position.
-    """
+    """Yield the checks: may it start, suitable nodes, free nodes, limits, credit, position."""
     job, nodes = view.job, view.snapshot.machine
     may_start = _eligible_check(job, nodes, view.now)
     yield may_start
@@ -77,9 +75,7 @@ def job_checks(
 
 
 def least_nodes(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> int:
-    """Return how many nodes the job needs at least: as many as it requests, and enough for its
-    tasks on an empty machine.
-    """
+    """Return how many nodes the job needs: as requested, and enough for its tasks."""
     request = placement_request(nodes, entry)
     tasks_by_node = nodes.search.empty.tasks(request.demand)[node_set.places(filtered.suitable)]
     count, tasks = 0, 0

@@ -36,9 +36,7 @@ class Candidate(NamedTuple):
 
 
 def find_earlier_start(expected: int | None, tries: Iterable[Candidate]) -> EarlierStartAdvice:
-    """Return the change that starts the job earliest, and before `expected` (None: never). Of
-    several with the same start the first tried wins.
-    """
+    """Return the earliest start before `expected` (None: never). Of equal ones the first wins."""
     suggestion, tried = None, list[str]()
     for candidate in tries:
         tried.append(candidate.option)

@@ -1,6 +1,4 @@
-"""Explanation of a job that waits for nodes: reason, likely start, and a change that starts it
-earlier.
-"""
+"""Explanation of a job that waits for nodes: reason, likely start, and how to start earlier."""
 
 from __future__ import annotations
 

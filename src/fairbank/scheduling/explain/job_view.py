@@ -26,9 +26,7 @@ from fairbank.scheduling.slurm.queue_order import (
 
 
 class ExcludedNodes(NamedTuple):
-    """Nodes that the job cannot use, and the cause. `is_permanent`: the cause holds on an empty
-    machine, too.
-    """
+    """Nodes that the job cannot use. `is_permanent`: the cause holds on an empty machine, too."""
 
     cause: str
     nodes: NodeSet
@@ -140,9 +138,7 @@ def _unusable(nodes: Nodes) -> Iterator[Cause]:
 
 
 def _reserved(nodes: Nodes, entry: QueueEntry, now: int) -> Iterator[Cause]:
-    """Yield causes by reservations that the job would run into, and by its own, outside of which it
-    has no nodes.
-    """
+    """Yield causes by reservations: other ones, and its own, outside of which it has no nodes."""
     end = now + entry.job.least_seconds(entry.rules)
     for reservation, reserved in nodes.reservations:
         if reservation.name == entry.job.reservation:

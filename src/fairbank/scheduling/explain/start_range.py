@@ -169,9 +169,7 @@ def _times(snapshot: OnNodes, now: int) -> list[int]:
 
 
 def affordable_passes(ahead: int) -> int:
-    """Return how many passes are affordable with so many jobs ahead: some seconds of
-    computation.
-    """
+    """Return how many passes some seconds of computation allow with so many jobs ahead."""
     return max(min(MAX_PASSES_ON_NODES, MAX_JOB_TESTS // (TESTS_PER_PASS + max(ahead, 0))), 1)
 
 

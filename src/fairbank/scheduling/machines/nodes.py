@@ -46,9 +46,7 @@ class StartLimits(Protocol):
         ...
 
     def record_end(self, job: PendingJob, placement: Placement, seconds: int) -> None:
-        """Stop to count a job that ends. `seconds`: the part of its run time that the snapshot did
-        not contain.
-        """
+        """Stop to count a job that ends. `seconds`: run time that the snapshot did not contain."""
         ...
 
 
@@ -90,9 +88,7 @@ class QosRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preemption(msgspec.Struct, frozen=True, kw_only=True):
-    """Preemption rules of the cluster. Raises InvalidInput for QOS that preempt each other in a
-    circle.
-    """
+    """Preemption rules. Raises InvalidInput for QOS that preempt each other in a circle."""
 
     by: PreemptBy = PreemptBy.NONE
     mode: PreemptMode = PreemptMode.REQUEUE
@@ -231,9 +227,7 @@ class ReservationRules:
         )
 
     def next_claim(self, job: PendingJob, nodes: NodeSet, after: int) -> int | None:
-        """Return the time when the job must have left these nodes: another reservation begins on
-        one of them, or its own ends. None: never.
-        """
+        """Return when another reservation or the end of its own claims a node, or None."""
         claims = [
             reservation.end if reservation.name == job.reservation else reservation.begin
             for reservation, reserved in self

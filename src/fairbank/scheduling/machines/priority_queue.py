@@ -105,9 +105,7 @@ class PriorityQueue(Generic[W]):
         self._unranked = dict(self._jobs)
 
     def order(self, now: int) -> JobList[W]:
-        """Return the jobs in order, those without a priority last. It is valid until the queue
-        changes.
-        """
+        """Return the jobs in order, without a priority last. Valid until the queue changes."""
         if not self._unranked:
             return JobList(self._ranked)
         last = self._at_end

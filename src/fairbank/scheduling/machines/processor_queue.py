@@ -11,9 +11,7 @@ from fairbank.scheduling.machines.processors import ProcessorJob, W
 from fairbank.scheduling.snapshot import FOR_EVER, Hole
 
 FEW = 24
-"""Up to so many new jobs are scanned one by one, which is faster than sorting them into the
-trees.
-"""
+"""Number of new jobs up to which a scan is faster than sorting them into the trees."""
 MIN_CAPACITY = 16
 """Smallest capacity of a tree."""
 _NO_JOB = 2 * FOR_EVER
@@ -42,9 +40,7 @@ class OrderedQueue(Generic[W]):
 
     @property
     def min_processors(self) -> int:
-        """Return a lower bound of the processors that a job wants. It is exact in WidthQueue
-        only.
-        """
+        """Return a lower bound of what a job wants. It is exact in WidthQueue only."""
         return 1
 
     def __init__(self) -> None:

@@ -106,9 +106,7 @@ class ProcessorProfile(Generic[W]):
         self._drops: list[tuple[int, int]] | None = []
 
     def slot_now(self, job: W) -> TimeSlot | None:
-        """Return the slot if the job starts now; None if it does not fit, or would delay a
-        reservation.
-        """
+        """Return the slot if the job fits now and delays no reservation; else None."""
         wanted, end = job.processors, self._now + job.limit
         if wanted > self._free:
             return None
@@ -168,9 +166,7 @@ class ProcessorProfile(Generic[W]):
         self._new_slots.append(slot)
 
     def holes(self) -> Sequence[Hole]:
-        """Return the free holes from now on, the narrowest and longest first, which may last for
-        ever.
-        """
+        """Return the free holes from now on, the narrowest and longest first."""
         if self._holes is None:
             width, holes = self._free, list[Hole]()
             for at, free in self._find_drops():
@@ -205,9 +201,7 @@ class ProcessorProfile(Generic[W]):
         return self._now + 1
 
     def _sorted_ends(self) -> Sequence[RunningJob[W, int]]:
-        """Return all jobs that run or start now, in the order of their expected ends, none of which
-        is past.
-        """
+        """Return all jobs that run or start now, by expected end, none of which is past."""
         if self._started:
             self._running = [*self._running]
             for job, slot in self._started:
@@ -226,9 +220,7 @@ class ProcessorProfile(Generic[W]):
         return self._running
 
     def _first_time_with(self, wanted: int) -> tuple[int, int]:
-        """Return the first time at which so many processors are free, and how many are free then,
-        all jobs that end in that second counted.
-        """
+        """Return the first second with enough free processors, and how many are free then."""
         free, begin = self._free, self._now
         if free >= wanted:
             return begin, free
@@ -240,9 +232,7 @@ class ProcessorProfile(Generic[W]):
         return begin, free
 
     def _build_steps(self) -> None:
-        """Build one step for each end of a running job, then cut the steps where a slot begins or
-        ends.
-        """
+        """Build a step for each end of a running job; cut steps where slots begin or end."""
         if not self._has_steps:
             self._has_steps = True
             self._known: dict[tuple[int, int], int] = {}
@@ -268,9 +258,7 @@ class ProcessorProfile(Generic[W]):
         self._new_slots = []
 
     def _least_before(self, at: int) -> int:
-        """Return the least number of free processors from now until a time, if the drops are
-        known.
-        """
+        """Return the fewest free processors until a time, if the drops are known."""
         drops = self._drops or ()
         return next((free for begin, free in reversed(drops) if begin <= at), self._free)
 

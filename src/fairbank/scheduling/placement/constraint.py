@@ -61,9 +61,7 @@ ANY = Constraint()
 def matching_nodes(
     expression: Expression | None, having: Callable[[str], NodeSet], everybody: NodeSet
 ) -> NodeSet:
-    """Return the nodes for which the expression is true. `having` returns the nodes with a
-    feature.
-    """
+    """Return the nodes that match. `having` returns the nodes with a feature."""
     match expression:
         case None:
             return everybody
@@ -118,9 +116,7 @@ class _Reader:
         return found
 
     def _plain(self) -> Constraint:
-        """Parse a constraint without brackets: terms from left to right. Only a single term may
-        have a count.
-        """
+        """Parse terms from left to right. Only a single term may have a count."""
         term = self._term(counted=True)
         if isinstance(term, FeatureCount):
             if self.at < len(self.tokens) and self.tokens[self.at].text in "&|":

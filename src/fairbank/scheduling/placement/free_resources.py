@@ -169,16 +169,12 @@ class FreeResources:
             self._changes.clear()
 
     def overdrawn(self) -> NodeSet:
-        """Return the nodes of which more is allocated than they have. None, unless the input is
-        impossible.
-        """
+        """Return the nodes of which more is allocated than they have: for wrong input."""
         left = (self.cpus, self.memory, *self.gpus.values())
         return node_set.packed(np.any([counts < 0 for counts in left], axis=0))
 
     def tasks(self, demand: NodeDemand) -> Counts:
-        """Return how many tasks fit on each node now; 0 if the node is unsuitable. The caller must
-        not change it.
-        """
+        """Return how many tasks fit on each node now. The caller must not change it."""
         return self._counts(demand).tasks
 
     def nodes(self, demand: NodeDemand) -> NodeSet:

@@ -166,9 +166,7 @@ def find_placement(
 
 
 def _selections(request: PlacementRequest, available: int) -> Iterator[NodeSelection]:
-    """Yield the selections to try: as many nodes of the range as are free, then fewer. Each node
-    has at least one task.
-    """
+    """Yield the selections to try: as many nodes as are free, then fewer, with a task on each."""
     for nodes in range(min(request.upto, available), request.least - 1, -1):
         most, tasks = max(request.most, nodes), max(request.tasks, nodes)
         yield NodeSelection(nodes, most, tasks, request.required, request.kinds, request.contiguous)
@@ -181,9 +179,7 @@ def _distribute(
     plain: NodeDemand,
     places: list[int],
 ) -> Placement:
-    """Return the placement in which each node gets as many tasks as fit, but one for each node
-    behind it.
-    """
+    """Return the placement: each node gets the tasks that fit, but one for each node behind."""
     tasks, nodes_left, shares = request.tasks, len(places), []
     columns = (free.tasks(plain), cluster.cpus, cluster.threads, cluster.memory)
     for place, fits, whole, threads, has in zip(

@@ -241,9 +241,7 @@ class _ChosenNodes:
 def _by_runs(
     among: NodeSet, weights: Sequence[NodeSet], tasks_per_node: Counts, selection: NodeSelection
 ) -> list[int] | None:
-    """Return the nodes of runs, those of required nodes first and then the lightest, until all
-    tasks fit.
-    """
+    """Return nodes of runs, of required nodes first, then the lightest, until all tasks fit."""
     chosen = _ChosenNodes(tasks_per_node, selection)
     if selection.required:
         for nodes in weights:
@@ -257,9 +255,7 @@ def _by_runs(
 
 
 def _take_neighbours(chosen: _ChosenNodes, among: NodeSet, required: NodeSet) -> None:
-    """Take neighbours of required nodes of one weight: first upwards, then downwards within each
-    run.
-    """
+    """Take neighbours of required nodes within each run: first upwards, then downwards."""
     for begin, end in node_set.runs(among | required):
         if beside := required & node_set.between(begin, end):
             middle = next(node_set.each(beside))
@@ -268,18 +264,14 @@ def _take_neighbours(chosen: _ChosenNodes, among: NodeSet, required: NodeSet) ->
 
 
 def _tightest(chosen: _ChosenNodes, begin: int, end: int) -> int | None:
-    """Return the node of a run that alone holds all remaining tasks with the fewest to spare;
-    None if there is none.
-    """
+    """Return the tightest node of a run that holds all remaining tasks alone, or None."""
     room = chosen.tasks_per_node[begin:end]
     enough = np.flatnonzero(room >= max(chosen.tasks, 1))
     return begin + int(enough[np.argmin(room[enough])]) if len(enough) else None
 
 
 def _take_runs(chosen: _ChosenNodes, among: NodeSet) -> None:
-    """Take the tightest run of one weight that is sufficient alone; as long as there is none, the
-    largest.
-    """
+    """Take the tightest run that is sufficient alone; as long as there is none, the largest."""
     edges = node_set.edges(among)
     if not len(edges):
         return

@@ -137,9 +137,7 @@ class _Cycle:
         ]
 
     def is_tested(self, entry: QueueEntry) -> bool:
-        """Return True if the job has not started and its user, partition and association have
-        tests left. The test is counted.
-        """
+        """Return True if the job has not started and its caps allow a test, which is counted."""
         job = entry.job
         return job.number not in self.started and self.caps.allow(
             *cap_keys(self.parameters, job.user, job.account, entry.rules.name)

@@ -96,9 +96,7 @@ class _Pass:
         self.caps = main_caps(parameters)
 
     def is_skipped(self, entry: QueueEntry) -> bool:
-        """Return True if the entry is not even counted: its job started elsewhere, its array was
-        rejected, or its partition has as many tests as allowed.
-        """
+        """Return True if the entry is not counted: started, rejected array, or partition cap."""
         job, partition = entry.job, entry.rules.name
         if job.number in self.started:
             return True
@@ -214,9 +212,7 @@ class _Pass:
         )
 
     def _block(self, entry: QueueEntry, request: PlacementRequest | None = None) -> None:
-        """Block the jobs behind, unless this one is too young or too low for a reservation, or has
-        requested its own nodes.
-        """
+        """Block the jobs behind, unless the job is too young, too low or has its own nodes."""
         if not can_reserve(self.parameters, self.now - entry.job.eligible, entry.priority):
             return
         if (
@@ -232,9 +228,7 @@ class _Pass:
 
 
 def _queue_name(entry: QueueEntry) -> str:
-    """Return the name of the queue in which jobs wait behind each other: a partition, or a
-    reservation that keeps to its nodes.
-    """
+    """Return the partition, or reservation that keeps to its nodes, in which jobs queue."""
     return (
         f"partition {entry.rules.name}"
         if entry.own_reservation is None

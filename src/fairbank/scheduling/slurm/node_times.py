@@ -86,9 +86,7 @@ class PlannedNodes:
         return usable, begin
 
     def next_release(self, among: NodeSet, after: int) -> int | None:
-        """Return the next time at which a plan releases some of the nodes; None if there is
-        none.
-        """
+        """Return the next time at which a plan releases some of the nodes, or None."""
         step = max(bisect_right(self.begins, after) - 1, 0)
         here = among & self.free[step]
         for at in range(step + 1, len(self.begins)):
@@ -99,9 +97,7 @@ class PlannedNodes:
         return None
 
     def slot(self, begin: int, end: int) -> tuple[int, int]:
-        """Return the steps of the clock that a plan takes: from the one in which it begins until
-        the one in which it ends, at least one.
-        """
+        """Return begin and end of the steps that a plan takes: at least one step."""
         first, resolution = begin // self.resolution * self.resolution, self.resolution
         return first, max(-(-end // resolution) * resolution, first + resolution)
 
@@ -139,9 +135,7 @@ class IdleNodes:
     """Idle nodes from now on, if each job stays until its end."""
 
     def __init__(self, idle: NodeSet, running: Sequence[tuple[int, NodeSet]]) -> None:
-        """Initialise with the idle nodes, and the end and nodes of each running job in the order of
-        the ends.
-        """
+        """Initialise with the idle nodes, and end and nodes of running jobs by end."""
         seen, released = node_set.NO_NODES, list[tuple[int, NodeSet]]()
         for end, nodes in reversed(running):
             released.append(
@@ -255,9 +249,7 @@ class EndTimes:
         return free
 
     def usable_nodes(self, demand: NodeDemand) -> Callable[[int], NodeSet]:
-        """Return a function from a time to the nodes on which a task fits. For a job that needs
-        whole nodes these are the idle ones.
-        """
+        """Return a function from a time to the nodes on which a task fits then."""
         return self._idle.at if demand.alone else lambda at: self.free_at(at, demand).nodes(demand)
 
     def _stretch_ends(self) -> list[int]:
@@ -295,9 +287,7 @@ class EndTimes:
         )
 
     def enough_nodes_from(self, request: PlacementRequest, within: NodeSet) -> int | None:
-        """Return the time before which too few of the nodes are free, whatever is planned. None:
-        there are never enough.
-        """
+        """Return the time before which too few nodes are free, plans aside. None: never enough."""
         key = request, within
         if key not in self._can_ever_fit:
             self._can_ever_fit[key] = (
@@ -320,9 +310,7 @@ class EndTimes:
         return self.running[low][0] if low < len(self.running) else self.now
 
     def start_time(self, placement: Placement, begin: int, until: int) -> int:
-        """Return the end of the last job that must end for a placement, of those between `begin`
-        and `until`; `begin` if none must.
-        """
+        """Return the last end between `begin` and `until` that a placement needs, or `begin`."""
         after, upto = (
             bisect_right(self.running, begin, key=_end),
             bisect_right(self.running, until, key=_end),

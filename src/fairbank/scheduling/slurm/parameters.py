@@ -242,9 +242,7 @@ def main_caps(parameters: SchedulerParameters) -> JobCaps:
 
 
 def backfill_caps(parameters: SchedulerParameters) -> JobCaps:
-    """Return the caps of backfill: by user or association, by partition, and by user in a
-    partition.
-    """
+    """Return the caps of backfill: by user or association, partition, and user in a partition."""
     return JobCaps(
         parameters.bf_max_job_assoc or parameters.bf_max_job_user,
         parameters.bf_max_job_part,

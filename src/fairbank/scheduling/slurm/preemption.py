@@ -1,6 +1,4 @@
-"""Preemption: by the tier of partitions that share nodes, or by QOS (slurm-rules.md,
-"Queue order").
-"""
+"""Preemption: by partition tier, or by QOS (slurm-rules.md, "Queue order")."""
 
 from __future__ import annotations
 
@@ -90,9 +88,7 @@ def select_preempted(
 
 
 def _rank(nodes: Nodes, running: Active) -> int:
-    """Return the weight of a running job before its nodes count. 0 if its QOS or partition was
-    removed since it started.
-    """
+    """Return the rank of a running job; 0 if its QOS or partition was removed."""
     if nodes.preemption.by is PreemptBy.QOS:
         qos = nodes.preemption.qos.get(running.job.qos)
         return 0 if qos is None else min(qos.priority, UINT16_MAX)

@@ -141,9 +141,7 @@ def backfill(
 
 
 def _cut_plan(plan: ProcessorPlan[W], tested: JobList[W], starts: int) -> ProcessorPlan[W]:
-    """Return the plan of a cycle that ends with so many starts: without reservations behind the
-    last of them. 0: no limit.
-    """
+    """Return the plan of a cycle that ends with so many starts. 0: no limit."""
     if not 0 < starts <= len(plan.starts):
         return plan
     turns = {job.number: turn for turn, job in tested}

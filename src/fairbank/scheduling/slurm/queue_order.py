@@ -99,9 +99,7 @@ def entries_in_all_partitions(nodes: Nodes, job: PendingJob) -> list[QueueEntry]
 
 
 class NodeQueue:
-    """Pending jobs for nodes, without an order. Each pass sorts them, because priorities change and
-    begin times pass.
-    """
+    """Pending jobs for nodes. Each pass sorts them: priorities change and begin times pass."""
 
     def __init__(self, jobs: Iterable[PendingJob] = ()) -> None:
         self._jobs = {job.number: job for job in jobs}
@@ -209,8 +207,6 @@ def _merge_by_preemption(
 
 
 def placement_request(nodes: Nodes, entry: QueueEntry) -> PlacementRequest:
-    """Return the request of an entry. With preference, the preferred features replace the
-    constraint.
-    """
+    """Return the request of an entry. Preferred features may replace the constraint."""
     wanted = entry.job.wanted.with_preference() if entry.with_preference else entry.job.wanted
     return nodes.search.request(wanted, entry.rules.name)

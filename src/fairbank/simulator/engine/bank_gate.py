@@ -1,6 +1,4 @@
-"""Scheduler whose starts the bank must approve. The policy decides the order, the bank decides the
-payment.
-"""
+"""Scheduler whose starts the bank must approve: the policy orders, the bank pays."""
 
 from __future__ import annotations
 
@@ -129,9 +127,7 @@ class BankGate:
         return judged
 
     def approve_start(self, job: TraceJob, now: int, *, is_waiting: bool = False) -> bool:
-        """Return True if a job may start now. A job that `is_waiting` and may not leaves the queue,
-        or moves to its end.
-        """
+        """Return True if a job may start. A refused one that `is_waiting` leaves or moves back."""
         if job.number in self._unpaid_jobs:
             self._bank.count_unpaid(job)
             return True
@@ -156,9 +152,7 @@ class BankGate:
             queue.move_to_end(job)
 
     def take_refused_processors(self) -> int:
-        """Return how many processors the jobs wanted that left the queue without a start since the
-        last call.
-        """
+        """Return the processors of jobs that left without a start since the last call."""
         refused, self._refused_processors = self._refused_processors, 0
         return refused
 

@@ -1,6 +1,4 @@
-"""Recorded workload as the bank sees it: the credit that it needs, and all starts and ends in order
-of time.
-"""
+"""Recorded workload as the bank sees it: credit that it needs, starts and ends in order."""
 
 from __future__ import annotations
 
@@ -98,9 +96,7 @@ def billable_until(job: SwfJob) -> int | None:
 
 
 def demand_of(header: Header, jobs: Iterable[SwfJob], payer: Payer | None = None) -> CreditDemand:
-    """Sum the credit that the jobs need. Without `payer`, groups pay if the trace has any, else
-    users.
-    """
+    """Sum the credit that jobs need. Without `payer`, groups pay if there are any, else users."""
     by_group, by_user = CreditDemand(Payer.GROUP), CreditDemand(Payer.USER)
     groups = False
     for job in jobs:
@@ -174,9 +170,7 @@ def outcome_of(job: SwfJob, header: Header) -> str:
 
 
 def qos_of(job: SwfJob, header: Header) -> str | None:
-    """Return the name of the job's queue from the header, else `queue` with its number. None if the
-    job has no queue.
-    """
+    """Return the name of the queue from the header, else `queue` with its number, or None."""
     if job.queue < 0:
         return None
     name = header.queues.get(job.queue, "")

@@ -58,29 +58,21 @@ class SimulationScheduler(Protocol):
         ...
 
     def passes(self, now: int, *, has_event: bool) -> Iterable[Pass]:
-        """Yield the passes that are due now, one after the other. `has_event`: a job arrived or
-        ended.
-        """
+        """Yield the passes that are due now. `has_event`: a job arrived or ended."""
         ...
 
     def next_wake(self, now: int) -> int:
-        """Return the time, after now, at which a pass is due while jobs wait and nothing
-        happens.
-        """
+        """Return the next time at which a pass is due while jobs wait and nothing happens."""
         ...
 
     def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None: ...
 
     def approve_start(self, job: TraceJob, now: int) -> bool:
-        """Return True if a job with no job ahead may start as it arrives; else it is removed.
-        Called only if `is_stateful`.
-        """
+        """Return True if a job with no job ahead may start; else it is removed."""
         ...
 
     def take_refused_processors(self) -> int:
-        """Return how many processors the jobs wanted that left the queue in the last passes without
-        a start. Called only if `is_stateful`.
-        """
+        """Return the processors of jobs that left the queue without a start."""
         ...
 
     def copy(self) -> SimulationScheduler:

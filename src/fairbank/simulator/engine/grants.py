@@ -1,6 +1,4 @@
-"""Credit that projects get before a simulation: a part of what their jobs use, in consecutive
-allocations.
-"""
+"""Credit that projects get before a simulation: a part of what their jobs use."""
 
 from __future__ import annotations
 
@@ -50,9 +48,7 @@ class Grants(NamedTuple):
 
 
 class GrantTerms(NamedTuple):
-    """Allocation to open, and the time when it is due to end. The last allocation of a fund stays
-    open until all jobs have run.
-    """
+    """Allocation to open, and its due end. The last of a fund stays open until all jobs ran."""
 
     request: Open
     due: int

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 class SimulationPolicy(NamedTuple):
-    """Scheduling policy. `scheduler` makes its scheduler for a machine with a number of
-    processors.
-    """
+    """Scheduling policy. `scheduler` makes its scheduler for a number of processors."""
 
     name: str
     about: str

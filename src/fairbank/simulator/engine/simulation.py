@@ -86,9 +86,7 @@ Tick = Callable[[int], None]
 """Function that is called with the number of jobs read so far."""
 TICK = 1_024
 BATCH = 256
-"""Number of start times that become columns together: enough to be fast, too few to matter for
-memory.
-"""
+"""Number of start times that become columns together: fast, and little memory."""
 
 
 def simulate(
@@ -183,9 +181,7 @@ def check_bank(policy: SimulationPolicy, *, has_bank: bool) -> None:
 
 
 def _account_of(plan: SimulationPlan) -> Callable[[TraceJob], int]:
-    """Return the function from a job to the account whose share it uses. With a bank the unknown
-    account is 0.
-    """
+    """Return the function from a job to its account. With a bank the unknown one is 0."""
     account = _group if plan.by_group else _user
     return account if plan.grants is None else lambda job: max(account(job), 0)
 

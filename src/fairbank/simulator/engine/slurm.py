@@ -1,6 +1,4 @@
-"""Slurm's scheduler in the simulator: both passes when Slurm makes them, and priorities that change
-over time.
-"""
+"""Slurm's scheduler in the simulator: both passes when due, and changing priorities."""
 
 from __future__ import annotations
 
@@ -138,9 +136,7 @@ class SlurmScheduler:
         return plan
 
     def _order_if_any_fits(self, snapshot: OnProcessors, now: int) -> JobList[TraceJob] | None:
-        """Return the pending jobs by priority; None if no job fits. Priorities are not computed if
-        the order makes no difference.
-        """
+        """Return the jobs by priority, computed only if the order matters; None if no job fits."""
         queue, free = self.queue, snapshot.machine.free
         if queue.min_processors > free:
             return None

@@ -52,9 +52,7 @@ class SimulationState(NamedTuple):
     scheduler: SimulationScheduler
 
     def resume(self, changed: TraceJob | None = None) -> tuple[OnProcessors, SimulationScheduler]:
-        """Return a snapshot, which the caller may change, and a scheduler; with `changed` instead
-        of the job of its number.
-        """
+        """Return a snapshot to change and a scheduler; `changed` replaces the job of its number."""
         scheduler = self.scheduler.copy()
         snapshot: OnProcessors = Snapshot(Processors(self.size), scheduler.queue)
         snapshot.running = list(self.running)
@@ -67,17 +65,13 @@ class SimulationState(NamedTuple):
         return snapshot, scheduler
 
     def start_with_full_limits(self, job: TraceJob, max_passes: int = FOR_EVER) -> int | None:
-        """Return when this job, which may be changed, starts if all jobs use the whole time limit
-        and none arrives.
-        """
+        """Return the start of a changed job if jobs use their whole limit and none arrives."""
         return self._simulate(job, whole_limit, (), max_passes).at
 
     def sample_start(
         self, job: TraceJob, rng: Random, max_passes: int = FOR_EVER
     ) -> SimulatedStart:
-        """Return the same with run times sampled from the history of users, and with the arrivals
-        of one of the last weeks.
-        """
+        """Return the start with sampled run times and the arrivals of one of the last weeks."""
         sampler = RunTimeSampler(self.history, rng)
         arrivals = self.arrivals(rng)
 

@@ -66,9 +66,7 @@ class ShareAccounts(NamedTuple):
             ) from bad
 
     def tree(self, people: Sequence[ShareUser]) -> Tree:
-        """Return the tree: the root, the groups if they count, and then these users, in this
-        order.
-        """
+        """Return the tree: root, groups if they count, then these users, in this order."""
         if not self.by_group:
             return planted(
                 [
@@ -94,9 +92,7 @@ class ShareAccounts(NamedTuple):
         )
 
     def usage(self, people: Sequence[ShareUser], used: Sequence[float]) -> list[float]:
-        """Return the usage of each row of the tree with all rows below it, from the usage of the
-        users.
-        """
+        """Return the usage of each row with all below it, from the usage of the users."""
         if not self.by_group:
             return [sum(used), *used]
         of_groups = dict.fromkeys(groups_of(people), 0.0)
@@ -130,9 +126,7 @@ class PriorityRules(msgspec.Struct, frozen=True, kw_only=True):
     dampening: int = 1
     site_rule: CurveRule = LINEAR
     site_weight: int = 0
-    """Weight of full credit that ends now. Any weight needs a bank, which knows the remaining
-    credit.
-    """
+    """Weight of full credit that ends now. Any weight needs a bank."""
 
 
 class UsageState:
@@ -172,9 +166,7 @@ class UsageState:
     def update(
         self, queue: PriorityQueue[TraceJob], running: Iterable[RunningJob[TraceJob, int]], now: int
     ) -> None:
-        """Compute priorities: all if a period has begun since the last computation, else those of
-        new jobs.
-        """
+        """Compute priorities: all if a period has begun since the last time, else of new jobs."""
         period = self._rules.calc_period
         begun = now // period * period
         if begun > self._computed_at:

@@ -1,6 +1,4 @@
-"""Explanation of why a job of a trace waits under a policy, when it will start, and what would
-start it earlier.
-"""
+"""Explanation of why a job of a trace waits, when it starts, and what would help."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ from fairbank.simulator.traces.workload import TraceJob
 
 
 class SampleSettings(NamedTuple):
-    """Number of simulated runs for the range, seed, and number of passes that all of them together
-    may make.
-    """
+    """Number of simulated runs, seed, and number of passes of all runs together."""
 
     runs: int = RUNS
     seed: int = 1

@@ -29,9 +29,7 @@ SHORT_RUN = 10
 
 
 class ScheduleMeasures(NamedTuple):
-    """Measures of one schedule. Times are seconds; parts of the machine are from 0 to 1. None:
-    nothing to measure.
-    """
+    """Measures of a schedule: seconds, parts from 0 to 1. None: nothing to measure."""
 
     jobs: int
     users: int
@@ -80,9 +78,7 @@ class MeasureAccumulator:
         self._slowdowns = total
 
     def figures(self, size: int, lost: int) -> ScheduleMeasures | None:
-        """Return the measures on `size` processors, with the `lost` processor-seconds of the clock;
-        None if no job ran.
-        """
+        """Return the measures, with the `lost` processor-seconds of the clock, or None."""
         jobs = len(self._waits)
         if not jobs:
             return None
@@ -112,9 +108,7 @@ def jain(values: list[float]) -> float | None:
 
 
 class StartColumns(NamedTuple):
-    """Started jobs, in the order of their starts `at`. The other columns are those of
-    `TraceJob`.
-    """
+    """Started jobs by their starts `at`. Other columns are those of `TraceJob`."""
 
     at: Sequence[int]
     numbers: Sequence[int]
@@ -162,9 +156,7 @@ class ScheduleStarts:
         self._at.extend(started.at)
 
     def text(self) -> Iterator[str]:
-        """Yield lines `job start`, many at a time: the number in the trace, and seconds of the
-        trace.
-        """
+        """Yield lines `job start`, many at a time: number and second of the trace."""
         names, at = self._names, self._at
         order = sorted(range(len(names)), key=self._numbers.__getitem__)
         for begin in range(0, len(order), LINES):
@@ -184,9 +176,7 @@ class ScheduleStarts:
 
 
 class JobRun(NamedTuple):
-    """Job that ran, by its number in the trace, in seconds of the trace. An unknown user or group
-    is -1.
-    """
+    """Job that ran, in numbers and seconds of the trace. An unknown user or group is -1."""
 
     job: int
     user: int
@@ -227,9 +217,7 @@ class JobRuns:
 
 
 class LateStarts(NamedTuple):
-    """Number of jobs tested, the part of them that started later than fair, and the mean delay of
-    those in seconds.
-    """
+    """Number of jobs tested, the part that started late, and their mean delay in seconds."""
 
     jobs: int
     part: float
@@ -237,9 +225,7 @@ class LateStarts(NamedTuple):
 
 
 class FairStarts:
-    """Test of every n-th job. Each takes a simulation of its own, of all jobs that wait and run
-    when it arrives.
-    """
+    """Test of every n-th job, by a simulation of all jobs that wait and run when it arrives."""
 
     def __init__(self, clock: SimulationClock, every: int) -> None:
         self._clock, self._every = clock, every

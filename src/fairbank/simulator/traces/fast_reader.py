@@ -21,9 +21,7 @@ from fairbank.simulator.traces.job_line import COLUMNS, SwfJob, judge, parse_job
 from fairbank.simulator.traces.swf import ByteStream, NumberedLines, Remarks, head_of, is_remark
 
 NAMES_MAX = 1_000_000
-"""Maximum number of names. No site has more users or accounts, and a file of nothing else would
-fill the memory.
-"""
+"""Maximum number of names, which must fit into memory. No site has more users."""
 
 
 class UserNumbers:
@@ -34,9 +32,7 @@ class UserNumbers:
         self._names: list[str] = []
 
     def number(self, name: str) -> int:
-        """Return the number of a name, which may be new; -1, unknown, for an empty name. Raises
-        InvalidInput above NAMES_MAX.
-        """
+        """Return the number of a name, new or not; -1 if empty. Raises InvalidInput."""
         if not name:
             return -1
         number = self._numbers.get(name)
@@ -56,18 +52,14 @@ class UserNumbers:
 
 
 class SeenNumbers:
-    """Numbers that were used, mostly in ascending order. Memory holds only the gaps, and late
-    numbers within them.
-    """
+    """Numbers that were used, mostly ascending. Memory holds gaps and late numbers only."""
 
     def __init__(self) -> None:
         self._begins, self._ends = array("q"), array("q")
         self._late: set[int] = set()
 
     def is_repeated(self, number: int, due: int) -> bool:
-        """Return True if a number was used before, and record it. `due`: the number after the
-        largest one so far.
-        """
+        """Record a number; return True if it was used. `due`: one above the largest so far."""
         if number >= due:
             if number > due:
                 self._begins.append(due)
@@ -110,9 +102,7 @@ class ReaderNotes:
 
 
 class TraceNames(NamedTuple):
-    """Names behind the numbers of users, groups and partitions, if a log has names. A name is known
-    after its first job was read.
-    """
+    """Names behind numbers, if a log has names. Each is known after its first job."""
 
     users: UserNumbers
     groups: UserNumbers
@@ -120,9 +110,7 @@ class TraceNames(NamedTuple):
 
 
 class FastTrace(NamedTuple):
-    """Header, and the lines, which are read lazily and once. `names` None: the trace has numbers
-    only.
-    """
+    """Header, and lines, read lazily and once. `names` None: the trace has numbers only."""
 
     header: Header
     jobs: Iterator[FastLine]
@@ -131,9 +119,7 @@ class FastTrace(NamedTuple):
 
 
 def read_fast(stream: ByteStream) -> FastTrace:
-    """Read a trace. The result is that of `swf.read`, and so are the errors: InvalidInput, with the
-    line.
-    """
+    """Read a trace, with the result and the errors of `swf.read`."""
     return read_lines(NumberedLines(stream))
 
 

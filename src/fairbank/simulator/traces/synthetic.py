@@ -65,9 +65,7 @@ class SitePartition:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSite:
-    """Machine, users and time span of a synthetic trace. Raises InvalidInput, naming the field, for
-    an impossible site.
-    """
+    """Machine, users and time span. Raises InvalidInput, naming the field."""
 
     pools: tuple[SitePartition, ...] = (
         SitePartition("cpu", 768),
@@ -165,9 +163,7 @@ def _people(rng: Random, centre: SyntheticSite) -> list[_Person]:
 
 
 def _home(project: int, pools: int) -> int:
-    """Return the partition of a project: the first for two projects in three; the others take the
-    rest in turn.
-    """
+    """Return the partition of a project: the first for two in three, else one of the rest."""
     return 1 + (project // 3 - 1) % (pools - 1) if project % 3 == 0 and pools > 1 else 0
 
 
@@ -245,9 +241,7 @@ def _run(
 
 
 def _fate(rng: Random, campaign: _Campaign, node_fails: bool) -> tuple[Status, int]:
-    """Return the final status of a job and its run time in seconds; -1 for one that never
-    starts.
-    """
+    """Return the final status and run time in seconds; -1 for a job that never starts."""
     run = max(1, int(campaign.typical * rng.lognormvariate(0, 0.3)))
     draw = rng.random()
     if draw < 0.02 and not node_fails:
@@ -261,9 +255,7 @@ def _fate(rng: Random, campaign: _Campaign, node_fails: bool) -> tuple[Status, i
 
 
 class _Queue:
-    """First come, first served on `free` processors: a job starts when it fits, and never before
-    the one ahead of it.
-    """
+    """First come, first served: no job starts before the one ahead of it."""
 
     def __init__(self, processors: int) -> None:
         self._free = processors
