@@ -41,7 +41,7 @@ class Scene:
         self.running: list[Active] = []
         self.reservations: list[Reservation] = []
         self.preemption = Preemption()
-        self.limits: StartLimits | None = None
+        self.limits = StartLimits()
 
     def runs(
         self,
@@ -116,7 +116,7 @@ def ranked(snapshot: OnNodes, **said: bool) -> OrderedEntries:
     return queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW, **said)
 
 
-class OneEach:
+class OneEach(StartLimits):
     """A user has one job at a time, in each of these partitions."""
 
     def __init__(self, *partitions: str, there: frozenset[tuple[str, str]] = frozenset()) -> None:

@@ -15,7 +15,7 @@ from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
 from fairbank.scheduling.explain.explanation import explain
-from fairbank.scheduling.machines.nodes import NoStartLimits
+from fairbank.scheduling.machines.nodes import StartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.reason import NAMES, explain_reason
@@ -208,7 +208,7 @@ def test_job_outside_the_queue_gets_its_reason(
     assert found.headline.startswith("Job 1 waits: ")
 
 
-class Everybody(NoStartLimits):
+class Everybody(StartLimits):
     def hold_reason(
         self, job: PendingJob, partition: str, where: Placement | None = None
     ) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
-from typing import Protocol
 
 import msgspec
 
@@ -25,12 +24,14 @@ from fairbank.scheduling.placement.search import PlacementSearch
 from fairbank.scheduling.plan import BAD_CONSTRAINTS
 
 
-class StartLimits(Protocol):
-    """Limits of accounting while jobs start one after the other in a pass."""
+class StartLimits:
+    """Limits of accounting while jobs start one after the other in a pass. By default there are
+    none.
+    """
 
     def copy(self) -> StartLimits:
         """Return a copy for another pass."""
-        ...
+        return self
 
     def hold_reason(
         self, job: PendingJob, partition: str, placement: Placement | None = None
@@ -39,31 +40,13 @@ class StartLimits(Protocol):
 
         With `placement` the nodes count as they are, without it as the job requests them.
         """
-        ...
+        return None
 
     def record_start(self, job: PendingJob, placement: Placement) -> None:
         """Count a job that starts."""
-        ...
 
     def record_end(self, job: PendingJob, placement: Placement, seconds: int) -> None:
         """Stop to count a job that ends. `seconds`: run time that the snapshot did not contain."""
-        ...
-
-
-class NoStartLimits:
-    """Absence of limits."""
-
-    def copy(self) -> NoStartLimits:
-        return self
-
-    def hold_reason(
-        self, job: PendingJob, partition: str, placement: Placement | None = None
-    ) -> str | None:
-        return None
-
-    def record_start(self, job: PendingJob, placement: Placement) -> None: ...
-
-    def record_end(self, job: PendingJob, placement: Placement, seconds: int) -> None: ...
 
 
 class PreemptBy(Enum):
@@ -131,12 +114,9 @@ def exclusion_reason(
     asked = job.time_min if by_least_time and job.time_min is not None else job.limit
     if rules.max_seconds is not None and asked is not None and asked > rules.max_seconds:
         return "PartitionTimeLimit"
-    if (
-        job.wanted.nodes > (rules.max_nodes or job.wanted.nodes)
-        or (job.wanted.max_nodes or rules.min_nodes) < rules.min_nodes
-    ):
-        return "PartitionNodeLimit"
-    return "PartitionNodeLimit" if job.wanted.nodes > nodes.bit_count() else None
+    most = min(rules.max_nodes or nodes.bit_count(), nodes.bit_count())
+    too_few = (job.wanted.max_nodes or rules.min_nodes) < rules.min_nodes
+    return "PartitionNodeLimit" if job.wanted.nodes > most or too_few else None
 
 
 def is_request_valid(wanted: ResourceRequest, cluster: NodeTable) -> bool:
@@ -261,24 +241,20 @@ class Nodes:
         self.free = FreeResources(cluster)
         self.reservations = ReservationRules(cluster, reservations)
         self.preemption = preemption or Preemption()
-        self.limits: StartLimits = limits or NoStartLimits()
+        self.limits = limits or StartLimits()
 
     def copy(self) -> Nodes:
         other = Nodes(self.cluster, preemption=self.preemption, search=self.search)
-        other.free, other.reservations, other.limits = (
-            self.free.copy(),
-            self.reservations,
-            self.limits.copy(),
-        )
+        other.free, other.limits = self.free.copy(), self.limits.copy()
+        other.reservations = self.reservations
         return other
 
     def can_ever_fit(self, job: PendingJob) -> bool:
-        return any(self.can_ever_fit_in(job, name) for name in job.partitions)
-
-    def can_ever_fit_in(self, job: PendingJob, partition: str) -> bool:
-        """Return True if the partition accepts the job and could give it nodes if it were empty."""
-        return exclusion_reason(job, self.cluster, partition) is None and self.search.can_ever_fit(
-            self.search.request(job.wanted, partition)
+        """Return True if a partition accepts the job and could give it nodes if it were empty."""
+        return any(
+            exclusion_reason(job, self.cluster, name) is None
+            and self.search.can_ever_fit(self.search.request(job.wanted, name))
+            for name in job.partitions
         )
 
     def seconds(self, job: PendingJob, placement: Placement) -> int:

@@ -58,7 +58,6 @@ def node_demand(wanted: ResourceRequest, rules: PartitionRules) -> NodeDemand:
     )
 
 
-_ALL = slice(None)
 _FEW = 64
 """Up to so many nodes are computed one by one."""
 
@@ -112,14 +111,11 @@ class FreeResources:
     def __init__(self, cluster: NodeTable) -> None:
         self.cluster = cluster
         self.cpus = cluster.cpus.copy()
-        """CPUs that no job has for itself."""
         self.shared = np.zeros_like(self.cpus)
-        """CPUs of jobs that share them, counted once for each job."""
         self.memory = cluster.memory.copy()
         self.gpus = {kind: counts.copy() for kind, counts in cluster.gpus.items()}
         self.jobs = np.zeros_like(self.cpus)
         self.idle = cluster.all_nodes
-        """Nodes without a job."""
         self._cache: dict[NodeDemand, _CachedCounts] = {}
         self._changes: list[int] = []
 
@@ -127,12 +123,8 @@ class FreeResources:
         """Return a copy that can be changed by itself. It begins without a cache."""
         other = object.__new__(FreeResources)
         other.cluster = self.cluster
-        other.cpus, other.shared, other.memory, other.jobs = (
-            self.cpus.copy(),
-            self.shared.copy(),
-            self.memory.copy(),
-            self.jobs.copy(),
-        )
+        other.cpus, other.shared = self.cpus.copy(), self.shared.copy()
+        other.memory, other.jobs = self.memory.copy(), self.jobs.copy()
         other.gpus = {kind: counts.copy() for kind, counts in self.gpus.items()}
         other.idle = self.idle
         other._cache, other._changes = {}, []
@@ -184,17 +176,11 @@ class FreeResources:
     def _counts(self, demand: NodeDemand) -> _CachedCounts:
         """Return the cached counts, updated for the nodes that changed since."""
         cached = self._cache.get(demand)
-        if cached is None:
-            self._cache[demand] = cached = _CachedCounts(
-                self._count(demand, _ALL), len(self._changes)
-            )
-        elif cached.upto < len(self._changes):
-            changed = sorted(set(self._changes[cached.upto :]))
-            if len(changed) > _FEW:
-                self._cache[demand] = cached = _CachedCounts(
-                    self._count(demand, _ALL), len(self._changes)
-                )
-                return cached
+        changed = [] if cached is None else sorted(set(self._changes[cached.upto :]))
+        if cached is None or len(changed) > _FEW:
+            counts = self._count(demand, slice(None))
+            self._cache[demand] = cached = _CachedCounts(counts, len(self._changes))
+        elif changed:
             cached.upto = len(self._changes)
             counts = self._count(demand, np.array(changed))
             cached.tasks[changed] = counts

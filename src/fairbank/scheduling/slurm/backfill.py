@@ -308,7 +308,7 @@ class _Cycle:
         """
         end, nodes_at = at + seconds, self.end_times.usable_nodes(request.demand)
         by_start = nodes_at if at == begin else lambda time: nodes_at(max(time, at))
-        usable, not_before = self.planned_nodes.window(
+        usable, not_before = self.planned_nodes.unplanned_nodes(
             possible, begin, end, request.least, by_start
         )
         if self.nodes.reservations:
@@ -321,16 +321,14 @@ class _Cycle:
         self, entry: QueueEntry, request: PlacementRequest, possible: NodeSet, end: int
     ) -> Placement | None:
         """Return a placement now on nodes of jobs that go first. Nodes with a plan are excluded."""
-        usable, _ = self.planned_nodes.window(
+        usable, _ = self.planned_nodes.unplanned_nodes(
             possible, self.now, end, request.least, lambda time: possible
         )
         usable &= self.nodes.reservations.usable_nodes(
             entry.job, self.now, end, resolution=self.parameters.bf_resolution
         )
-        kind, running = (
-            (entry.rules.name, entry.job.qos),
-            [job for _, _, job in self.end_times.running],
-        )
+        kind = entry.rules.name, entry.job.qos
+        running = [job for _, _, job in self.end_times.running]
         candidates = select_preempted(
             self.nodes, running, kind, usable, self.now, spared=self.started
         )

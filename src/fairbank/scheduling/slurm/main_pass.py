@@ -75,8 +75,9 @@ class _Pass:
     """State of one pass: copies that only this pass changes.
 
     Invariants: a job in `started` is never tested again. `blocked` has each partition and
-    reservation in which a job did not fit, and `open` the nodes that no such job keeps. `free`,
-    `running` and `limits` contain the jobs of `starts` and lack the preempted ones.
+    reservation in which a job did not fit, `rejected` each array, and `open` the nodes that no such
+    job keeps. `free`, `running` and `limits` contain the jobs of `starts` and lack the preempted
+    ones.
     """
 
     def __init__(
@@ -90,9 +91,7 @@ class _Pass:
         self.starts: list[PlannedStart[PendingJob, Placement]] = []
         self.started: set[int] = set()
         self.blocked: set[str] = set()
-        """Partitions and reservations in which a job did not fit."""
         self.rejected: set[tuple[int | None, str, str | None]] = set()
-        """Arrays of which a task did not fit."""
         self.caps = main_caps(parameters)
 
     def is_skipped(self, entry: QueueEntry) -> bool:
@@ -155,11 +154,10 @@ class _Pass:
 
     def _start(self, entry: QueueEntry, placement: Placement, seconds: int) -> None:
         job = entry.job
-        for running in [
-            running for running in self.running if running.number in placement.preempted
-        ]:
-            self.free.give(running.placement)
-            self.running.remove(running)
+        for running in tuple(self.running):
+            if running.number in placement.preempted:
+                self.free.give(running.placement)
+                self.running.remove(running)
         self.free.take(placement)
         self.running.append(to_running(job, placement, self.now, seconds))
         self.limits.record_start(job, placement)
@@ -191,25 +189,15 @@ class _Pass:
         self, entry: QueueEntry, request: PlacementRequest, seconds: int
     ) -> str | None:
         """Return Slurm's reason if maintenance leaves too few nodes to the job."""
-        end = self.now + seconds
-        usable = (
-            entry.nodes & self.open & self.nodes.reservations.usable_nodes(entry.job, self.now, end)
+        end, reservations = self.now + seconds, self.nodes.reservations
+        possible = entry.nodes & self.open & request.possible()
+        usable = possible & reservations.usable_nodes(entry.job, self.now, end)
+        usable_otherwise = possible & reservations.usable_nodes(
+            entry.job, self.now, end, maintenance=False
         )
-        usable_with_maintenance = (
-            entry.nodes
-            & self.open
-            & self.nodes.reservations.usable_nodes(entry.job, self.now, end, maintenance=False)
-        )
-        if (
-            usable == usable_with_maintenance
-            or (usable & request.possible()).bit_count() >= request.least
-        ):
-            return None
-        return (
-            NOT_AVAILABLE
-            if (usable_with_maintenance & request.possible()).bit_count() >= request.least
-            else None
-        )
+        if usable.bit_count() < request.least <= usable_otherwise.bit_count():
+            return NOT_AVAILABLE
+        return None
 
     def _block(self, entry: QueueEntry, request: PlacementRequest | None = None) -> None:
         """Block the jobs behind, unless the job is too young, too low or has its own nodes."""

@@ -44,13 +44,13 @@ class PlannedNodes:
     def _ends(self, step: int) -> int:
         return self.begins[step + 1] if step + 1 < len(self.begins) else FOR_EVER
 
-    def window(
+    def unplanned_nodes(
         self,
         among: NodeSet,
         begin: int,
         end: int,
         least: int,
-        nodes_with_room: Callable[[int], NodeSet],
+        fitting_nodes: Callable[[int], NodeSet],
     ) -> tuple[NodeSet, int]:
         """Return nodes without a plan from `begin` until `end`, and a time before which no such
         window has enough.
@@ -66,7 +66,7 @@ class PlannedNodes:
             begin: begin of the window in seconds, included.
             end: end of the window in seconds, included.
             least: number of nodes that the job needs.
-            nodes_with_room: function from a time to the nodes on which the job fits. Later there
+            fitting_nodes: function from a time to the nodes on which the job fits. Later there
                 are never fewer.
         """
         first = max(bisect_right(self.begins, begin) - 1, 0)
@@ -76,9 +76,9 @@ class PlannedNodes:
             known, stop = usable, max(step - _STRIDE, first - 1)
             for at in range(step, stop, -1):
                 usable &= self.free[at]
-            if (usable & nodes_with_room(self._ends(stop + 1))).bit_count() < least:
+            if (usable & fitting_nodes(self._ends(stop + 1))).bit_count() < least:
                 while (
-                    (known := known & self.free[step]) & nodes_with_room(self._ends(step))
+                    (known := known & self.free[step]) & fitting_nodes(self._ends(step))
                 ).bit_count() >= least:
                     step -= 1
                 return known, self._ends(step)
@@ -96,11 +96,6 @@ class PlannedNodes:
             here = there
         return None
 
-    def slot(self, begin: int, end: int) -> tuple[int, int]:
-        """Return begin and end of the steps that a plan takes: at least one step."""
-        first, resolution = begin // self.resolution * self.resolution, self.resolution
-        return first, max(-(-end // resolution) * resolution, first + resolution)
-
     def first_conflict(self, nodes: NodeSet, begin: int) -> int | None:
         """Return the begin of the first plan on any of the nodes."""
         steps = range(max(bisect_right(self.begins, begin) - 1, 0), len(self.begins))
@@ -108,7 +103,10 @@ class PlannedNodes:
 
     def take(self, nodes: NodeSet, begin: int, end: int) -> None:
         """Plan the nodes for a job. Times behind the window are ignored."""
-        first, behind = self.slot(begin, end)
+        # From the step in which the plan begins until the one in which it ends, at least one.
+        resolution = self.resolution
+        first = begin // resolution * resolution
+        behind = max(-(-end // resolution) * resolution, first + resolution)
         if first >= self.end:
             return
         steps = range(
@@ -132,15 +130,18 @@ class PlannedNodes:
 
 
 class IdleNodes:
-    """Idle nodes from now on, if each job stays until its end."""
+    """Idle nodes from now on, if each job stays until its end.
+
+    Invariant: `_begun` has the jobs that started since, by their ends, which are in `_until`;
+    `_busy` has the nodes of these jobs from each one on.
+    """
 
     def __init__(self, idle: NodeSet, running: Sequence[tuple[int, NodeSet]]) -> None:
         """Initialise with the idle nodes, and end and nodes of running jobs by end."""
         seen, released = node_set.NO_NODES, list[tuple[int, NodeSet]]()
         for end, nodes in reversed(running):
-            released.append(
-                (end, nodes ^ (nodes & seen))
-            )  # a node is idle when the last of its jobs is gone
+            # A node is idle when the last of its jobs is gone.
+            released.append((end, node_set.without(nodes, seen)))
             seen |= nodes
         self._ends: list[int] = []
         self._idle = [idle]
@@ -150,9 +151,7 @@ class IdleNodes:
             self._idle.append(idle)
         self._begun: list[tuple[int, NodeSet]] = []
         self._until: list[int] = []
-        """End of each job in `_begun`."""
         self._busy: list[NodeSet] = []
-        """Nodes of the jobs in `_begun` from each one on."""
 
     def at(self, instant: int) -> NodeSet:
         """Return the nodes without a job at a time."""
@@ -222,11 +221,8 @@ class EndTimes:
             self.free.idle, [(end, job.placement.nodes) for end, _, job in self.running]
         )
         self._free_by_time: dict[int, FreeResources] = {}
-        """At the ends of stretches."""
         self._bases = self._stretch_ends()
         self.candidate_times = list(self._bases)
-        """When it is worth while to look: the last end of each stretch, and the ends of those who
-        started since."""
 
     def free_at(self, at: int, demand: NodeDemand) -> FreeNodes:
         """Return what is free when the jobs that end by `at` have ended. For jobs that share nodes:
@@ -267,9 +263,9 @@ class EndTimes:
         insort(self.running, (job.ends, job.number, job), key=_number)
         self._idle.begin(job.ends, job.placement.nodes)
         self.free.take(job.placement)
-        for at, room in self._free_by_time.items():
+        for at, free in self._free_by_time.items():
             if at < job.ends:
-                room.take(job.placement)
+                free.take(job.placement)
         insort(self.candidate_times, job.ends)
         if not self._bases or job.ends > self._bases[-1]:
             self._bases.append(job.ends)
@@ -300,21 +296,18 @@ class EndTimes:
             or (self._idle.at(self.now) & within).bit_count() >= request.least
         ):
             return self.now
-        low, high = 0, len(self.running)
-        while low < high:
-            middle = (low + high) // 2
-            if (self._idle.at(self.running[middle][0]) & within).bit_count() >= request.least:
-                high = middle
-            else:
-                low = middle + 1
-        return self.running[low][0] if low < len(self.running) else self.now
+        # Idle nodes only increase with the ends of running jobs.
+        first = bisect_left(
+            self.running,
+            request.least,
+            key=lambda running: (self._idle.at(running[0]) & within).bit_count(),
+        )
+        return self.running[first][0] if first < len(self.running) else self.now
 
     def start_time(self, placement: Placement, begin: int, until: int) -> int:
         """Return the last end between `begin` and `until` that a placement needs, or `begin`."""
-        after, upto = (
-            bisect_right(self.running, begin, key=_end),
-            bisect_right(self.running, until, key=_end),
-        )
+        after = bisect_right(self.running, begin, key=_end)
+        upto = bisect_right(self.running, until, key=_end)
         for at in range(upto - 1, after - 1, -1):
             end, _, job = self.running[at]
             if job.placement.nodes & placement.nodes:

@@ -41,11 +41,7 @@ class SlurmScheduler:
         )
         self.queue: PriorityQueue[TraceJob] = PriorityQueue()
         self._full_pass_at = self._backfill_at = 0
-        """Time of the last main pass over the whole queue; `_backfill_at`: of the last backfill
-        cycle.
-        """
         self._main_pass_at = -FOR_EVER
-        """Time of the last main pass of any kind."""
         self._is_main_requested = self._has_changed = False
 
     def order(self, snapshot: OnProcessors, now: int) -> JobList[TraceJob]:

@@ -150,9 +150,7 @@ class UsageState:
         self._scale = scale(nodes=processors, cpus=processors)
         self._decay_rate = -log(rules.decay.a_second) if rules.decay.half_life else 0.0
         self._used: dict[ShareUser, float] = {}
-        """Usage of each known user, as it would have decayed at `_base_time`."""
         self._ended: list[tuple[RunningJob[TraceJob, int], int]] = []
-        """Jobs that ended since usage was last charged, with their ends."""
         self._base_time = self._computed_at = 0
         self._factor: Callable[[ShareUser], float] | None = None
         self._user_count = 0
