@@ -80,7 +80,8 @@ class Sigmoid(msgspec.Struct, frozen=True):
     def of(self, fraction: ArrayLike) -> Floats:
         """Return the curve at fractions from 0 to 1."""
         # The letters of the formula above.
-        x, l, x0 = np.asarray(fraction, np.float64), abs(self.steepness), self.midpoint  # noqa: E741
+        x, x0 = np.asarray(fraction, np.float64), self.midpoint
+        l = abs(self.steepness)  # noqa: E741
         if l < _FLAT:
             return x
         with np.errstate(under="ignore", over="ignore"):  # what is beyond counting goes to 0 below

@@ -1,6 +1,6 @@
-"""Shares of labs from the nodes that they bought, and charges of these nodes: the composition of FASRC
-("Shares", "Trackable RESources"). The holdings file names the nodes of a site and the accounts with
-a part in them, as TOML, parsed strictly.
+"""Shares of labs from the nodes that they bought, and charges of these nodes (FASRC, "Shares",
+"Trackable RESources"). The holdings file names the nodes of a site and the accounts with a part in
+them, as TOML, parsed strictly.
 """
 
 from __future__ import annotations

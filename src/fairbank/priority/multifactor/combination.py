@@ -1,5 +1,5 @@
-"""Priority of jobs: the sum of weighted factors, rounded as Slurm does (slurm-rules.md, "Job priority",
-"Priority factors").
+"""Priority of jobs: the sum of weighted factors, rounded as Slurm does (slurm-rules.md,
+"Job priority", "Priority factors").
 
 Each factor is from 0 to 1, unless a NO_NORMAL flag selects the raw number, or a job requests more
 of a TRES than there is. Columns of jobs are in Slurm's doubles.

@@ -122,8 +122,8 @@ def _suitable_nodes_check(nodes: Nodes, entry: QueueEntry, filtered: FilteredNod
         [exclusion for exclusion in filtered.excluded if exclusion.is_permanent],
     )
     evidence = [
-        f"{filtered.suitable.bit_count():,} of {entry.nodes.bit_count():,} are suitable, and it needs"
-        f" {least_nodes(nodes, entry, filtered):,}"
+        f"{filtered.suitable.bit_count():,} of {entry.nodes.bit_count():,} are suitable, and it"
+        f" needs {least_nodes(nodes, entry, filtered):,}"
     ]
     evidence += [
         f"{exclusion.cause}: {nodes.cluster.names(exclusion.nodes)}" for exclusion in permanent

@@ -67,7 +67,7 @@ def apply_plan(snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], now
         running[job.number] = to_running(job, placement, now, nodes.seconds(job, placement))
     begun_now = {start.job.number for start in plan.starts}
     after: OnNodes = Snapshot(
-        nodes, NodeQueue((job for job in snapshot.queue.jobs() if job.number not in begun_now))
+        nodes, NodeQueue(job for job in snapshot.queue.jobs() if job.number not in begun_now)
     )
     after.running = sorted(running.values())
     return after

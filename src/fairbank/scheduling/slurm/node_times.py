@@ -1,9 +1,9 @@
 """Nodes from now on, as backfill sees them (slurm-rules.md, "Backfill").
 
 Plans take whole nodes, in steps of bf_resolution: `PlannedNodes` has the nodes without a plan.
-Running jobs are not in it: their nodes come back as they end, which `EndTimes` follows. Slurm groups
-ends: it tests a job after each stretch of ends, and the stretches double. A job so gets a time
-slightly later than the first at which it would fit, for far fewer tests.
+Running jobs are not in it: their nodes come back as they end, which `EndTimes` follows. Slurm
+groups ends: it tests a job after each stretch of ends, and the stretches double. A job so gets a
+time slightly later than the first at which it would fit, for far fewer tests.
 """
 
 from __future__ import annotations
