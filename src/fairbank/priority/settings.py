@@ -1,5 +1,5 @@
 """Priority settings of a Slurm administrator: weights, flags, maximum age, and fair share. Readers
-of slurm.conf (`slurm.parsers.priority`) convert to these values.
+of slurm.conf (`slurm.parsers.config`) convert to these values.
 """
 
 from __future__ import annotations
