@@ -38,73 +38,53 @@ OnProcessors = Snapshot[TraceJob, int, Processors[TraceJob], JobQueue]
 Pass = Callable[[OnProcessors, int], SchedulePlan[TraceJob, int]]
 
 
-class SimulationScheduler(Protocol):
-    """Scheduler of one simulation. It may have state."""
+class SimulationScheduler:
+    """Scheduler of one simulation, by default without state.
 
-    @property
-    def queue(self) -> JobQueue: ...
+    A stateful scheduler must be notified of ends and woken. A pass of any other depends on the
+    snapshot only: no job that it left waiting can start before a job ends.
+    """
 
-    @property
-    def is_stateful(self) -> bool:
-        """Return True if the scheduler must be notified of ends and woken.
+    queue: JobQueue
+    is_stateful = False
 
-        A pass of any other depends on the snapshot only: no job that it left waiting can start
-        before a job ends.
-        """
-        ...
-
-    def order(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
+    def order(self, snapshot: OnProcessors, now: int) -> Iterable[tuple[int, TraceJob]]:
         """Return the pending jobs in the order in which a pass would test them."""
-        ...
+        return self.queue.order(now)
 
     def passes(self, now: int, *, has_event: bool) -> Iterable[Pass]:
         """Yield the passes that are due now. `has_event`: a job arrived or ended."""
-        ...
+        raise NotImplementedError
 
     def next_wake(self, now: int) -> int:
         """Return the next time at which a pass is due while jobs wait and nothing happens."""
-        ...
+        return FOR_EVER
 
-    def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None: ...
+    def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
+        """Record a job that ended now."""
 
     def approve_start(self, job: TraceJob, now: int) -> bool:
         """Return True if a job with no job ahead may start; else it is removed."""
-        ...
+        return True
 
     def take_refused_processors(self) -> int:
-        """Return the processors of jobs that left the queue without a start."""
-        ...
+        """Return the processors of jobs that left the queue without a start since the last call."""
+        return 0
 
     def copy(self) -> SimulationScheduler:
         """Return a copy with an empty queue."""
-        ...
+        raise NotImplementedError
 
 
-class PassAtEvents:
+class PassAtEvents(SimulationScheduler):
     """Scheduler with one pass at each event."""
-
-    is_stateful = False
 
     def __init__(self, queue: Callable[[], JobQueue], pass_: Pass) -> None:
         self.queue = queue()
         self._queue, self._passes = queue, (pass_,)
 
-    def order(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
-        return snapshot.queue.order(now)
-
     def passes(self, now: int, *, has_event: bool) -> Iterable[Pass]:
         return self._passes
-
-    def next_wake(self, now: int) -> int:
-        return FOR_EVER
-
-    def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None: ...
-
-    def approve_start(self, job: TraceJob, now: int) -> bool:
-        return True
-
-    def take_refused_processors(self) -> int:
-        return 0
 
     def copy(self) -> PassAtEvents:
         return PassAtEvents(self._queue, self._passes[0])

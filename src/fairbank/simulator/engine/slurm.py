@@ -11,12 +11,12 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import processor_passes as slurm
 from fairbank.scheduling.slurm.parameters import SECOND, SchedulerParameters
 from fairbank.scheduling.snapshot import FOR_EVER, RunningJob
-from fairbank.simulator.engine.clock import OnProcessors, Pass
+from fairbank.simulator.engine.clock import OnProcessors, Pass, SimulationScheduler
 from fairbank.simulator.engine.usage_state import PriorityRules, ShareAccounts, UsageState
 from fairbank.simulator.traces.workload import TraceJob
 
 
-class SlurmScheduler:
+class SlurmScheduler(SimulationScheduler):
     """Scheduler of a cluster: called at each event, and woken when a pass is due although nothing
     happens.
 
@@ -34,11 +34,8 @@ class SlurmScheduler:
         processors: int,
         shares: ShareAccounts | None = None,
     ) -> None:
-        self.parameters, self.rules, self.usage_state = (
-            parameters,
-            rules,
-            UsageState(rules, processors, shares),
-        )
+        self.parameters, self.rules = parameters, rules
+        self.usage_state = UsageState(rules, processors, shares)
         self.queue: PriorityQueue[TraceJob] = PriorityQueue()
         self._full_pass_at = self._backfill_at = 0
         self._main_pass_at = -FOR_EVER
@@ -66,7 +63,6 @@ class SlurmScheduler:
             yield self._backfill
 
     def next_wake(self, now: int) -> int:
-        """Return the time at which a pass is due while jobs wait and nothing happens."""
         due = self._main_due()
         if self._has_changed and self.parameters.bf_interval > 0:
             due = min(due, self._backfill_at + self.parameters.bf_interval)
@@ -93,41 +89,26 @@ class SlurmScheduler:
     def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
         self.usage_state.record_end(running, now)
 
-    def approve_start(self, job: TraceJob, now: int) -> bool:
-        return True
-
-    def take_refused_processors(self) -> int:
-        return 0
-
     def copy(self) -> SlurmScheduler:
         """Return a copy with an empty queue."""
         other = SlurmScheduler(self.parameters, self.rules, 1)
         other.usage_state = deepcopy(self.usage_state)
-        other._full_pass_at, other._backfill_at, other._main_pass_at = (
-            self._full_pass_at,
-            self._backfill_at,
-            self._main_pass_at,
-        )
+        for name in ("_full_pass_at", "_backfill_at", "_main_pass_at"):
+            setattr(other, name, getattr(self, name))
         other._is_main_requested, other._has_changed = self._is_main_requested, self._has_changed
         return other
 
     def _main(self, snapshot: OnProcessors, now: int, *, full: bool) -> SchedulePlan[TraceJob, int]:
-        order = self._order_if_any_fits(snapshot, now)
-        plan = (
-            SchedulePlan[TraceJob, int]()
-            if order is None
-            else slurm.main_pass(snapshot, order, self.parameters, now, full=full)
-        )
+        plan, order = SchedulePlan[TraceJob, int](), self._order_if_any_fits(snapshot, now)
+        if order is not None:
+            plan = slurm.main_pass(snapshot, order, self.parameters, now, full=full)
         self._has_changed |= bool(plan.starts)
         return plan
 
     def _backfill(self, snapshot: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
-        order = self._order_if_any_fits(snapshot, now)
-        plan = (
-            SchedulePlan[TraceJob, int]()
-            if order is None
-            else slurm.backfill(snapshot, order, self.parameters, now)
-        )
+        plan, order = SchedulePlan[TraceJob, int](), self._order_if_any_fits(snapshot, now)
+        if order is not None:
+            plan = slurm.backfill(snapshot, order, self.parameters, now)
         self._has_changed = bool(plan.starts)
         return plan
 
