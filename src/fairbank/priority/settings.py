@@ -99,11 +99,9 @@ class MultifactorSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def counted(self) -> PriorityWeights:
         """Return the weights in force."""
-        return (
-            self.weights
-            if self.accounted
-            else msgspec.structs.replace(self.weights, age=0, fairshare=0)
-        )
+        if self.accounted:
+            return self.weights
+        return msgspec.structs.replace(self.weights, age=0, fairshare=0)
 
 
 DAMPENING_MAX = 65_535

@@ -177,8 +177,6 @@ def parse_half_life(text: str) -> int:
     to minutes. Raises InvalidInput.
     """
     digits = text.strip().replace(":", "").replace("-", "")
-    return (
-        0
-        if digits and not digits.strip("0")
-        else parse_duration(text.strip(), field="PriorityDecayHalfLife")
-    )
+    if digits and not digits.strip("0"):
+        return 0
+    return parse_duration(text.strip(), field="PriorityDecayHalfLife")

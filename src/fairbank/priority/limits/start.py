@@ -132,11 +132,9 @@ class _AfterNodes(Walk):
     def _beside(self, used: LimitUsage) -> Counts:
         """Return what the job adds: a node on which the owner's jobs run counts once."""
         new = self.job.counts.get("node", 0) - len(self.job.nodes & used.nodes)
-        return (
-            {**self.job.counts, "node": max(new, 0)}
-            if "node" in self.job.counts
-            else self.job.counts
-        )
+        if "node" in self.job.counts:
+            return {**self.job.counts, "node": max(new, 0)}
+        return self.job.counts
 
     def _within(
         self,

@@ -51,11 +51,9 @@ def request_change(option: str, start: Callable[[], int | None]) -> Candidate:
 
     def before(other: int | None) -> EarlierStart | None:
         start_time = start()
-        return (
-            EarlierStart(option, start_time)
-            if start_time is not None and (other is None or start_time < other)
-            else None
-        )
+        if start_time is not None and (other is None or start_time < other):
+            return EarlierStart(option, start_time)
+        return None
 
     return Candidate(option, before)
 

@@ -132,11 +132,9 @@ def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
         return _for_nodes(view)
     if view.code == PRIORITY and view.ahead:
         first = f"job {view.names[view.ahead[0]]}"
-        return (
-            f"waits behind {first}"
-            if len(view.ahead) == 1
-            else f"waits behind {len(view.ahead):,} jobs, the first of which is {first}"
-        )
+        if len(view.ahead) == 1:
+            return f"waits behind {first}"
+        return f"waits behind {len(view.ahead):,} jobs, the first of which is {first}"
     if view.code in (DEPENDENCY, NEVER_MET) and awaiting is not None and awaiting.on.open:
         return _for_others(awaiting.on, never=view.code == NEVER_MET)
     return f"waits: {explain_reason(view.code).removesuffix('.')}"

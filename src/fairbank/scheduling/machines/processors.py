@@ -299,11 +299,9 @@ class Holes(Generic[W]):
         wanted, seconds = job.processors, job.limit
         for width, lasts in self._holes:
             if wanted <= width:
-                return (
-                    new_tuple(TimeSlot, (self._now, self._now + seconds, wanted))
-                    if seconds <= lasts
-                    else None
-                )
+                if seconds <= lasts:
+                    return new_tuple(TimeSlot, (self._now, self._now + seconds, wanted))
+                return None
         return None
 
     def take(self, job: W, slot: TimeSlot) -> None:

@@ -68,11 +68,9 @@ def _by_size(among: NodeSet, tasks_per_node: Counts, selection: NodeSelection) -
             chosen = more
             taken.append(place)
             tasks -= int(tasks_per_node[place])
-    return (
-        taken
-        if len(taken) >= selection.least and tasks <= 0 and not _missing(chosen, selection)
-        else None
-    )
+    if len(taken) >= selection.least and tasks <= 0 and not _missing(chosen, selection):
+        return taken
+    return None
 
 
 def _missing(chosen: NodeSet, selection: NodeSelection) -> int:

@@ -217,8 +217,6 @@ class _Pass:
 
 def _queue_name(entry: QueueEntry) -> str:
     """Return the partition, or reservation that keeps to its nodes, in which jobs queue."""
-    return (
-        f"partition {entry.rules.name}"
-        if entry.own_reservation is None
-        else f"reservation {entry.own_reservation}"
-    )
+    if entry.own_reservation is None:
+        return f"partition {entry.rules.name}"
+    return f"reservation {entry.own_reservation}"

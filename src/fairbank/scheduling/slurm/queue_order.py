@@ -126,11 +126,9 @@ def _wait_reason(job: PendingJob, nodes: Nodes, now: int) -> str | None:
     reservation, _ = nodes.reservations.named[job.reservation]
     if not reservation.is_for(job.user, job.account):
         return "ReservationInvalid"
-    return (
-        None
-        if reservation.is_active(now) or (reservation.flexible and not reservation.is_over(now))
-        else "Reservation"
-    )
+    if reservation.is_active(now) or (reservation.flexible and not reservation.is_over(now)):
+        return None
+    return "Reservation"
 
 
 def _entries(job: PendingJob, at: int, nodes: Nodes) -> Iterable[QueueEntry]:
@@ -151,11 +149,12 @@ def _entries(job: PendingJob, at: int, nodes: Nodes) -> Iterable[QueueEntry]:
         True,
     )
     hard = QueueEntry(rank, job, rules, nodes_of_partition, False, reserved)
-    return (
-        (QueueEntry((*rank[:-1], False), job, rules, nodes_of_partition, True, reserved), hard)
-        if job.wanted.prefer
-        else (hard,)
-    )
+    if job.wanted.prefer:
+        return (
+            QueueEntry((*rank[:-1], False), job, rules, nodes_of_partition, True, reserved),
+            hard,
+        )
+    return (hard,)
 
 
 def _sorted(entries: list[QueueEntry], nodes: Nodes) -> list[QueueEntry]:

@@ -194,11 +194,9 @@ def end_details(job: SwfJob) -> JobDetails | None:
     run, as with any other cluster.
     """
     used = job.average_cpu_time * _processors(job)
-    return (
-        None
-        if not _is_possible(job) or not 0 <= used <= CPU_SECONDS_MAX
-        else JobDetails(cpu_seconds=used)
-    )
+    if not _is_possible(job) or not 0 <= used <= CPU_SECONDS_MAX:
+        return None
+    return JobDetails(cpu_seconds=used)
 
 
 def _is_possible(job: SwfJob) -> bool:

@@ -80,11 +80,9 @@ class SlurmScheduler(SimulationScheduler):
             max(parameters.partition_job_depth, parameters.sched_max_job_start) > 0
             or len(self.queue) > parameters.default_queue_depth
         )
-        return (
-            max(first, self._full_pass_at + parameters.sched_interval)
-            if shallow and parameters.sched_interval > 0
-            else FOR_EVER
-        )
+        if shallow and parameters.sched_interval > 0:
+            return max(first, self._full_pass_at + parameters.sched_interval)
+        return FOR_EVER
 
     def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
         self.usage_state.record_end(running, now)
