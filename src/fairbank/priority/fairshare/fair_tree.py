@@ -85,6 +85,7 @@ def _level(tree: Tree, shares: Doubles, used: Longs) -> Longs:
 
 
 def _ranks(tree: Tree, level: Longs) -> Ints:
+    """Return the rank of each user, N for the best of N, and 0 for accounts."""
     shape = tree.shape
     by_place = level[shape.row]
     visited = _best_first(by_place, shape)
@@ -147,8 +148,8 @@ def _visit(visited: Ints, level: Longs, shape: Shape) -> tuple[Bools, Ints]:
     return tied, turn
 
 
-class Even:
-    """Users of one account. Usage is a finite double of 0 or more."""
+class EqualShares:
+    """Users of one account with one share each. Usage is a finite double of 0 or more."""
 
     def __init__(self, used: Iterable[float]) -> None:
         self._used = sorted(used)

@@ -72,7 +72,7 @@ def partition_factor(scale: FactorScale, settings: MultifactorSettings) -> Float
 
 def qos_factor(scale: FactorScale, settings: MultifactorSettings) -> Floats:
     """Return the factor of each QOS, relative to the highest. The last is for no QOS."""
-    highest = scale.qos_priorities.max()
+    highest = float(scale.qos_priorities.max())
     if Flag.NO_NORMAL_QOS in settings.flags or not highest:
         return scale.qos_priorities
     return scale.qos_priorities / highest

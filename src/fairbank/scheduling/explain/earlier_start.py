@@ -99,11 +99,8 @@ def suggest_earlier_start(
         number: number of the job.
         now: time in seconds since 1970.
     """
-    job = next(
-        (each for each in snapshot.queue.jobs() if each.number == number and each.held is None),
-        None,
-    )
-    if job is None:
+    job = snapshot.queue.job(number)
+    if job is None or job.held is not None:
         return EarlierStartAdvice(None, ())
 
     def start(changed: PendingJob) -> int | None:
@@ -136,25 +133,22 @@ def _tries(
 
 def _changes(job: PendingJob, snapshot: OnNodes) -> Iterator[tuple[str, PendingJob]]:
     """Yield the changes other than the limit."""
-    wanted = job.wanted
+    wanted, memory = job.wanted, job.wanted.memory_per_node
     for name, rules in snapshot.machine.cluster.rules.items():
         if name not in job.partitions and rules.up:
             yield (
                 f"-p {','.join((*job.partitions, name))}",
                 msgspec.structs.replace(job, partitions=(*job.partitions, name), priorities=()),
             )
-    if wanted.memory_per_node is None and wanted.memory_per_cpu is None:
+    if memory is None and wanted.memory_per_cpu is None:
         least = (
             min(node.memory // max(node.cpus, 1) for node in snapshot.machine.cluster.nodes)
             * wanted.cpus_per_task
         )
         if least:  # --mem=0 would be all there is
             yield f"--mem={least}M", _wanting(job, memory_per_node=least)
-    elif wanted.memory_per_node is not None and wanted.memory_per_node > 1:
-        yield (
-            f"--mem={wanted.memory_per_node // 2}M",
-            _wanting(job, memory_per_node=wanted.memory_per_node // 2),
-        )
+    elif memory is not None and memory > 1:
+        yield f"--mem={memory // 2}M", _wanting(job, memory_per_node=memory // 2)
     if wanted.exclusive:
         yield "without --exclusive", _wanting(job, exclusive=False)
 
@@ -165,9 +159,5 @@ def _wanting(job: PendingJob, **other: object) -> PendingJob:
 
 def _limit(job: PendingJob, snapshot: OnNodes) -> int:
     """Return how many seconds the job may run now."""
-    rules_of_partitions = [
-        snapshot.machine.cluster.rules[name]
-        for name in job.partitions
-        if name in snapshot.machine.cluster.rules
-    ]
-    return max((job.seconds(rules) for rules in rules_of_partitions), default=0)
+    rules = snapshot.machine.cluster.rules
+    return max((job.seconds(rules[name]) for name in job.partitions if name in rules), default=0)

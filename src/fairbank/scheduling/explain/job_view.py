@@ -222,7 +222,7 @@ def job_view(
         now: time in seconds since 1970.
     """
     starts = {start.job.number for start in plan.starts}
-    job = next((each for each in snapshot.queue.jobs() if each.number == number), None)
+    job = snapshot.queue.job(number)
     if job is None or number in starts:
         raise NotFound(
             f"job {number} does not wait",
@@ -230,13 +230,8 @@ def job_view(
             remedy="look among the jobs that run or have ended",
         )
     after = apply_plan(snapshot, plan, now)
-    order = [
-        each
-        for each in queue_entries(snapshot.machine, snapshot.queue.jobs(), now, by_least_time=True)[
-            0
-        ]
-        if each.job.number not in starts
-    ]
+    entries, _ = queue_entries(snapshot.machine, snapshot.queue.jobs(), now, by_least_time=True)
+    order = [entry for entry in entries if entry.job.number not in starts]
     own = [each for each in order if each.job.number == number and not each.with_preference]
     ahead, planned = _ahead(order, own), {each.job.number: each for each in plan.reservations}
     before = [planned[each] for each in ahead if each in planned]

@@ -113,6 +113,10 @@ class NodeQueue:
     def jobs(self) -> Iterator[PendingJob]:
         return iter(self._jobs.values())
 
+    def job(self, number: int) -> PendingJob | None:
+        """Return the job with a number."""
+        return self._jobs.get(number)
+
 
 def _wait_reason(job: PendingJob, nodes: Nodes, now: int) -> str | None:
     if job.held is not None:

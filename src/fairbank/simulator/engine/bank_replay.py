@@ -16,6 +16,7 @@ from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import Status, SwfJob
+from fairbank.simulator.traces.workload import TraceJob
 
 OPEN_MAX = 1_000_000
 """Maximum number of jobs that wait or run at one time. Memory holds only these, 1 KiB each."""
@@ -72,17 +73,12 @@ class ReplayEvent(NamedTuple):
 _END, _START, _END_AT_ONCE = 0, 1, 2
 
 
-def resource_of(job: SwfJob, header: Header) -> str:
-    """Return the resource that the partition of a job bills."""
-    return resource_of_partition(job.partition, header)
+def resource_of(job: SwfJob | TraceJob, header: Header) -> str:
+    """Return gpu for a job of a partition whose name begins with "gpu", else cpu."""
+    return "gpu" if header.partitions.get(job.partition, "").lower().startswith("gpu") else "cpu"
 
 
-def resource_of_partition(partition: int, header: Header) -> str:
-    """Return gpu for a partition whose name begins with "gpu", else cpu."""
-    return "gpu" if header.partitions.get(partition, "").lower().startswith("gpu") else "cpu"
-
-
-def payer_of(job: SwfJob, payer: Payer) -> int:
+def payer_of(job: SwfJob | TraceJob, payer: Payer) -> int:
     """Return the number of the group or user that pays; 0 if it is unknown."""
     return max(job.group if payer is Payer.GROUP else job.user, 0)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fairbank.bank.requests import Open
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
-from fairbank.simulator.engine.bank_replay import Fund, Payer, resource_of_partition
+from fairbank.simulator.engine.bank_replay import Fund, Payer, payer_of, resource_of
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.workload import TraceJob
 
@@ -54,14 +54,9 @@ class GrantTerms(NamedTuple):
     due: int
 
 
-def payer_of(job: TraceJob, payer: Payer) -> int:
-    """Return the number of the group or user that pays; 0 if it is unknown."""
-    return max(job.group if payer is Payer.GROUP else job.user, 0)
-
-
 def fund_of(job: TraceJob, payer: Payer, header: Header) -> Fund:
     """Return the fund that pays for a job."""
-    return Fund(payer_of(job, payer), resource_of_partition(job.partition, header))
+    return Fund(payer_of(job, payer), resource_of(job, header))
 
 
 def grants_of(budget: Budget, jobs: Iterable[TraceJob], header: Header) -> Grants:

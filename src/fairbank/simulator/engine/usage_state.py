@@ -14,7 +14,7 @@ import numpy as np
 from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.fair_tree import Even, fair_tree
+from fairbank.priority.fairshare.fair_tree import EqualShares, fair_tree
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted
 from fairbank.priority.multifactor.combination import priorities
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, PendingColumns, scale
@@ -27,7 +27,7 @@ from fairbank.priority.site_factor import (
     expiry_factor,
     scaled,
 )
-from fairbank.scheduling.machines.priority_queue import PriorityQueue
+from fairbank.scheduling.machines.processor_queue import PriorityQueue
 from fairbank.scheduling.snapshot import RunningJob
 from fairbank.simulator.traces.workload import TraceJob
 
@@ -229,7 +229,7 @@ class UsageState:
         """Return the function from a user to the fair-share factor."""
         used, rule = self._used, self._rules.algorithm
         if self._shares is None and rule is Algorithm.FAIR_TREE:
-            even = Even(used.values())
+            even = EqualShares(used.values())
             return lambda who: even.factor(used[who])
         people, own = list(used), list(used.values())
         if self._shares is None:
