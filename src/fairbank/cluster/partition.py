@@ -69,12 +69,12 @@ def find_cluster(clusters: Mapping[str, Cluster], name: str, *, otherwise: str =
     """Return the cluster with this name.
 
     Args:
-            clusters: the clusters of the settings.
-            name: the name to find.
-            otherwise: text to append to the remedy.
+        clusters: the clusters of the settings.
+        name: the name to find.
+        otherwise: text to append to the remedy.
 
     Raises:
-            NotFound: the cluster does not exist; the remedy lists those that do.
+        NotFound: the cluster does not exist; the remedy lists those that do.
     """
     if (found := clusters.get(name)) is None:
         raise NotFound(

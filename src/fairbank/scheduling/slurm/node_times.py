@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from fairbank.cluster.node import Gpus
 from fairbank.scheduling.pending_job import Active
@@ -170,6 +171,8 @@ class IdleNodes:
         self._until = [until for until, _ in self._begun]
 
 
+_END, _END_AND_NUMBER = itemgetter(0), itemgetter(0, 1)
+"""Keys of running jobs: time of the end, and number of the job."""
 STRETCH = 30
 """Seconds: resolution of the first end, and length of the first stretch behind it."""
 
@@ -240,7 +243,7 @@ class EndTimes:
         if free is None:
             since = max((known for known in self._free_by_time if known < at), default=self.now)
             free = self._free_by_time[at] = self._free_by_time.get(since, self.free).copy()
-            begin, end = (bisect_right(self.running, instant, key=_end) for instant in (since, at))
+            begin, end = (bisect_right(self.running, instant, key=_END) for instant in (since, at))
             free.give_all(job.placement for _, _, job in self.running[begin:end])
         return free
 
@@ -253,14 +256,14 @@ class EndTimes:
         ends, at, stretch = list[int](), 0, STRETCH
         while at < len(self.running):
             until = -(-self.running[at][0] // STRETCH) * STRETCH + stretch
-            at = bisect_right(self.running, until, key=_end)
+            at = bisect_right(self.running, until, key=_END)
             ends.append(self.running[at - 1][0])
             stretch = stretch + self.linear if self.linear else stretch * 2
         return ends
 
     def begin(self, job: Active) -> None:
         """Add a job that starts now."""
-        insort(self.running, (job.ends, job.number, job), key=_number)
+        insort(self.running, (job.ends, job.number, job), key=_END_AND_NUMBER)
         self._idle.begin(job.ends, job.placement.nodes)
         self.free.take(job.placement)
         for at, free in self._free_by_time.items():
@@ -306,18 +309,10 @@ class EndTimes:
 
     def start_time(self, placement: Placement, begin: int, until: int) -> int:
         """Return the last end between `begin` and `until` that a placement needs, or `begin`."""
-        after = bisect_right(self.running, begin, key=_end)
-        upto = bisect_right(self.running, until, key=_end)
+        after = bisect_right(self.running, begin, key=_END)
+        upto = bisect_right(self.running, until, key=_END)
         for at in range(upto - 1, after - 1, -1):
             end, _, job = self.running[at]
             if job.placement.nodes & placement.nodes:
                 return end
         return begin
-
-
-def _end(running: tuple[int, int, Active]) -> int:
-    return running[0]
-
-
-def _number(running: tuple[int, int, Active]) -> tuple[int, int]:
-    return running[0], running[1]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import NamedTuple
 
 from fairbank.cluster.partition_rules import PartitionRules
@@ -168,7 +169,7 @@ def _sorted(entries: list[QueueEntry], nodes: Nodes) -> list[QueueEntry]:
     Slurm's comparison is then no order. Here the next entry is always the first by rank among those
     that no remaining entry can preempt.
     """
-    entries.sort(key=_rank)
+    entries.sort(key=attrgetter("rank"))
     if nodes.preemption.by is PreemptBy.NONE:
         return entries
     first = [entry for entry in entries if entry.job.expedited]
@@ -176,10 +177,6 @@ def _sorted(entries: list[QueueEntry], nodes: Nodes) -> list[QueueEntry]:
     for entry in entries[len(first) :]:
         kinds.setdefault((entry.rules.name, entry.job.qos), []).append(entry)
     return first + list(_merge_by_preemption(kinds, nodes))
-
-
-def _rank(entry: QueueEntry) -> Rank:
-    return entry.rank
 
 
 def _merge_by_preemption(
@@ -192,8 +189,7 @@ def _merge_by_preemption(
     heads: list[tuple[Rank, Kind, QueueEntry]] = []
 
     def step(kind: Kind) -> None:
-        """The next of a kind comes to the head; behind the last of it come those whom it could
-        preempt."""
+        """Put the next entry of a kind on the heap; behind the last, the kinds below it."""
         if (entry := next(waiting[kind], None)) is not None:
             heappush(heads, (entry.rank, kind, entry))
             return

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
+from operator import attrgetter
 from random import Random
 from typing import NamedTuple
 
@@ -111,7 +112,7 @@ class SimulationState(NamedTuple):
             return
         span = rng.choice(spans)
         repeated = self.recent_arrivals[
-            bisect_right(self.recent_arrivals, self.at - span, key=_submitted) :
+            bisect_right(self.recent_arrivals, self.at - span, key=attrgetter("submitted")) :
         ]
         if not repeated:
             return
@@ -127,10 +128,6 @@ class SimulationState(NamedTuple):
             if whole := min(seen // unit, most):
                 return range(unit, (whole + 1) * unit, unit)
         return ()
-
-
-def _submitted(job: TraceJob) -> int:
-    return job.submitted
 
 
 class StateRecorder:

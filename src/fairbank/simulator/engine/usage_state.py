@@ -232,10 +232,8 @@ class UsageState:
             even = EqualShares(used.values())
             return lambda who: even.factor(used[who])
         people, own = list(used), list(used.values())
-        if self._shares is None:
-            tree, usage = _equal_tree(people), [sum(own), *own]
-        else:
-            tree, usage = self._shares.tree(people), self._shares.usage(people, own)
+        shares = self._shares or ShareAccounts(dict.fromkeys((user for _, user in people), 1))
+        tree, usage = shares.tree(people), shares.usage(people, own)
         if rule is Algorithm.FAIR_TREE:
             factors = fair_tree(tree, usage).factor
         else:
@@ -279,9 +277,3 @@ class UsageState:
             shrink = exp((self._base_time - at) * self._decay_rate)
             self._used = {who: used * shrink for who, used in self._used.items()}
             self._base_time = at
-
-
-def _equal_tree(people: Sequence[ShareUser]) -> Tree:
-    return planted(
-        [ShareAssociation(ROOT), *(ShareAssociation(ROOT, user=str(user)) for _, user in people)]
-    )
