@@ -10,8 +10,8 @@ from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import CreateProject, Open, SubmittedRequest
 from fairbank.bank.rules import Done
 from fairbank.bank.run import RunRecord
-from fairbank.cluster.job import RunReport
 from fairbank.cluster.partition import Cluster, Partition
+from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.core.units import SuMinutes

@@ -11,8 +11,9 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Alternative, Reason, Refusal
 from fairbank.bank.requests import CreateProject, Open, Request, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
-from fairbank.cluster.job import LimitChanged, Run, RunEnded, RunReport, RunStarted
+from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Staff, identity_of

@@ -10,8 +10,9 @@ import pytest
 from fairbank.bank.refusals import Reason, Refusal, remedies
 from fairbank.bank.requests import CreateProject
 from fairbank.bank.rules import Done
-from fairbank.cluster.job import Run, RunReport
+from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
+from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import InvalidInput
 from fairbank.core.units import SuMinutes
 from tests.service.reporting_agent import ALICE, Centre, changed, ended, started

@@ -10,15 +10,9 @@ from msgspec.structs import asdict
 from fairbank.bank.policy import Policy
 from fairbank.bank.pricing import cost
 from fairbank.bank.requests import Adjust, Charge, Ending, Hold, Release, SubmittedRequest, Unpriced
-from fairbank.cluster.job import (
-    LimitChanged,
-    RunEnded,
-    RunReport,
-    RunStarted,
-    checked_run,
-    fingerprint,
-)
+from fairbank.cluster.job import checked_run
 from fairbank.cluster.partition import Cluster, find_cluster
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant

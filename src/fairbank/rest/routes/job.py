@@ -16,7 +16,7 @@ from fairbank.bank.refusals import NOTHING_KNOWN, Reason, Refusal, RemedyFacts
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.cluster.job import RunReport
+from fairbank.cluster.run_report import RunReport
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.units import SuMinutes

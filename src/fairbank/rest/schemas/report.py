@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Raw
 
-from fairbank.cluster.job import JobDetails, LimitChanged, Run, RunEnded, RunReport, RunStarted
+from fairbank.cluster.job import JobDetails, Run
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import FINAL_STATES, PATTERN, final_state
