@@ -47,9 +47,9 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("statement", "commands.bank.statement", "show the journal of an allocation"),
         ("jobs", "commands.bank.jobs", "list jobs with their costs, or refused jobs"),
         ("quote", "commands.bank.quote", "show the price of a job, and whether it fits"),
-        ("whoami", "commands.bank.whoami", "show the authenticated user and its roles"),
+        ("whoami", "commands.bank.connection:WHOAMI", "show the authenticated user and its roles"),
         ("token", "commands.bank.token", "manage tokens for access over the network"),
-        ("status", "commands.bank.status", "check that the bank answers"),
+        ("status", "commands.bank.connection:STATUS", "check that the bank answers"),
         ("completion", "completion", "complete commands, options and names in a shell"),
     ),
     "PIs and staff": (
