@@ -185,34 +185,27 @@ COMMAND = Noun(
         "bash": _shell(
             "bash",
             (
-                'eval "$(fairbank completion bash)"',
-                "fairbank completion bash > ~/.local/share/bash-completion/completions/fairbank",
-                "fairbank completion bash > /usr/share/bash-completion/completions/fairbank",
+                'eval "$({})"',
+                "{} > ~/.local/share/bash-completion/completions/fairbank",
+                "{} > /usr/share/bash-completion/completions/fairbank",
             ),
         ),
         "zsh": _shell(
             "zsh",
             (
-                'autoload -U compinit && compinit; eval "$(fairbank completion zsh)"',
-                "fairbank completion zsh > ~/.fairbank.zsh",
+                'autoload -U compinit && compinit; eval "$({})"',
+                "{} > ~/.fairbank.zsh",
                 "source ~/.fairbank.zsh",
             ),
         ),
         "fish": _shell(
             "fish",
             (
-                "fairbank completion fish | source",
-                "fairbank completion fish > ~/.config/fish/completions/fairbank.fish",
-                "fairbank completion fish > /usr/share/fish/vendor_completions.d/fairbank.fish",
+                "{} | source",
+                "{} > ~/.config/fish/completions/fairbank.fish",
+                "{} > /usr/share/fish/vendor_completions.d/fairbank.fish",
             ),
         ),
-        "tcsh": _shell(
-            "tcsh",
-            (
-                "eval `fairbank completion tcsh`",
-                "fairbank completion tcsh > ~/.fairbank.tcsh",
-                "source ~/.fairbank.tcsh",
-            ),
-        ),
+        "tcsh": _shell("tcsh", ("eval `{}`", "{} > ~/.fairbank.tcsh", "source ~/.fairbank.tcsh")),
     },
 )

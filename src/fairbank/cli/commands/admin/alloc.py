@@ -133,11 +133,7 @@ COMMAND = Noun(
     {
         "list": Command(
             "list the allocations that you may see",
-            (
-                "fairbank alloc list",
-                "fairbank alloc list -A chem_qmc --active",
-                "fairbank alloc list --state frozen --csv",
-            ),
+            ("{}", "{} -A chem_qmc --active", "{} --state frozen --csv"),
             _add_filters,
             _list,
             watch=True,
@@ -145,22 +141,14 @@ COMMAND = Noun(
         ),
         "show": Command(
             "show an allocation with its terms and sums",
-            (
-                "fairbank alloc show 1042",
-                "fairbank alloc show 1042 --json",
-                "fairbank alloc show 1042 --units m",
-            ),
+            ("{} 1042", "{} 1042 --json", "{} 1042 --units m"),
             add_allocation,
             _show,
             columns=COLUMNS,
         ),
         "users": Command(
             "show what each user used of an allocation, and the caps",
-            (
-                "fairbank alloc users 1042",
-                "fairbank alloc users 1042 --csv",
-                "fairbank alloc users 1042 --units m",
-            ),
+            ("{} 1042", "{} 1042 --csv", "{} 1042 --units m"),
             add_allocation,
             _users,
             columns=USER_COLUMNS,

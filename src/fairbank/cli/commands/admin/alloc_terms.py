@@ -218,8 +218,8 @@ def _cap(context: Context, options: Namespace) -> int:
     return write(context, "fairbank.drawn/1", request, what)
 
 
-def _event_command(event: str, about: str, name: str | None = None) -> Command:
-    call = f'fairbank alloc {name or event} 1042 --reason "asked by the PI"'
+def _event_command(event: str, about: str) -> Command:
+    call = '{} 1042 --reason "asked by the PI"'
     return Command(
         about, (call, f"{call} --dry-run", f"{call} --yes"), _add_event, partial(_event, event)
     )
@@ -229,11 +229,9 @@ VERBS = {
     "create": Command(
         "open an allocation; for staff",
         (
-            'fairbank alloc create -A chem -r cpu --end 2027-07-01 --amount 100k --reason "call 2"',
-            "fairbank alloc create -A chem -r gpu --start 2027-01-01 --end 2028-01-01"
-            ' --reason "call 2"',
-            "fairbank alloc create -A chem -r cpu --end 2027-07-01 --shared"
-            ' --reason "all of us" --dry-run',
+            '{} -A chem -r cpu --end 2027-07-01 --amount 100k --reason "call 2"',
+            '{} -A chem -r gpu --start 2027-01-01 --end 2028-01-01 --reason "call 2"',
+            '{} -A chem -r cpu --end 2027-07-01 --shared --reason "all of us" --dry-run',
         ),
         _add_create,
         _create,
@@ -241,9 +239,9 @@ VERBS = {
     "set": Command(
         "change period, credit limit or sharing; for staff",
         (
-            'fairbank alloc set 1042 --end 2027-09-01 --reason "extended"',
-            'fairbank alloc set 1042 --credit-limit 500 --reason "bridging"',
-            'fairbank alloc set 1042 --not-shared --reason "own use" --dry-run',
+            '{} 1042 --end 2027-09-01 --reason "extended"',
+            '{} 1042 --credit-limit 500 --reason "bridging"',
+            '{} 1042 --not-shared --reason "own use" --dry-run',
         ),
         _add_set,
         _set,
@@ -251,9 +249,9 @@ VERBS = {
     "extend": Command(
         "extend an allocation; for staff",
         (
-            'fairbank alloc extend 1042 2027-09-01 --reason "renewed"',
-            'fairbank alloc extend 1042 now+90days --reason "renewed"',
-            'fairbank alloc extend 1042 2027-09-01 --reason "renewed" --dry-run',
+            '{} 1042 2027-09-01 --reason "renewed"',
+            '{} 1042 now+90days --reason "renewed"',
+            '{} 1042 2027-09-01 --reason "renewed" --dry-run',
         ),
         _add_extend,
         _extend,
@@ -261,24 +259,20 @@ VERBS = {
     "freeze": _event_command("freeze", "let nothing be drawn for now; for staff"),
     "thaw": _event_command("thaw", "let it be drawn on again; for staff"),
     "end": _event_command("end", "end an allocation before its time; for staff"),
-    "close": _event_command("end", "the same as end; for staff", "close"),
+    "close": _event_command("end", "the same as end; for staff"),
     "reopen": Command(
         "open an ended allocation again; for staff",
         (
-            'fairbank alloc reopen 1042 --end 2027-09-01 --reason "extended"',
-            'fairbank alloc reopen 1042 --end 2027-09-01 --reason "extended" --dry-run',
-            'fairbank alloc reopen 1042 --reason "ended by mistake" --yes',
+            '{} 1042 --end 2027-09-01 --reason "extended"',
+            '{} 1042 --end 2027-09-01 --reason "extended" --dry-run',
+            '{} 1042 --reason "ended by mistake" --yes',
         ),
         _add_reopen,
         _reopen,
     ),
     "cap": Command(
         "limit what a user may use; for PIs, coordinators, staff",
-        (
-            "fairbank alloc cap 1042 ayla 5000",
-            "fairbank alloc cap 1042 1234 none",
-            "fairbank alloc cap 1042 ayla 5k --dry-run",
-        ),
+        ("{} 1042 ayla 5000", "{} 1042 1234 none", "{} 1042 ayla 5k --dry-run"),
         _add_cap,
         _cap,
     ),

@@ -134,11 +134,7 @@ COMMAND = Noun(
     {
         "verify": Command(
             "recompute the ledger and compare every row; exit code 8 if wrong",
-            (
-                "fairbank audit verify",
-                "fairbank audit verify --heads monday.heads",
-                "fairbank audit verify --json --progress=plain",
-            ),
+            ("{}", "{} --heads monday.heads", "{} --json --progress=plain"),
             _add_verify,
             _verify,
             asks=False,
@@ -146,11 +142,7 @@ COMMAND = Noun(
         ),
         "heads": Command(
             "show the last link of each journal, to be stored elsewhere",
-            (
-                "fairbank audit heads > monday.heads",
-                "fairbank audit heads | ssh safe tee monday.heads",
-                "fairbank audit heads | wc -l",
-            ),
+            ("{} > monday.heads", "{} | ssh safe tee monday.heads", "{} | wc -l"),
             add_config,
             _heads,
             reads=False,

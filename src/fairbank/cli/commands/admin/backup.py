@@ -60,11 +60,7 @@ COMMAND = Noun(
     {
         "create": Command(
             "write a backup while the bank runs",
-            (
-                "fairbank backup create monday.fbk",
-                "fairbank backup create /backup/$(date +%F).fbk",
-                "fairbank backup create x.fbk -q",
-            ),
+            ("{} monday.fbk", "{} /backup/$(date +%F).fbk", "{} x.fbk -q"),
             _add_create,
             _create,
             reads=False,
@@ -72,11 +68,7 @@ COMMAND = Noun(
         ),
         "verify": Command(
             "check a backup without restoring it",
-            (
-                "fairbank backup verify monday.fbk",
-                "fairbank backup verify monday.fbk -q",
-                "fairbank backup verify /backup/2026-11-21.fbk",
-            ),
+            ("{} monday.fbk", "{} monday.fbk -q", "{} /backup/2026-11-21.fbk"),
             _add_verify,
             _verify,
             reads=False,
@@ -122,11 +114,7 @@ def _restore(context: Context, options: Namespace) -> int:
 
 RESTORE = Command(
     "restore a backup into a store, in one transaction",
-    (
-        "fairbank restore monday.fbk",
-        "fairbank restore monday.fbk --replace",
-        "fairbank restore --check monday.fbk",
-    ),
+    ("{} monday.fbk", "{} monday.fbk --replace", "{} --check monday.fbk"),
     _add_restore,
     _restore,
     reads=False,

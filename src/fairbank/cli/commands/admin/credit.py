@@ -92,9 +92,9 @@ def _unusable(context: Context, row: Row) -> list[str]:
 DEPOSIT = Command(
     "put credit into an allocation; for staff",
     (
-        'fairbank deposit 1042 20k --reason "committee 2026-11"',
-        'fairbank deposit 1042 20k --reason "committee 2026-11" --dry-run',
-        'fairbank deposit 1042 90m --reason "correction" --idempotency-key corr-17',
+        '{} 1042 20k --reason "committee 2026-11"',
+        '{} 1042 20k --reason "committee 2026-11" --dry-run',
+        '{} 1042 90m --reason "correction" --idempotency-key corr-17',
     ),
     _add_change,
     partial(_change, "deposit", "into", 1),
@@ -103,9 +103,9 @@ DEPOSIT = Command(
 WITHDRAW = Command(
     "take credit out of an allocation; for staff",
     (
-        'fairbank withdraw 1042 500 --reason "moved to next year"',
-        'fairbank withdraw 1042 500 --reason "moved to next year" --dry-run',
-        'fairbank withdraw 1042 30m --reason "correction"',
+        '{} 1042 500 --reason "moved to next year"',
+        '{} 1042 500 --reason "moved to next year" --dry-run',
+        '{} 1042 30m --reason "correction"',
     ),
     _add_change,
     partial(_change, "withdraw", "out of", -1),
@@ -149,9 +149,9 @@ def _allocation(context: Context, number: int, field: str) -> Row:
 TRANSFER = Command(
     "move credit between two allocations of one resource; for staff, and PIs of both",
     (
-        'fairbank transfer 1042 1051 500 --reason "joint runs"',
-        'fairbank transfer 1042 1051 500 --reason "joint runs" --dry-run',
-        'fairbank transfer 1042 1051 2k --reason "joint runs" --yes',
+        '{} 1042 1051 500 --reason "joint runs"',
+        '{} 1042 1051 500 --reason "joint runs" --dry-run',
+        '{} 1042 1051 2k --reason "joint runs" --yes',
     ),
     _add_transfer,
     _transfer,
@@ -237,9 +237,9 @@ REFUND = Command(
     "refund a job's charge or a part of it; repeated, it refunds again, unless under one key; for"
     " staff",
     (
-        'fairbank refund 812222 --reason "node n031 failed"',
-        'fairbank refund 812222 60 --reason "half of it" --idempotency-key incident-17',
-        'fairbank refund --id 9913377 --reason "node n031 failed"',
+        '{} 812222 --reason "node n031 failed"',
+        '{} 812222 60 --reason "half of it" --idempotency-key incident-17',
+        '{} --id 9913377 --reason "node n031 failed"',
     ),
     _add_refund,
     _refund,
@@ -292,9 +292,9 @@ def _describe(context: Context, row: Row) -> str:
 UNDO = Command(
     "reverse an entry by a new one: credit, a refund, terms, a cap, a role",
     (
-        'fairbank undo 9913533 --reason "wrong allocation"',
-        'fairbank undo 9913533 --reason "wrong allocation" --dry-run',
-        'fairbank undo 9913533 --reason "wrong allocation" --yes',
+        '{} 9913533 --reason "wrong allocation"',
+        '{} 9913533 --reason "wrong allocation" --dry-run',
+        '{} 9913533 --reason "wrong allocation" --yes',
     ),
     _add_undo,
     _undo,

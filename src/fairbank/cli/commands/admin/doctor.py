@@ -152,11 +152,7 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
 
 COMMAND = Command(
     "check this bank, or the set-up next to Slurm; exit code 8 if something is wrong",
-    (
-        "fairbank doctor",
-        "fairbank doctor --config /etc/fairbank/fairbank.toml",
-        "fairbank doctor --slurm --json",
-    ),
+    ("{}", "{} --config /etc/fairbank/fairbank.toml", "{} --slurm --json"),
     add,
     run,
     columns=COLUMNS,

@@ -246,22 +246,14 @@ COMMAND = Noun(
     {
         "list": Command(
             "list the projects that you may see",
-            (
-                "fairbank project list",
-                "fairbank project list -g chem",
-                "fairbank project list --json",
-            ),
+            ("{}", "{} -g chem", "{} --json"),
             _add_filters,
             _list,
             columns=_columns,
         ),
         "show": Command(
             "show a project and its members",
-            (
-                "fairbank project show chem_qmc",
-                "fairbank project show 12",
-                "fairbank project show chem_qmc --json",
-            ),
+            ("{} chem_qmc", "{} 12", "{} chem_qmc --json"),
             add_project,
             _show,
             columns=MEMBERS,
@@ -269,9 +261,9 @@ COMMAND = Noun(
         "create": Command(
             "register a Unix group that will get credit; for staff",
             (
-                "fairbank project create chem_qmc",
-                "fairbank project create chem_qmc --gid 5012 -A chem --parent chemistry",
-                "fairbank project create chem_qmc --dry-run",
+                "{} chem_qmc",
+                "{} chem_qmc --gid 5012 -A chem --parent chemistry",
+                "{} chem_qmc --dry-run",
             ),
             _add_create,
             _create,
@@ -279,30 +271,22 @@ COMMAND = Noun(
         "set": Command(
             "change a project's names or parent, or restore it; for staff",
             (
-                "fairbank project set chem_qmc --parent chemistry",
-                "fairbank project set 12 --group qmc --gid 5012",
-                "fairbank project set 12 --restore --dry-run",
+                "{} chem_qmc --parent chemistry",
+                "{} 12 --group qmc --gid 5012",
+                "{} 12 --restore --dry-run",
             ),
             _add_set,
             _set,
         ),
         "remove": Command(
             "remove a project whose credit and runs have ended; for staff",
-            (
-                "fairbank project remove chem_qmc",
-                "fairbank project remove 12 --yes",
-                "fairbank project remove chem_qmc --dry-run",
-            ),
+            ("{} chem_qmc", "{} 12 --yes", "{} chem_qmc --dry-run"),
             _add_removal,
             _remove,
         ),
         "users": Command(
             "list the members of a project",
-            (
-                "fairbank project users chem_qmc",
-                "fairbank project users 12 -P -n",
-                "fairbank project users chem_qmc --csv",
-            ),
+            ("{} chem_qmc", "{} 12 -P -n", "{} chem_qmc --csv"),
             add_project,
             _show,
             columns=MEMBERS,
@@ -310,20 +294,16 @@ COMMAND = Noun(
         "add-user": Command(
             "give a user a role; for PIs, coordinators, staff",
             (
-                "fairbank project add-user chem_qmc ayla",
-                "fairbank project add-user chem_qmc jorge --role coordinator",
-                "fairbank project add-user chem_qmc 1234 --role pi --dry-run",
+                "{} chem_qmc ayla",
+                "{} chem_qmc jorge --role coordinator",
+                "{} chem_qmc 1234 --role pi --dry-run",
             ),
             _add_member,
             _add_user,
         ),
         "remove-user": Command(
             "remove a user; for PIs, coordinators, staff",
-            (
-                "fairbank project remove-user chem_qmc ayla",
-                "fairbank project remove-user chem_qmc 1234 --yes",
-                "fairbank project remove-user chem_qmc ayla --dry-run",
-            ),
+            ("{} chem_qmc ayla", "{} chem_qmc 1234 --yes", "{} chem_qmc ayla --dry-run"),
             _add_member_removal,
             _remove_user,
         ),

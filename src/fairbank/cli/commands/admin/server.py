@@ -70,11 +70,7 @@ def _serve(context: Context, options: Namespace) -> int:
 
 SERVE = Command(
     "run the bank until Ctrl-C or SIGTERM",
-    (
-        "fairbank serve",
-        "fairbank serve --config /etc/fairbank/fairbank.toml",
-        "fairbank serve --port 8080",
-    ),
+    ("{}", "{} --config /etc/fairbank/fairbank.toml", "{} --port 8080"),
     _add_serve,
     _serve,
     reads=False,

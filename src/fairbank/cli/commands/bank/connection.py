@@ -61,11 +61,7 @@ def _answered(context: Context, deadline: float) -> float:
 
 STATUS = Command(
     "check that the bank answers; exit code 6 if it does not",
-    (
-        "fairbank status",
-        "fairbank serve & fairbank status --wait",
-        "fairbank status --server http://bank:8080",
-    ),
+    ("{}", "fairbank serve & {} --wait", "{} --server http://bank:8080"),
     _add_status,
     _status,
     watch=True,
@@ -104,7 +100,7 @@ def _lines(context: Context, me: Row) -> list[Row]:
 
 WHOAMI = Command(
     "show the authenticated user, with roles and permissions",
-    ("fairbank whoami", "fairbank whoami --json", "fairbank whoami --as ayla"),
+    ("{}", "{} --json", "{} --as ayla"),
     add_nothing,
     _whoami,
     columns=USER_COLUMNS,

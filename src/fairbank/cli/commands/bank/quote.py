@@ -248,9 +248,9 @@ def _advice(card: Row, job: Described, unread: list[str], *, tres: bool) -> list
 COMMAND = Command(
     "show the price of a job, and whether it fits; exit code 5 if it does not",
     (
-        "fairbank quote job.sh",
-        "fairbank quote -A chem_qmc -p standard -c 8 --mem 64G -t 12:00:00",
-        "fairbank quote job.sh -t 4:00:00 --json",
+        "{} job.sh",
+        "{} -A chem_qmc -p standard -c 8 --mem 64G -t 12:00:00",
+        "{} job.sh -t 4:00:00 --json",
     ),
     add,
     run,

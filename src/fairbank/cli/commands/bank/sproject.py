@@ -214,11 +214,7 @@ COMMAND = Noun(
     {
         "projects": _verb(
             "list the projects that you may see",
-            (
-                "sproject projects",
-                "sproject projects -g chem --detail",
-                "sproject projects -a -r gpu",
-            ),
+            ("{}", "{} -g chem --detail", "{} -a -r gpu"),
             View(
                 "fairbank.project/1",
                 PROJECTS,
@@ -230,11 +226,7 @@ COMMAND = Noun(
         ),
         "allocations": _verb(
             "list their allocations, present and past",
-            (
-                "sproject allocations -a",
-                "sproject allocations -g chem -r cpu --detail",
-                "sproject allocations --detail --sort -BALANCE",
-            ),
+            ("{} -a", "{} -g chem -r cpu --detail", "{} --detail --sort -BALANCE"),
             View(
                 "fairbank.allocation/1",
                 ALLOCATIONS,
@@ -246,11 +238,7 @@ COMMAND = Noun(
         ),
         "jobs": _verb(
             "list jobs with their holds or charges",
-            (
-                "sproject jobs -a",
-                "sproject jobs -A chem_qmc -u ayla",
-                "sproject jobs --sort -AMOUNT --json",
-            ),
+            ("{} -a", "{} -A chem_qmc -u ayla", "{} --sort -AMOUNT --json"),
             View(
                 "fairbank.job/1", JOBS, JOB_DETAIL, _jobs, "There is no such job that you may see."
             ),
@@ -259,11 +247,7 @@ COMMAND = Noun(
         ),
         "failures": _verb(
             "list jobs that the bank refused",
-            (
-                "sproject failures",
-                "sproject failures -A chem_qmc",
-                "sproject failures -u ayla --csv",
-            ),
+            ("{}", "{} -A chem_qmc", "{} -u ayla --csv"),
             View(
                 "fairbank.failure/1",
                 FAILURES,

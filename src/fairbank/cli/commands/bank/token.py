@@ -133,7 +133,7 @@ COMMAND = Noun(
     {
         "list": Command(
             "list your tokens, without their secrets",
-            ("fairbank token list", "fairbank token list -u ayla", "fairbank token list --json"),
+            ("{}", "{} -u ayla", "{} --json"),
             _add_list,
             _list,
             columns=COLUMNS,
@@ -141,22 +141,15 @@ COMMAND = Noun(
         "create": Command(
             "create a token; its secret is shown once",
             (
-                "fairbank token create laptop --output ~/.config/fairbank/token",
-                "fairbank token create portal --scopes read,write --days 30",
-                "fairbank token create darwin --scopes agent:darwin -u slurm",
+                "{} laptop --output ~/.config/fairbank/token",
+                "{} portal --scopes read,write --days 30",
+                "{} darwin --scopes agent:darwin -u slurm",
             ),
             _add_create,
             _create,
         ),
         "revoke": Command(
-            "revoke a token at once",
-            (
-                "fairbank token revoke 3",
-                "fairbank token revoke 3 --yes",
-                "fairbank token revoke 3 --dry-run",
-            ),
-            _add_revoke,
-            _revoke,
+            "revoke a token at once", ("{} 3", "{} 3 --yes", "{} 3 --dry-run"), _add_revoke, _revoke
         ),
     },
     default="list",
