@@ -75,6 +75,16 @@ class Command(NamedTuple):
         return self.run(context, options)
 
 
+def host_command(
+    about: str,
+    examples: tuple[str, ...],
+    add: Callable[[Parser], None],
+    run: Callable[[Context, Namespace], int],
+) -> Command:
+    """Return a command that neither prints a list nor sends requests to the bank."""
+    return Command(about, examples, add, run, reads=False, asks=False)
+
+
 class Noun(NamedTuple):
     """Command with verbs, such as `alloc`; `default` is the verb when none is given."""
 

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.command import Command, Noun, host_command
 from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.options import add_config, add_option
 from fairbank.cli.framework.output import Listing, show
@@ -67,10 +67,12 @@ def _verify(context: Context, options: Namespace) -> int:
         context.say(plain(f"x {_place(found.book)}{where}: {found.what}"))
     if count > SHOWN:
         context.say(f"... and {count - SHOWN} more")
-    wrong = f"{counted(count, 'thing is', 'things are')} wrong"
+    result = "every row is as the journal says"
+    if count:
+        result = f"{counted(count, 'thing is', 'things are')} wrong"
     context.say(
         f"read {counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')}"
-        f" and {counted(verdict.runs, 'run')}: {wrong if count else 'every row is as the journal says'}"
+        f" and {counted(verdict.runs, 'run')}: {result}"
     )
     return FOUND if verdict.findings else 0
 
@@ -140,13 +142,11 @@ COMMAND = Noun(
             asks=False,
             columns=COLUMNS,
         ),
-        "heads": Command(
+        "heads": host_command(
             "show the last link of each journal, to be stored elsewhere",
             ("{} > monday.heads", "{} | ssh safe tee monday.heads", "{} | wc -l"),
             add_config,
             _heads,
-            reads=False,
-            asks=False,
         ),
     },
 )

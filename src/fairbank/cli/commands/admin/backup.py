@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.command import Noun, host_command
 from fairbank.cli.framework.exit_codes import NOT_DONE
 from fairbank.cli.framework.options import add_config, add_option
 from fairbank.cli.framework.progress import Progress, add_progress
@@ -58,21 +58,17 @@ def _verify(context: Context, options: Namespace) -> int:
 COMMAND = Noun(
     "backups of the bank",
     {
-        "create": Command(
+        "create": host_command(
             "write a backup while the bank runs",
             ("{} monday.fbk", "{} /backup/$(date +%F).fbk", "{} x.fbk -q"),
             _add_create,
             _create,
-            reads=False,
-            asks=False,
         ),
-        "verify": Command(
+        "verify": host_command(
             "check a backup without restoring it",
             ("{} monday.fbk", "{} monday.fbk -q", "{} /backup/2026-11-21.fbk"),
             _add_verify,
             _verify,
-            reads=False,
-            asks=False,
         ),
     },
 )
@@ -112,11 +108,9 @@ def _restore(context: Context, options: Namespace) -> int:
     return 0
 
 
-RESTORE = Command(
+RESTORE = host_command(
     "restore a backup into a store, in one transaction",
     ("{} monday.fbk", "{} monday.fbk --replace", "{} --check monday.fbk"),
     _add_restore,
     _restore,
-    reads=False,
-    asks=False,
 )

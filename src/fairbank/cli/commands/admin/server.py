@@ -5,7 +5,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.command import host_command
 from fairbank.cli.framework.options import add_config, add_option, count
 from fairbank.report.cells import plain
 
@@ -38,7 +38,7 @@ def _init(context: Context, options: Namespace) -> int:
     return 0
 
 
-INIT = Command(
+INIT = host_command(
     "create a bank on this host (settings, secret, store), or migrate an older one",
     (
         "fairbank init                              a bank of one's own",
@@ -48,8 +48,6 @@ INIT = Command(
     ),
     _add_init,
     _init,
-    reads=False,
-    asks=False,
 )
 
 
@@ -68,11 +66,9 @@ def _serve(context: Context, options: Namespace) -> int:
     return server.run(options.config, port=options.port, ready=ready)
 
 
-SERVE = Command(
+SERVE = host_command(
     "run the bank until Ctrl-C or SIGTERM",
     ("{}", "{} --config /etc/fairbank/fairbank.toml", "{} --port 8080"),
     _add_serve,
     _serve,
-    reads=False,
-    asks=False,
 )

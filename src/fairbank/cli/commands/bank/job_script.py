@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.framework.options import add_clusters, add_option
@@ -24,33 +24,20 @@ _MARK = "#SBATCH"
 _NEXT_PART = ["hetjob"], ["packjob"]
 
 
-# What each makes a job hold beside what the options that are read say.
-DEARER: Mapping[str, str] = {
-    "--exclusive": "all of each node",
-    "--ntasks-per-gpu": "more cores",
-    "--ntasks-per-core": "more cores",
-    "--ntasks-per-socket": "more cores",
-    "--cpus-per-gpu": "more cores",
-    "--mincpus": "more cores",
-    "--core-spec": "all of each node",
-    "--thread-spec": "all of each node",
-    "--extra-node-info": "more cores",
-    "--sockets-per-node": "more cores",
-    "--cores-per-socket": "more cores",
-    "--threads-per-core": "more cores",
-    "--hint": "more cores",
-    "--gpus-per-socket": "more GPUs",
-    "--tres-per-task": "more of each",
-    "--nodelist": "more nodes",
-    "--nodefile": "more nodes",
-    "--spread-job": "more nodes",
-    "--licenses": "licenses",
-    "--bb": "burst buffers",
-    "--bbf": "burst buffers",
-    "hetjob": "the parts beyond the first",
-    "packjob": "the parts beyond the first",
+# Options that change the price, by what they make a job hold beside what is read.
+_DEARER = {
+    "all of each node": "--exclusive --core-spec --thread-spec",
+    "more cores": "--ntasks-per-gpu --ntasks-per-core --ntasks-per-socket --cpus-per-gpu --mincpus"
+    " --extra-node-info --sockets-per-node --cores-per-socket --threads-per-core --hint",
+    "more GPUs": "--gpus-per-socket",
+    "more of each": "--tres-per-task",
+    "more nodes": "--nodelist --nodefile --spread-job",
+    "licenses": "--licenses",
+    "burst buffers": "--bb --bbf",
+    "the parts beyond the first": "hetjob packjob",
 }
-_SHORT: Mapping[str, str] = {
+DEARER = {name: effect for effect, names in _DEARER.items() for name in names.split()}
+_SHORT = {
     "-S": "--core-spec",
     "-B": "--extra-node-info",
     "-w": "--nodelist",

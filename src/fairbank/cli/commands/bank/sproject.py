@@ -100,8 +100,7 @@ def _execute(words: list[str]) -> int:
         raise Shown(f"sproject (fairbank {__version__})\n")
     if not words:
         raise Shown(COMMAND.help("sproject"))
-    name, command, rest = COMMAND.choose("sproject", words)
-    return command.execute(name, rest)
+    return COMMAND.execute("sproject", words)
 
 
 def _add(parser: Parser, active: str, *, user: bool = False) -> None:

@@ -79,13 +79,9 @@ def _efficiency(row: Row, look: Look) -> str:
 
 def _average_wait(row: Row, look: Look) -> str:
     """Return the average time from submission to start."""
-    return (
-        show_duration(row["waited"] // row["runs"])
-        if row["runs"]
-        else ""
-        if look.exact
-        else UNKNOWN
-    )
+    if not row["runs"]:
+        return "" if look.exact else UNKNOWN
+    return show_duration(row["waited"] // row["runs"])
 
 
 def _columns(options: Namespace) -> Sequence[Column]:
