@@ -150,19 +150,19 @@ class WidthQueue(OrderedQueue[W]):
         job = self._first_in_holes(after, holes)
         return None if job is None else (job.number, job)
 
-    def _first_in_holes(self, after: int, gaps: Sequence[Hole]) -> W | None:
+    def _first_in_holes(self, after: int, holes: Sequence[Hole]) -> W | None:
         if after >= self._last_in_trees and len(self._newcomers) <= FEW:
-            return self._first_newcomer(after, gaps)
+            return self._first_newcomer(after, holes)
         if self._newcomers:
             self._add_newcomers()
         first: W | None = None
-        gap, (hole_width, seconds) = 0, gaps[0]
+        hole, (hole_width, seconds) = 0, holes[0]
         for width in self._widths:
             while width > hole_width:
-                gap += 1
-                if gap == len(gaps):
+                hole += 1
+                if hole == len(holes):
                     return first
-                hole_width, seconds = gaps[gap]
+                hole_width, seconds = holes[hole]
             tree = self._trees[width]
             if tree.shortest[1] <= seconds:
                 job = tree.first_within(after, seconds)
@@ -170,16 +170,16 @@ class WidthQueue(OrderedQueue[W]):
                     first = job
         return first
 
-    def _first_newcomer(self, after: int, gaps: Sequence[Hole]) -> W | None:
+    def _first_newcomer(self, after: int, holes: Sequence[Hole]) -> W | None:
         """Return the same among new jobs, scanned from the last on. After an arrival few jobs are
         behind those that a pass left waiting.
         """
         first: W | None = None
-        hole_width, seconds = gaps[-1]
+        hole_width, seconds = holes[-1]
         for job in reversed(self._newcomers.values()):
             if job.number <= after:
                 break
-            if job.processors <= hole_width and (job.limit <= seconds or fits_hole(job, gaps)):
+            if job.processors <= hole_width and (job.limit <= seconds or fits_hole(job, holes)):
                 first = job
         return first
 
@@ -195,9 +195,9 @@ class WidthQueue(OrderedQueue[W]):
         self._newcomers.clear()
 
 
-def fits_hole(job: ProcessorJob, gaps: Sequence[Hole]) -> bool:
+def fits_hole(job: ProcessorJob, holes: Sequence[Hole]) -> bool:
     """Return True if the job fits one of the holes, the narrowest and longest of which is first."""
-    for width, seconds in gaps:
+    for width, seconds in holes:
         if job.processors <= width:
             return job.limit <= seconds
     return False

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, get_type_hints
 
 import msgspec
 
@@ -22,27 +22,7 @@ class _Range(NamedTuple):
     unit: str = ""
 
 
-_RANGES = {
-    "sched_interval": _Range(-1, _MOST, "seconds; -1 for no full pass at all"),
-    "sched_min_interval": _Range(0, _MOST, "microseconds"),
-    "sched_max_job_start": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "default_queue_depth": _Range(0, _MOST, "jobs"),
-    "partition_job_depth": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_interval": _Range(-1, 10_800, "seconds; -1 for no backfill"),
-    "bf_window": _Range(1, 43_200, "minutes"),
-    "bf_resolution": _Range(1, 3_600, "seconds"),
-    "bf_max_job_test": _Range(1, 1_000_000, "jobs"),
-    "bf_max_job_start": _Range(0, 10_000, "jobs; 0 for no limit"),
-    "bf_max_job_user": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_max_job_part": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_max_job_user_part": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_max_job_assoc": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_max_job_array_resv": _Range(0, 1_000, "tasks"),
-    "bf_min_age_reserve": _Range(0, 30 * 86_400, "seconds"),
-    "bf_min_prio_reserve": _Range(0, 2**32 - 1),
-    "bf_job_part_count_reserve": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_window_linear": _Range(0, _MOST, "seconds; 0 for a window that doubles"),
-}
+_JobLimit = Annotated[int, _Range(0, _MOST, "jobs; 0 for no limit")]
 
 
 class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,28 +35,28 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
     Raises InvalidInput, naming the parameter, for a value out of range.
     """
 
-    sched_interval: int = 60
-    sched_min_interval: int = 2
-    sched_max_job_start: int = 0
-    default_queue_depth: int = 100
-    partition_job_depth: int = 0
+    sched_interval: Annotated[int, _Range(-1, _MOST, "seconds; -1 for no full pass at all")] = 60
+    sched_min_interval: Annotated[int, _Range(0, _MOST, "microseconds")] = 2
+    sched_max_job_start: _JobLimit = 0
+    default_queue_depth: Annotated[int, _Range(0, _MOST, "jobs")] = 100
+    partition_job_depth: _JobLimit = 0
     assoc_limit_stop: bool = False
-    bf_interval: int = 30
-    bf_window: int = 1_440
-    bf_resolution: int = 60
-    bf_max_job_test: int = 500
-    bf_max_job_start: int = 0
-    bf_max_job_user: int = 0
-    bf_max_job_part: int = 0
-    bf_max_job_user_part: int = 0
-    bf_max_job_assoc: int = 0
-    bf_max_job_array_resv: int = 20
-    bf_min_age_reserve: int = 0
-    bf_min_prio_reserve: int = 0
-    bf_job_part_count_reserve: int = 0
+    bf_interval: Annotated[int, _Range(-1, 10_800, "seconds; -1 for no backfill")] = 30
+    bf_window: Annotated[int, _Range(1, 43_200, "minutes")] = 1_440
+    bf_resolution: Annotated[int, _Range(1, 3_600, "seconds")] = 60
+    bf_max_job_test: Annotated[int, _Range(1, 1_000_000, "jobs")] = 500
+    bf_max_job_start: Annotated[int, _Range(0, 10_000, "jobs; 0 for no limit")] = 0
+    bf_max_job_user: _JobLimit = 0
+    bf_max_job_part: _JobLimit = 0
+    bf_max_job_user_part: _JobLimit = 0
+    bf_max_job_assoc: _JobLimit = 0
+    bf_max_job_array_resv: Annotated[int, _Range(0, 1_000, "tasks")] = 20
+    bf_min_age_reserve: Annotated[int, _Range(0, 30 * 86_400, "seconds")] = 0
+    bf_min_prio_reserve: Annotated[int, _Range(0, 2**32 - 1)] = 0
+    bf_job_part_count_reserve: _JobLimit = 0
     bf_one_resv_per_job: bool = False
     bf_continue: bool = False
-    bf_window_linear: int = 0
+    bf_window_linear: Annotated[int, _Range(0, _MOST, "seconds; 0 for a window that doubles")] = 0
 
     def __post_init__(self) -> None:
         for name, allowed in _RANGES.items():
@@ -122,11 +102,9 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
         return changed and 0 < self.bf_interval <= now - ended
 
 
-_FLAGS = frozenset(
-    name
-    for name, default in msgspec.structs.asdict(SchedulerParameters()).items()
-    if isinstance(default, bool)
-)
+_HINTS = get_type_hints(SchedulerParameters, include_extras=True)
+_RANGES = {name: hint.__metadata__[0] for name, hint in _HINTS.items() if hint is not bool}
+_FLAGS = frozenset(_HINTS.keys() - _RANGES.keys())
 NO_MATTER = frozenset(
     (
         "allow_zero_lic batch_sched_delay bb_array_stage_cnt bf_ignore_newly_avail_nodes "
