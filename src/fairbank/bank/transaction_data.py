@@ -276,7 +276,7 @@ class TransactionData(Rows):
             key,
             (
                 digest(submitted)
-                if first and (key is not None or submitted.said is not None)
+                if first and (key is not None or submitted.report_digest is not None)
                 else None
             ),
             *sums,
