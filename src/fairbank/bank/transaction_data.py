@@ -139,7 +139,7 @@ class Rows:
         fund = allocation.project, allocation.resource
         self._ids_by_fund.setdefault(fund, []).append(allocation.id)
 
-    def funds(self, project: int, resource: str) -> list[Allocation]:
+    def allocations_of(self, project: int, resource: str) -> list[Allocation]:
         """Return the project's own allocations of the resource, of any period and state."""
         return [
             self.allocations[number] for number in self._ids_by_fund.get((project, resource), ())
@@ -159,7 +159,7 @@ class Rows:
         return [
             allocation
             for project in chain
-            for allocation in self.funds(project, resource)
+            for allocation in self.allocations_of(project, resource)
             if allocation.pays_at(at) and (project == chain[0] or allocation.shared)
         ]
 

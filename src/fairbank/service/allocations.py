@@ -180,6 +180,7 @@ class Allocations:
 
     def open(self, identity: Identity, request: Open) -> Outcome:
         """Create an allocation. Raises Forbidden, NotFound."""
+        # This includes the first deposit: the credit is part of the decision to make an allocation.
         check_allowed(identity, Action.OPEN_ALLOCATION)
         self._project_cache.by_id(request.project)
         return self._ask(identity, request)

@@ -3,8 +3,7 @@ it.
 
 The rows of allocations, runs, users, projects, members and tokens contain nothing that the journal
 does not. `fold` reads the journal of one allocation, or the registry, and checks the sums. `runs`
-and `registry` compute the rows, `run_rows` compares those of runs, `findings` has the results and
-`descriptions` their words.
+and `registry` compute the rows, `findings` has the results and `descriptions` their words.
 """
 
 from fairbank.bank.audit.findings import Finding, Head, cut_off

@@ -139,7 +139,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_seconds: int | None = None
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class Refusal(msgspec.Struct, frozen=True):
     """Refusal of a request, in SU-minutes. `entry` is the journal entry that keeps it, if any.
 
     `account` is the reported one where no project has it. `billing` is the exact price of one hour
