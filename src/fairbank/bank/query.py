@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Self
 
 import msgspec
 
@@ -31,33 +32,44 @@ class Books(msgspec.Struct, frozen=True):
 EVERY_BOOK = Books()
 
 
-class Page(msgspec.Struct, frozen=True):
-    """At most `limit` rows after the row with id `after`, ascending, or descending if
-    `newest_first`.
+class RowLimit(msgspec.Struct, frozen=True):
+    """At most `limit` rows of an answer."""
+
+    limit: int = 100
+
+    @property
+    def size(self) -> int:
+        """Number of rows at most: `limit`, between 0 and PAGE_MAX + 1."""
+        return max(0, min(self.limit, PAGE_MAX + 1))
+
+    @property
+    def and_one(self) -> Self:
+        """The same page with one more row, which shows whether more rows follow."""
+        return msgspec.structs.replace(self, limit=self.limit + 1)
+
+
+class Page(RowLimit, frozen=True):
+    """Rows after the row with id `after`, ascending, or descending if `newest_first`.
 
     Ids of entries and runs follow time: what begins after another answer has a higher id, on every
     server. Overlapping transactions of two servers may commit in the other order. So a client that
     follows the newest rows by `after` should read about one minute back, and skip what it knows.
     """
 
-    limit: int = 100
     after: int | None = None
     newest_first: bool = False
 
-    @property
-    def size(self) -> int:
-        """Number of rows at most: `limit`, between 0 and PAGE_MAX + 1."""
-        return bounded(self.limit)
 
-    @property
-    def and_one(self) -> Page:
-        """The same page with one more row, which shows whether more rows follow."""
-        return msgspec.structs.replace(self, limit=self.limit + 1)
+class GroupPage(RowLimit, frozen=True):
+    """Groups after the group `after`, ascending. `after` is a group as Usage has it."""
+
+    after: str | int | None = None
 
 
-def bounded(limit: int) -> int:
-    """Return the limit of a page, between 0 and PAGE_MAX + 1."""
-    return max(0, min(limit, PAGE_MAX + 1))
+class DebitPage(RowLimit, frozen=True):
+    """Debits after that of `after`, an (allocation, owner), ascending."""
+
+    after: tuple[int, int] | None = None
 
 
 class Visibility(msgspec.Struct, frozen=True):
@@ -196,25 +208,6 @@ class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
     until: Instant | None = None
 
 
-class GroupPage(msgspec.Struct, frozen=True):
-    """At most `limit` groups after the group `after`, ascending. `after` is a group as Usage has
-    it.
-    """
-
-    limit: int = 100
-    after: str | int | None = None
-
-    @property
-    def size(self) -> int:
-        """Number of groups at most."""
-        return bounded(self.limit)
-
-    @property
-    def and_one(self) -> GroupPage:
-        """The same page with one more group."""
-        return msgspec.structs.replace(self, limit=self.limit + 1)
-
-
 class Usage(msgspec.Struct, frozen=True):
     """Usage of a group of runs.
 
@@ -256,23 +249,6 @@ class DebitQuery(msgspec.Struct, frozen=True, kw_only=True):
     projects: frozenset[int] | None = None
     allocation: int | None = None
     owner: int | None = None
-
-
-class DebitPage(msgspec.Struct, frozen=True):
-    """At most `limit` debits after that of `after`, an (allocation, owner), ascending."""
-
-    limit: int = 100
-    after: tuple[int, int] | None = None
-
-    @property
-    def size(self) -> int:
-        """Number of debits at most."""
-        return bounded(self.limit)
-
-    @property
-    def and_one(self) -> DebitPage:
-        """The same page with one more debit."""
-        return msgspec.structs.replace(self, limit=self.limit + 1)
 
 
 class RepeatedKey(msgspec.Struct, frozen=True):

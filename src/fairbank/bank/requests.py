@@ -331,15 +331,9 @@ def undo_of(
     )
 
 
-Request = (
-    Hold
-    | Adjust
-    | Charge
-    | Release
-    | Unpriced
-    | Lapse
-    | Refund
-    | Deposit
+RequestOfRun = Hold | Adjust | Charge | Release | Unpriced | Lapse | Refund
+RequestOfRows = (
+    Deposit
     | Withdraw
     | Transfer
     | Undo
@@ -355,6 +349,9 @@ Request = (
     | RevokeToken
     | AuditNote
 )
+"""Requests about one run, and about other rows."""
+
+Request = RequestOfRun | RequestOfRows
 
 
 class SubmittedRequest(msgspec.Struct, frozen=True, gc=False):

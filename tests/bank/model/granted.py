@@ -65,7 +65,9 @@ class Granted:
     @staticmethod
     def _is_the_same(before: w.SubmittedRequest, now: w.SubmittedRequest) -> bool:
         """One report is one however it was priced; a request without a report is itself."""
-        return now.report_digest == before.report_digest and (now.report_digest is not None or now.request == before.request)
+        return now.report_digest == before.report_digest and (
+            now.report_digest is not None or now.request == before.request
+        )
 
     def _repeats(self, number: int) -> bool:
         """Return whether the last request is of the same report as the one with this number."""

@@ -11,8 +11,15 @@ import msgspec
 
 from fairbank.bank.audit.findings import Findings
 from fairbank.bank.entry import Entry, Kind, facts_of
-from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
-from fairbank.bank.run_details import read_adjustment, read_opening, read_resolution
+from fairbank.bank.run import (
+    NEXT,
+    RunEvent,
+    RunRecord,
+    RunState,
+    read_adjustment,
+    read_opening,
+    read_resolution,
+)
 from fairbank.cluster.job_details import merge_details
 from fairbank.core.units import SuMinutes
 

@@ -31,9 +31,12 @@ from fairbank.bank.rules.run_refusals import (
     refuse_unpriced,
     refuse_without_hold,
 )
-from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
-from fairbank.bank.run_details import (
+from fairbank.bank.run import (
+    NEXT,
     Adjustment,
+    RunEvent,
+    RunRecord,
+    RunState,
     opening_of,
     resolution_of,
     written,

@@ -35,7 +35,7 @@ def issue(context: RuleContext, request: IssueToken) -> Outcome:
             parent=request.parent,
         )
         entry = _enter(context, token)
-        data.add_token(token)
+        data.put_token(token)
         return done(entry, None, token=token.id)
     kept = (known.uid, known.label, known.scopes, known.expires, known.parent)
     if kept != (request.uid, request.label, request.scopes, request.expires, request.parent):
