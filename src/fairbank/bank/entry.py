@@ -52,9 +52,7 @@ class Kind(IdentityEnum):
 
 
 class Effect(NamedTuple):
-    """Change of an allocation's sums, in multiples of the amount, and whether the run's hold is
-    closed.
-    """
+    """Change of sums, in multiples of the amount, and whether the hold of the run is closed."""
 
     deposits: int = 0
     charges: int = 0
@@ -213,9 +211,7 @@ _UNBEGUN = blake2b(digest_size=32)
 
 
 def link_of(entry: Entry, before: bytes) -> bytes:
-    """Return the link of an entry: blake2b of its fields, with the previous link in place of its
-    own.
-    """
+    """Return the link: blake2b of the fields, with the previous link in place of its own."""
     link = _UNBEGUN.copy()
     link.update(
         _encode(entry if entry.link == before else msgspec.structs.replace(entry, link=before))

@@ -7,34 +7,9 @@ from typing import assert_never
 
 import msgspec
 
+from fairbank.bank import requests as requests
 from fairbank.bank.allocation import Allocation, AllocationEvent
 from fairbank.bank.entry import REGISTRY, TERMS
-from fairbank.bank.requests import (
-    Adjust,
-    Amend,
-    AmendProject,
-    AuditNote,
-    Charge,
-    CreateProject,
-    Deposit,
-    Expire,
-    Hold,
-    IssueToken,
-    Lapse,
-    Open,
-    Refund,
-    Release,
-    RemoveProject,
-    RequestOfRows,
-    RequestOfRun,
-    RevokeToken,
-    SetCap,
-    SetMember,
-    SubmittedRequest,
-    Transfer,
-    Undo,
-    Withdraw,
-)
 from fairbank.bank.run import RESOLVED, RunRecord
 from fairbank.cluster.job import Run
 from fairbank.core.time import DAY, LAST_INSTANT
@@ -43,18 +18,14 @@ _WEEK = 7 * DAY
 
 
 class AllocationFilter(msgspec.Struct, frozen=True):
-    """Allocations whose period contains a time from `first` to `last`; only shared ones unless
-    `own`.
-    """
+    """Allocations valid at a time from `first` to `last`; only shared ones unless `own`."""
 
     first: int
     last: int
     own: bool
 
     def __or__(self, other: AllocationFilter) -> AllocationFilter:
-        """Return a filter for both, and for the time between: only filters of one week are
-        joined.
-        """
+        """Return a filter for both and the time between; both begin in one week."""
         return AllocationFilter(
             min(self.first, other.first), max(self.last, other.last), self.own or other.own
         )
@@ -114,7 +85,9 @@ class LockSet(msgspec.Struct, kw_only=True):
     """Ids of projects."""
     credited: set[int] = msgspec.field(default_factory=set)
     """Allocations that get credit, whose projects are needed."""
-    creating: list[CreateProject | AmendProject] = msgspec.field(default_factory=list)
+    creating: list[requests.CreateProject | requests.AmendProject] = msgspec.field(
+        default_factory=list
+    )
     """Names to be given, with the projects that have one of them already."""
     closing: set[int] = msgspec.field(default_factory=set)
     """Projects to be removed: with all allocations, open runs and child projects."""
@@ -174,7 +147,7 @@ def entries_of_runs(locks: LockSet, runs: Iterable[RunRecord]) -> set[int]:
 
 
 def lock_set_of(
-    batch: Sequence[SubmittedRequest], *, registry: bool = False, dry_run: bool = False
+    batch: Sequence[requests.SubmittedRequest], *, registry: bool = False, dry_run: bool = False
 ) -> LockSet:
     """Return the rows that the requests of a batch need together.
 
@@ -192,7 +165,7 @@ def lock_set_of(
         locks.entries += 2
         if request.key is not None:
             locks.keys.add((submitted.actor, request.key))
-        if isinstance(request, RequestOfRun):
+        if isinstance(request, requests.RequestOfRun):
             draw = _add_run(locks, request)
             if draw is not None:
                 draws[draw] = None
@@ -213,62 +186,64 @@ resource, owner and start. Most requests have none.
 """
 
 
-def _add_run(locks: LockSet, request: RequestOfRun) -> _Draw | None:
+def _add_run(locks: LockSet, request: requests.RequestOfRun) -> _Draw | None:
     """Add the run of a request, and return the allocations that it may draw on."""
-    locks.runs.add(request.run)
-    if isinstance(request, Hold):  # first: most requests are holds and charges
-        locks.starting.add(request.run)
-        if not request.chain:
-            locks.registry = True
-        return False, request.chain, request.resource, request.owner, request.start
-    if isinstance(request, Lapse | Refund):
-        return None
+    run = request.run
+    locks.runs.add(run)
+    match request:
+        case requests.Hold():  # first: most requests are holds and charges
+            locks.starting.add(run)
+            if not request.chain:
+                locks.registry = True
+            return False, request.chain, request.resource, request.owner, request.start
+        case requests.Lapse() | requests.Refund():
+            return None
     if request.account is not None:
         locks.registry = True  # it keeps refusals of jobs whose account no project has
-    if isinstance(request, Adjust):
-        locks.changing.add(request.run)
-    if not isinstance(request, Charge | Release):
-        return None
-    if request.resource is None or request.owner is None or request.start is None:
-        return None
-    locks.ending.add(request.run)
-    return True, request.chain, request.resource, request.owner, request.start
+    match request:
+        case requests.Adjust():
+            locks.changing.add(run)
+        case requests.Charge() | requests.Release():
+            if not (request.resource is None or request.owner is None or request.start is None):
+                locks.ending.add(run)
+                return True, request.chain, request.resource, request.owner, request.start
+    return None
 
 
-def _add_rows(locks: LockSet, request: RequestOfRows) -> None:
+def _add_rows(locks: LockSet, request: requests.RequestOfRows) -> None:
     """Add the rows of a request that is not about a run."""
     match request:
-        case Deposit():
+        case requests.Deposit():
             locks.allocations.add(request.allocation)
             locks.credited.add(request.allocation)
-        case Withdraw() | Expire():
+        case requests.Withdraw() | requests.Expire():
             locks.allocations.add(request.allocation)
-        case Transfer():
+        case requests.Transfer():
             locks.allocations |= {request.source, request.target}
             locks.credited.add(request.target)
-        case Open():
+        case requests.Open():
             locks.projects.add(request.project)
             locks.registry = True  # so that the project is not removed meanwhile
             locks.add_filter(request.project, request.resource, ALL_OF_IT)
             locks.opens += 1
-        case Amend():
+        case requests.Amend():
             locks.allocations.add(request.allocation)
             locks.add_filter(request.project, request.resource, ALL_OF_IT)
             reopens = request.event is AllocationEvent.REOPEN
             if request.end is not None or request.credit_limit is not None or reopens:
                 locks.projects.add(request.project)  # a removed project gets no time or credit
-        case SetCap():
+        case requests.SetCap():
             locks.allocations.add(request.allocation)
             _add_user(locks, request.allocation, request.uid, request.project, request.by)
-        case Undo():
+        case requests.Undo():
             _add_undo(locks, request)
-        case CreateProject():
+        case requests.CreateProject():
             locks.creating.append(request)
             locks.creates += 1
             locks.registry = True
             if request.parent is not None:
                 locks.projects.add(request.parent)
-        case AmendProject():
+        case requests.AmendProject():
             locks.creating.append(request)
             locks.projects |= {request.project, request.parent or request.project}
             # To check that no parent is removed, and that the parents form no cycle.
@@ -276,28 +251,28 @@ def _add_rows(locks: LockSet, request: RequestOfRows) -> None:
             if request.gid is not None or request.account is not None:
                 locks.renaming.add(request.project)
             locks.registry = True
-        case RemoveProject():
+        case requests.RemoveProject():
             locks.projects.add(request.project)
             locks.closing.add(request.project)
             locks.registry = True
-        case SetMember():
+        case requests.SetMember():
             locks.projects.add(request.project)
             _add_roles(locks, request.project, request.uid, request.by)
             locks.registry = True
-        case IssueToken():
+        case requests.IssueToken():
             locks.digests.add(request.digest)
             locks.issues += 1
             locks.registry = True
-        case RevokeToken():
+        case requests.RevokeToken():
             locks.tokens.add(request.token)
             locks.registry = True
-        case AuditNote():
+        case requests.AuditNote():
             locks.registry = True
         case _:
             assert_never(request)
 
 
-def _add_undo(locks: LockSet, request: Undo) -> None:
+def _add_undo(locks: LockSet, request: requests.Undo) -> None:
     """Add the entry, the entry that has undone it, and what its reverse needs.
 
     The reverse of terms, a cap or a role needs all earlier entries about the same.

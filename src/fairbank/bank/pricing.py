@@ -20,9 +20,7 @@ OBSERVED = (
 
 
 class Line(msgspec.Struct, frozen=True):
-    """TRES of a bill: `count` * `weight` = `weighted` billing units; `counts` if it sets the
-    price.
-    """
+    """TRES of a bill: `count` * `weight` = `weighted`; `counts` if it sets the price."""
 
     what: str
     count: Fraction
@@ -32,9 +30,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Bill(msgspec.Struct, frozen=True):
-    """Price with its parts: `amount` = `billing` * `factor` * `seconds` / 60, rounded up once to
-    SU-minutes.
-    """
+    """Price: `amount` = `billing` * `factor` * `seconds` / 60, rounded up to SU-minutes."""
 
     resource: str
     lines: tuple[Line, ...]
@@ -66,9 +62,7 @@ def longest_paid(per_hour: Fraction, available: int) -> int:
 
 
 def bill(request: JobRequest, cluster: Cluster) -> Bill:
-    """Return the price of a job that uses its whole time limit. Raises NotFound for its
-    partition.
-    """
+    """Return the price of a job for its whole time limit. Raises NotFound for its partition."""
     partition = cluster.partition(request.partition)
     factor = cluster.qos_factor(request.qos)
     units = billing(request.counts, partition.weights, partition.billing_rule)
@@ -95,9 +89,7 @@ def _lines(counts: Counts, partition: Partition) -> tuple[Line, ...]:
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """Bill with the allocation that would pay it. `fits` is the present answer of the bank; `notes`
-    say what the figures do not show.
-    """
+    """Bill with the allocation that would pay it, and whether the bank accepts the job now."""
 
     bill: Bill
     allocation: int | None
@@ -160,7 +152,5 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
 
 
 def usable(allocation: Allocation, sums: UserSums) -> int:
-    """Return the credit that a user may still use: available, within the user's cap; 0 if
-    frozen.
-    """
+    """Return the credit that a user may use: available, within the cap; 0 if frozen."""
     return sums.within(allocation.available) if allocation.state is AllocationState.ACTIVE else 0

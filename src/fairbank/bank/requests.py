@@ -67,9 +67,7 @@ class Hold(RunRequest, frozen=True, kw_only=True, tag="hold"):
 
 
 class Adjust(RunRequest, frozen=True, kw_only=True, tag="adjust"):
-    """Change a hold to `amount`, with deadline `until`, after the time limit of a running job
-    changed. `priced_in` is as in Charge.
-    """
+    """Change a hold to `amount` and `until`, after a new time limit. `priced_in`: see Charge."""
 
     amount: SuMinutes
     until: Instant
@@ -98,9 +96,7 @@ class Release(Ending, frozen=True, kw_only=True, tag="release"):
 
 
 class Unpriced(Ending, frozen=True, kw_only=True, tag="unpriced"):
-    """End of a run whose cost cannot be computed: `why`. It is refused, and counts when it is sent
-    again.
-    """
+    """End of a run without a price: `why`. It is refused, and counts when it is sent again."""
 
     why: str
 
@@ -122,9 +118,7 @@ class Refund(BaseRequest, frozen=True, kw_only=True, tag="refund"):
 
 
 class Open(BaseRequest, frozen=True, kw_only=True, tag="open"):
-    """Create an allocation, valid at `t` if start <= t < end, with a first deposit if it is not
-    0.
-    """
+    """Create an allocation, valid at `t` if start <= t < end, with a first deposit if not 0."""
 
     project: int
     resource: str

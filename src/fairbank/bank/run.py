@@ -86,9 +86,7 @@ class UserSums(msgspec.Struct, frozen=True, gc=False):
     cap: SuMinutes | None = None
 
     def within(self, available: int) -> int:
-        """Return the part of `available` that the cap allows; negative if the user is above the
-        cap.
-        """
+        """Return the part of `available` that the cap allows; negative above the cap."""
         return (
             available if self.cap is None else min(available, self.cap - self.charged - self.held)
         )

@@ -1,6 +1,4 @@
-"""Values of rows and entries as text: amounts with unit, times in ISO format, hashes in
-hexadecimal.
-"""
+"""Values of rows and entries as text: amounts, times, hashes."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ _NAMES = {
 
 
 def differences(row: msgspec.Struct, due: msgspec.Struct) -> Iterator[str]:
-    """Yield `charged is 855 SU-minutes, due 854 SU-minutes` for each field, or job detail, that
-    differs.
-    """
+    """Yield `charged is 855 SU-minutes, due 854 SU-minutes` for each field that differs."""
     for name in row.__struct_fields__:
         there, expected = getattr(row, name), getattr(due, name)
         if there == expected:
@@ -45,9 +41,7 @@ def differences(row: msgspec.Struct, due: msgspec.Struct) -> Iterator[str]:
 
 
 def told(name: str, value: object) -> str:
-    """Return the value of a field as text. SQLite stores any type in any column, so any type may
-    come.
-    """
+    """Return the value of a field, of any type, as text: SQLite stores any type anywhere."""
     match value:
         case None:
             return "nothing"

@@ -9,9 +9,7 @@ from fairbank.bank.entry import Entry
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Difference from the journal. `book` is the allocation, 0 for the registry, None for the whole
-    store.
-    """
+    """Difference from the journal of allocation `book`; 0: the registry, None: the store."""
 
     book: int | None
     what: str
@@ -19,9 +17,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """Last entry of a journal, saved elsewhere: it reveals even a journal that was rewritten as a
-    whole.
-    """
+    """Last entry of a journal, saved elsewhere to reveal a journal that was rewritten."""
 
     book: int
     seq: int
@@ -29,9 +25,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def cut_off(told: object, read: int) -> str | None:
-    """Return the finding if a row counts more entries than the journal has. A row may hold any
-    type.
-    """
+    """Return the finding if a row, which may hold any type, counts more entries than exist."""
     if not isinstance(told, int) or told <= read:
         return None
     return (

@@ -1,6 +1,4 @@
-"""Journal of one allocation, or the registry, read entry by entry, with the rows that follow from
-it.
-"""
+"""Journal of one allocation, or the registry, added up entry by entry."""
 
 from __future__ import annotations
 
@@ -67,10 +65,16 @@ class Fold:
         self._check_chain(entry)
         effect, closed = OF_RUNS.get(entry.kind), 0
         try:
-            if effect is None:
-                self._apply(entry)
-            else:
+            if effect is not None:
                 closed = self._settle(entry, effect)
+            elif entry.kind in OF_TERMS:
+                self._terms(entry)
+            elif entry.kind is Kind.CAP:
+                uid = entry.owner or 0
+                sums = self.users.get(uid, _NOBODY)
+                self.users[uid] = UserSums(sums.charged, sums.held, facts_of(entry).get("cap"))
+            elif self.book == REGISTRY:
+                self.registry.apply(entry, facts_of(entry))
             if entry.kind in _UNDOING_OR_UNDONE:
                 self._take_back(entry)
         # ValueError includes unreadable JSON.
@@ -105,15 +109,6 @@ class Fold:
                 f"it ends at entry number {self.seq}; {self._head.seq} was written down: entries"
                 " are missing"
             )
-
-    def _apply(self, entry: Entry) -> None:
-        """Apply an entry without a run to the rows."""
-        if entry.kind in OF_TERMS:
-            self._terms(entry)
-        elif entry.kind is Kind.CAP:
-            self._cap(entry)
-        elif self.book == REGISTRY:
-            self.registry.apply(entry, facts_of(entry))
 
     def _check_sums(self, entry: Entry, effect: Effect, closed: int) -> None:
         """Check the sums of an entry. `closed` is the rest of a hold that the entry closes."""
@@ -183,12 +178,6 @@ class Fold:
             )
         if entry.kind in _UNDOABLE:
             self._undoable[entry.id] = entry.kind
-
-    def _cap(self, entry: Entry) -> None:
-        facts = facts_of(entry)
-        uid = entry.owner or 0
-        sums = self.users.get(uid, _NOBODY)
-        self.users[uid] = UserSums(sums.charged, sums.held, facts.get("cap"))
 
     def _terms(self, entry: Entry) -> None:
         facts = facts_of(entry)

@@ -58,9 +58,7 @@ def may_follow(run: RunRecord, entry: Entry) -> bool:
 
 
 def new_run(entry: Entry) -> RunRecord:
-    """Return the row of a run that an entry opens. Raises TypeError or ValueError for bad
-    details.
-    """
+    """Return the row of a run that an entry opens. Raises TypeError or ValueError."""
     opening = read_opening(entry)
     return RunRecord(
         id=entry.id,
@@ -79,9 +77,7 @@ def new_run(entry: Entry) -> RunRecord:
 
 
 def after(run: RunRecord, entry: Entry) -> RunRecord:
-    """Return the row after one more entry of the run. Raises TypeError or ValueError for bad
-    details.
-    """
+    """Return the row after one more entry of the run. Raises TypeError or ValueError."""
     kind, amount = entry.kind, entry.amount
     if kind is _HOLD:
         return run if run.id == entry.id else _replace(run, held=SuMinutes(amount))
@@ -131,9 +127,7 @@ exist.
 
 
 def no_row(number: int) -> None:
-    """Return None: for an audit that reads the rows of runs after all entries, and none of them
-    twice.
-    """
+    """Return None: for an audit that reads the rows of runs after all entries."""
 
 
 class RunRows:
@@ -151,9 +145,7 @@ class RunRows:
         """Highest id of a row that was shown."""
 
     def due(self, number: int) -> RunRecord | None:
-        """Return the row that the entries of a run require so far; None if no entry opened the
-        run.
-        """
+        """Return the row that the entries of a run require so far; None without an entry."""
         run = self._due.get(number)
         if run is None and number <= self._last and number not in self._rows:
             run = self._again(number)
@@ -170,9 +162,7 @@ class RunRows:
             self._due[run.id] = run
 
     def show(self, row: RunRecord) -> None:
-        """Record the row of a run in the store. Rows come in the order of their ids if `again` is
-        used.
-        """
+        """Record the row of a run in the store; in the order of ids if `again` is used."""
         self._last = max(self._last, row.id)
         if self._due.get(row.id) == row:
             del self._due[row.id]

@@ -56,9 +56,7 @@ def open_allocation(context: RuleContext, request: Open) -> Outcome:
 
 
 def _facts_of_terms(allocation: Allocation) -> dict[str, object]:
-    """Return the terms as an entry stores them, by which the audit checks the row. The credit limit
-    is in the sums.
-    """
+    """Return the terms for an entry. The credit limit is in the sums."""
     return {
         "project": allocation.project,
         "resource": allocation.resource,
@@ -156,9 +154,7 @@ def put_back(context: RuleContext, before: Entry) -> Outcome:
 
 
 def expire(context: RuleContext, request: Expire) -> Outcome:
-    """End an active allocation whose period is over. A frozen one has ended by the clock but stays
-    frozen.
-    """
+    """End an active allocation whose period is over. A frozen one stays frozen."""
     old = context.data.allocations.get(request.allocation)
     if old is None:
         return Refusal(Reason.UNKNOWN_ALLOCATION, allocation=request.allocation)

@@ -17,9 +17,7 @@ _NAMES = ("gname", "gid", "account")
 
 
 def create_project(context: RuleContext, request: CreateProject) -> Outcome:
-    """Create a project. An identical one is returned; one with the group, gid or account of another
-    is refused.
-    """
+    """Create a project with names of its own. An identical one is returned."""
     wanted = Project(
         id=0, gname=request.gname, gid=request.gid, account=request.account, parent=request.parent
     )
@@ -34,9 +32,7 @@ def create_project(context: RuleContext, request: CreateProject) -> Outcome:
 
 
 def amend_project(context: RuleContext, request: AmendProject) -> Outcome:
-    """Change the names or the parent of a project, or restore it. Without a change nothing is
-    written.
-    """
+    """Change the names or the parent of a project, or restore it; or change nothing."""
     data = context.data
     old = data.projects.get(request.project)
     if old is None:
@@ -86,9 +82,7 @@ def remove_project(context: RuleContext, request: RemoveProject) -> Outcome:
 
 
 def _objection(data: TransactionData, wanted: Project, parent: int | None) -> Refusal | None:
-    """Refuse names of another project, and a parent that is unknown, removed, or below the
-    project.
-    """
+    """Refuse names of another project, and a parent that is unknown, removed or below it."""
     for each in data.projects.values():
         same = [name for name in _NAMES if getattr(each, name) == getattr(wanted, name)]
         if same and each.id != wanted.id:
@@ -124,9 +118,7 @@ _NAMED = 5
 
 
 def _children(data: TransactionData, parent: Project) -> Refusal | None:
-    """Refuse to remove a project with children, which would draw on the credit of a removed
-    project.
-    """
+    """Refuse to remove a project with children, which may draw on its credit."""
     children = sorted(
         (each.id, each.account)
         for each in data.projects.values()
@@ -197,9 +189,7 @@ def _entered(context: RuleContext, project: Project) -> Done:
 
 
 def removed_project(data: TransactionData, allocation: Allocation) -> Refusal | None:
-    """Refuse credit and time for an allocation of a removed project. Charges and refunds still
-    count.
-    """
+    """Refuse credit and time for a removed project. Charges and refunds still count."""
     project = data.projects.get(allocation.project)
     if project is None or not project.removed:
         return None
@@ -207,9 +197,7 @@ def removed_project(data: TransactionData, allocation: Allocation) -> Refusal | 
 
 
 def set_member(context: RuleContext, request: SetMember) -> Outcome:
-    """Give a user a role in a project, or remove it, by the roles at the time of the
-    transaction.
-    """
+    """Give a user a role in a project, or remove it, by the roles at this time."""
     data, undoes, project = context.data, context.undoes, request.project
     if project not in data.projects:
         return Refusal(Reason.UNKNOWN_PROJECT, project=project)

@@ -82,100 +82,91 @@ def future_timestamp(
 # --- refusals ---
 
 
-def refuse_hold(
+def refuse_report(
     context: RuleContext,
-    request: Hold,
+    request: Hold | Adjust | Charge | Release | Unpriced,
     reason: Reason,
     allocation: Allocation | None,
     *,
     objection: Objection | None = None,
     observed: bool = False,
 ) -> Refusal:
-    """Refuse a hold and keep the refusal: in the registry if the project has no allocation for it.
+    """Refuse a report with the run, user and project that it names, and keep the refusal.
 
     Args:
         context: the request with its rows.
-        request: the hold.
+        request: the report.
         reason: reason of the refusal.
-        allocation: the allocation that cannot pay, if there is one.
+        allocation: the allocation that cannot pay or has the hold, if there is one; the registry
+            keeps the refusal otherwise.
         objection: detail and facts of a report that is wrong in itself.
         observed: the bank only observes, so the job runs all the same.
     """
-    refusal = _replace(
-        _of_run(request, reason, allocation, amount=request.amount, objection=objection),
-        available=_available(context.data, allocation, request.owner, reason) if allocation else 0,
-        project=request.chain[0] if request.chain else request.removed,
-        billing=request.billing,
-        limit_seconds=request.limit_seconds,
+    if objection is None and request.account is not None:
+        objection = Detail.UNKNOWN_ACCOUNT, Facts()
+    detail, facts = objection or (Detail.NONE, None)
+    # Without an allocation the message compares the start with the nearest one.
+    shows_start = reason is Reason.NO_ALLOCATION and not isinstance(request, Adjust | Unpriced)
+    refusal = Refusal(
+        reason,
+        detail,
+        facts=facts or None,
+        asked=0 if isinstance(request, Release | Unpriced) else request.amount,
+        available=_available(context.data, allocation, request.owner, reason),
+        allocation=allocation.id if allocation else None,
+        project=request.chain[0] if request.chain else None,
+        account=request.account,
+        resource=request.resource,
+        owner=request.owner,
+        run=str(request.run),
+        start=request.start if shows_start else None,
         observed=observed,
     )
+    if isinstance(request, Hold):
+        refusal = _replace(
+            refusal,
+            project=request.chain[0] if request.chain else request.removed,
+            billing=request.billing,
+            limit_seconds=request.limit_seconds,
+        )
     return _keep(context, refusal, allocation)
 
 
-def refuse_adjust(
-    context: RuleContext, known: RunRecord, reason: Reason, more: int, *, observed: bool
-) -> Refusal:
-    """Refuse to increase a hold by `more` SU-minutes, and keep the refusal with the run's
-    project.
-    """
-    allocation = context.data.allocations[known.allocation]
-    refusal = _replace(
-        _of_record(known, allocation, reason, more),
-        available=_available(context.data, allocation, known.owner, reason),
-        observed=observed,
-    )
-    return _keep(context, refusal, allocation)
-
-
-def refuse_limit_change(context: RuleContext, request: Adjust, *, observed: bool) -> Refusal:
-    """Refuse to change the hold of a run that has none. The refusal keeps the cost of the limit."""
-    objection = (Detail.LIMIT_CHANGED, Facts()) if request.account is None else None
-    refusal = _of_run(request, Reason.NO_HOLD, None, amount=request.amount, objection=objection)
-    return _keep(context, _replace(refusal, observed=observed), None)
-
-
-def refuse_without_hold(
+def refuse_change(
     context: RuleContext,
-    request: Charge | Release,
+    known: RunRecord,
     reason: Reason,
-    allocation: Allocation | None,
-    cost: int,
-) -> Refusal:
-    """Refuse to close a run that never had a hold, and keep the refusal: it shows the usage."""
-    return _keep(context, _of_run(request, reason, allocation, amount=cost), allocation)
-
-
-def refuse_unpriced(
-    context: RuleContext, request: Unpriced, allocation: Allocation | None
-) -> Refusal:
-    """Refuse to close a run that has no price, and keep the refusal where the hold is."""
-    objection = Detail.NOT_PRICED, Facts(cause=request.why)
-    refusal = _of_run(request, Reason.UNPRICED, allocation, objection=objection)
-    return _keep(context, refusal, allocation)
-
-
-def refuse_for_now(
-    context: RuleContext,
-    request: Adjust | Charge | Release,
-    reason: Reason,
-    allocation: Allocation | None,
+    amount: int,
     *,
     objection: Objection | None = None,
+    observed: bool = False,
 ) -> Refusal:
-    """Refuse a report that may count later. The hold stays, and the key stays free."""
-    cost = 0 if isinstance(request, Release) else request.amount
-    refusal = _of_run(request, reason, allocation, amount=cost, objection=objection)
-    return _keep(context.without_key(), refusal, allocation)
+    """Refuse to change a run with the user and project of its hold, and keep the refusal.
 
-
-def refuse_mismatch(
-    context: RuleContext, known: RunRecord, objection: Objection, cost: int
-) -> Refusal:
-    """Refuse a report that contradicts its hold. The hold stays, and the key stays free."""
+    Args:
+        context: the request with its rows.
+        known: row of the run.
+        reason: reason of the refusal.
+        amount: what the change costs, in SU-minutes.
+        objection: detail and facts of a report that contradicts the hold.
+        observed: the bank only observes, so the change is made all the same.
+    """
     allocation = context.data.allocations[known.allocation]
-    detail, facts = objection
-    refusal = _of_record(known, allocation, Reason.REPORT_MISMATCH, cost)
-    return _keep(context.without_key(), _replace(refusal, detail=detail, facts=facts), allocation)
+    detail, facts = objection or (Detail.NONE, None)
+    refusal = Refusal(
+        reason,
+        detail,
+        facts=facts,
+        asked=amount,
+        available=_available(context.data, allocation, known.owner, reason),
+        allocation=allocation.id,
+        project=known.project,
+        resource=allocation.resource,
+        owner=known.owner,
+        run=str(known.run),
+        observed=observed,
+    )
+    return _keep(context, refusal, allocation)
 
 
 def no_payer(chain: tuple[int, ...], removed: int | None = None) -> Reason:
@@ -195,53 +186,13 @@ def observed_only(refusal: Refusal) -> Done:
     return Done(entry=refusal.entry or 0)
 
 
-def _of_run(
-    request: Hold | Adjust | Charge | Release | Unpriced,
-    reason: Reason,
-    allocation: Allocation | None,
-    *,
-    amount: int = 0,
-    objection: Objection | None = None,
-) -> Refusal:
-    """Return a refusal with the run, the user and the project that the request names."""
-    if objection is None and request.account is not None:
-        objection = Detail.UNKNOWN_ACCOUNT, Facts()
-    detail, facts = objection or (Detail.NONE, None)
-    # Without an allocation the message compares the start with the nearest one.
-    shows_start = reason is Reason.NO_ALLOCATION and isinstance(request, Hold | Charge | Release)
-    return Refusal(
-        reason,
-        detail,
-        facts=facts or None,
-        asked=amount,
-        available=allocation.available if allocation else 0,
-        allocation=allocation.id if allocation else None,
-        project=request.chain[0] if request.chain else None,
-        account=request.account,
-        resource=request.resource,
-        owner=request.owner,
-        run=str(request.run),
-        start=request.start if shows_start else None,
-    )
-
-
-def _of_record(known: RunRecord, allocation: Allocation, reason: Reason, amount: int) -> Refusal:
-    """Return a refusal with the run, the user and the project of the hold."""
-    return Refusal(
-        reason,
-        asked=amount,
-        available=allocation.available,
-        allocation=allocation.id,
-        project=known.project,
-        resource=allocation.resource,
-        owner=known.owner,
-        run=str(known.run),
-    )
-
-
-def _available(data: TransactionData, allocation: Allocation, owner: int, reason: Reason) -> int:
+def _available(
+    data: TransactionData, allocation: Allocation | None, owner: int | None, reason: Reason
+) -> int:
     """Return the rest of what is exhausted: of the user's cap, or of the allocation."""
-    if reason is Reason.CAPPED:
+    if allocation is None:
+        return 0
+    if reason is Reason.CAPPED and owner is not None:
         return max(0, data.sums_of(allocation.id, owner).within(allocation.available))
     return allocation.available
 

@@ -8,7 +8,7 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.efficiency import counted_of_more
 from fairbank.bank.entry import Kind
 from fairbank.bank.policy import Split, is_countable
-from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
 from fairbank.bank.requests import Adjust, Charge, Hold, Lapse, Release, Unpriced
 from fairbank.bank.rules.context import Done, Outcome, RuleContext, done, obstacle, put_run
 from fairbank.bank.rules.repeated import (
@@ -19,17 +19,13 @@ from fairbank.bank.rules.repeated import (
     is_reported_by,
 )
 from fairbank.bank.rules.run_refusals import (
+    Objection,
     future_timestamp,
     mismatch,
     no_payer,
     observed_only,
-    refuse_adjust,
-    refuse_for_now,
-    refuse_hold,
-    refuse_limit_change,
-    refuse_mismatch,
-    refuse_unpriced,
-    refuse_without_hold,
+    refuse_change,
+    refuse_report,
 )
 from fairbank.bank.run import (
     NEXT,
@@ -58,14 +54,12 @@ _RESOLUTION = {Charge: (Kind.CHARGE, RunState.CHARGED), Release: (Kind.RELEASE, 
 
 
 def hold(context: RuleContext, request: Hold) -> Outcome:
-    """Hold the highest cost of a run in the first allocation of its project chain that can pay all
-    of it.
-    """
+    """Hold the highest cost of a run in the first allocation of its chain that can pay it."""
     data, enforce = context.data, context.policy.enforce
     if (known := data.runs.get(request.run)) is not None:
         return held_before(context, known, request)
     if (objection := future_timestamp(context.submitted, request)) is not None:
-        early = refuse_hold(
+        early = refuse_report(
             context.without_key(),
             request,
             Reason.TIMESTAMP_IN_FUTURE,
@@ -82,13 +76,13 @@ def hold(context: RuleContext, request: Hold) -> Outcome:
         refusals.append((no, each))
     if not refusals:
         why = no_payer(request.chain, request.removed)
-        homeless = refuse_hold(context, request, why, None, observed=not enforce)
+        homeless = refuse_report(context, request, why, None, observed=not enforce)
         return homeless if enforce else observed_only(homeless)
     reason, first = refusals[0]
     if not enforce and is_countable(first.charged + first.held + request.amount):
-        refuse_hold(context.without_key(), request, reason, first, observed=True)
+        refuse_report(context.without_key(), request, reason, first, observed=True)
         return _grant(context, request, first, below=True)
-    return refuse_hold(context, request, reason, first)
+    return refuse_report(context, request, reason, first)
 
 
 def _grant(
@@ -151,18 +145,16 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
     if is_reported_by(newest, submitted):
         return again(newest)
     if (objection := mismatch(known, request)) is not None:
-        return refuse_mismatch(context, known, objection, request.amount)
+        return _refuse_mismatch(context, known, objection, request.amount)
     if more == 0 and request.until == known.until:
         return again(newest)
     if (objection := future_timestamp(submitted, request)) is not None:
-        return refuse_for_now(
-            context, request, Reason.TIMESTAMP_IN_FUTURE, allocation, objection=objection
-        )
+        return _refuse_future(context, request, allocation, objection)
     no = obstacle(data, allocation, known.owner, more) if more > 0 else None
     if no is not None:
         if policy.enforce or not is_countable(allocation.charged + allocation.held + more):
-            return refuse_adjust(context, known, no, more, observed=False)
-        refuse_adjust(context.without_key(), known, no, more, observed=True)
+            return refuse_change(context, known, no, more)
+        refuse_change(context.without_key(), known, no, more, observed=True)
     number, new = data.next_entry_id(), new_details(request.job_details, known.job_details)
     record = _replace(
         known,
@@ -176,20 +168,19 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
 
 
 def _adjust_without_hold(context: RuleContext, request: Adjust) -> Outcome:
-    """Refuse to change the hold of a run that has none. The refusal is kept, and the key stays
-    free.
-    """
+    """Refuse to change the hold of a run that has none. The key stays free."""
     if request.owner is None:
         return Refusal(Reason.NO_HOLD, run=str(request.run), asked=request.amount)
     observed = not context.policy.enforce
-    no = refuse_limit_change(context.without_key(), request, observed=observed)
+    objection = (Detail.LIMIT_CHANGED, Facts()) if request.account is None else None
+    no = refuse_report(
+        context.without_key(), request, Reason.NO_HOLD, None, objection=objection, observed=observed
+    )
     return observed_only(no) if observed else no
 
 
 def charge(context: RuleContext, request: Charge) -> Outcome:
-    """Charge a run to the allocation of its hold, even after its end, and release the rest of the
-    hold.
-    """
+    """Charge a run to the allocation of its hold, even after its end; release the rest."""
     known = context.data.runs.get(request.run)
     if known is not None and known.state not in _CHARGEABLE:
         return closed_before(context, known, request, RunState.CHARGED, request.amount)
@@ -205,14 +196,15 @@ def release(context: RuleContext, request: Release) -> Outcome:
 
 
 def unpriced(context: RuleContext, request: Unpriced) -> Outcome:
-    """Record the end of a run that has no price now. Its key stays free, so that it may be sent
-    again.
-    """
+    """Record the end of a run without a price. Its key stays free, to be sent again."""
     known = context.data.runs.get(request.run)
     if known is not None and known.state not in _CHARGEABLE:
         return closed_before(context, known, request, RunState.CHARGED, 0)
     held_in = context.data.allocations[known.allocation] if known else None
-    return refuse_unpriced(context.without_key(), request, held_in)
+    objection = Detail.NOT_PRICED, Facts(cause=request.why)
+    return refuse_report(
+        context.without_key(), request, Reason.UNPRICED, held_in, objection=objection
+    )
 
 
 def lapse(context: RuleContext, request: Lapse) -> Outcome:
@@ -232,6 +224,26 @@ def lapse(context: RuleContext, request: Lapse) -> Outcome:
 # --- the end of a run ---
 
 
+def _refuse_mismatch(
+    context: RuleContext, known: RunRecord, objection: Objection, cost: int
+) -> Refusal:
+    """Refuse a report that contradicts its hold. The hold stays, and the key stays free."""
+    keyless = context.without_key()
+    return refuse_change(keyless, known, Reason.REPORT_MISMATCH, cost, objection=objection)
+
+
+def _refuse_future(
+    context: RuleContext,
+    request: Adjust | Charge | Release,
+    allocation: Allocation | None,
+    objection: Objection,
+) -> Refusal:
+    """Refuse a report that may count later. The hold stays, and the key stays free."""
+    return refuse_report(
+        context.without_key(), request, Reason.TIMESTAMP_IN_FUTURE, allocation, objection=objection
+    )
+
+
 def _resolve(
     context: RuleContext, known: RunRecord | None, request: Charge | Release, cost: SuMinutes
 ) -> Outcome:
@@ -239,17 +251,15 @@ def _resolve(
     data = context.data
     if (objection := future_timestamp(context.submitted, request)) is not None:
         held_in = data.allocations[known.allocation] if known else None
-        return refuse_for_now(
-            context, request, Reason.TIMESTAMP_IN_FUTURE, held_in, objection=objection
-        )
+        return _refuse_future(context, request, held_in, objection)
     if known is None:
         return _resolve_without_hold(context, request, cost)
     if (objection := mismatch(known, request)) is not None:
-        return refuse_mismatch(context, known, objection, cost)
+        return _refuse_mismatch(context, known, objection, cost)
     allocation = data.allocations[known.allocation]
     split = context.policy.split(cost, allocation.available + known.held)
     if not is_countable(allocation.charged + split.charged):
-        return refuse_for_now(context, request, Reason.TOO_LARGE, allocation)
+        return refuse_report(context.without_key(), request, Reason.TOO_LARGE, allocation)
     new = new_details(request.job_details, known.job_details)
     record = _closed(
         known,
@@ -293,9 +303,7 @@ def _closed(
 def _resolve_without_hold(
     context: RuleContext, request: Charge | Release, cost: SuMinutes
 ) -> Outcome:
-    """Close a run whose hold never arrived: charge the allocation of the hold, if policy says
-    so.
-    """
+    """Charge a run whose hold never arrived to the allocation of the hold, by policy."""
     data, owner, start = context.data, request.owner, request.start
     if owner is None or start is None or not (request.chain or request.account):
         return Refusal(Reason.NO_HOLD, run=str(request.run), asked=cost)
@@ -303,16 +311,16 @@ def _resolve_without_hold(
     # key stays free.
     keyless = context.without_key()
     if request.resource is None:
-        return refuse_without_hold(keyless, request, Reason.NO_HOLD, None, cost)
+        return refuse_report(keyless, request, Reason.NO_HOLD, None)
     candidates = data.candidates(request.chain, request.resource, start)
     if not candidates:
-        return refuse_without_hold(keyless, request, no_payer(request.chain), None, cost)
+        return refuse_report(keyless, request, no_payer(request.chain), None)
     if not context.policy.late_charges:
-        return refuse_without_hold(keyless, request, Reason.NO_HOLD, candidates[0], cost)
+        return refuse_report(keyless, request, Reason.NO_HOLD, candidates[0])
     allocation = _payer(context, candidates, owner, cost)
     split = context.policy.split(cost, allocation.available)
     if not is_countable(allocation.charged + split.charged):
-        return refuse_without_hold(keyless, request, Reason.TOO_LARGE, allocation, cost)
+        return refuse_report(keyless, request, Reason.TOO_LARGE, allocation)
     number = data.next_entry_id()
     record = RunRecord(
         id=number,

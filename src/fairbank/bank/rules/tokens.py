@@ -60,9 +60,7 @@ def revoke(context: RuleContext, request: RevokeToken) -> Outcome:
 
 
 def stay_revoked(data: TransactionData, tokens: Iterable[Token], at: Instant) -> None:
-    """Record that tokens which a backup has as valid were revoked after it. No user did it: actor
-    0.
-    """
+    """Record that tokens, valid in a backup, were revoked after it. The actor is 0: no user."""
     for each in tokens:
         request = RevokeToken(token=each.id, comment=RESTORED)
         _enter(RuleContext(data, SubmittedRequest(request, at, 0)), each)
