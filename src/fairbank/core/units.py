@@ -116,9 +116,7 @@ class AmountFormat(NamedTuple):
     decimals: int | None = None
 
     def parts(self, minutes: int, *, down: bool = False) -> int:
-        """Return an amount in units of the last decimal, truncated; `down` rounds down below zero
-        too.
-        """
+        """Return an amount in units of the last decimal, truncated; `down`: rounded down."""
         parts: int = minutes * 10**self.places
         worth = WORTH[self.units]
         return parts // worth if down or parts >= 0 else -(-parts // worth)
@@ -245,7 +243,5 @@ def show_shortfall(asked: int, available: int, form: AmountFormat = IN_SU) -> st
 
 
 def exact_su(minutes: int) -> str:
-    """Format an amount that `parse_su` reads back exactly: `66`, or `3959m` if it is not a whole
-    SU.
-    """
+    """Format an amount that `parse_su` reads back exactly: `66`, or `3959m`."""
     return f"{minutes}m" if minutes % MINUTES_IN_SU else str(minutes // MINUTES_IN_SU)
