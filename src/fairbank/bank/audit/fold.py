@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
-from fairbank.bank.audit.descriptions import unreadable
-from fairbank.bank.audit.findings import Finding, Findings, Head, cut_off
+from fairbank.bank.audit.findings import Finding, Findings, Head, cut_off, unreadable
 from fairbank.bank.audit.registry import ExpectedRegistry
 from fairbank.bank.audit.runs import RowAgain, RunRows, after, may_follow, new_run, no_row
 from fairbank.bank.entry import (

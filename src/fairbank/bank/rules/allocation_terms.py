@@ -10,7 +10,7 @@ from fairbank.bank.policy import is_countable
 from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
 from fairbank.bank.requests import Amend, Expire, Open, SetCap
 from fairbank.bank.rules.context import Done, Outcome, RuleContext, done
-from fairbank.bank.rules.registry import above, removed_project
+from fairbank.bank.rules.registry import above, refuse_project, removed_project
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
@@ -24,10 +24,8 @@ _replace = msgspec.structs.replace
 def open_allocation(context: RuleContext, request: Open) -> Outcome:
     """Create an allocation whose period overlaps no other of its project and resource."""
     data, project = context.data, request.project
-    if project not in data.projects:
-        return Refusal(Reason.UNKNOWN_PROJECT, project=project)
-    if data.projects[project].removed:
-        return Refusal(Reason.PROJECT_REMOVED, project=project)
+    if (no := refuse_project(data, project)) is not None:
+        return no
     if request.end <= request.start:
         return _empty_period(request, None)
     if not is_countable(request.credit_limit + request.deposit):

@@ -11,7 +11,7 @@ from fairbank.bank import requests as requests
 from fairbank.bank.entry import Kind
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Reason, Refusal
-from fairbank.bank.rules import allocation_terms, credit, registry, runs, tokens, undo
+from fairbank.bank.rules import allocation_terms, credit, registry, runs, undo
 from fairbank.bank.rules.context import Outcome, RuleContext
 from fairbank.bank.rules.repeated import again, is_same_request
 from fairbank.bank.transaction_data import TransactionData
@@ -37,8 +37,8 @@ _RULES: Mapping[type, Callable[[RuleContext, Any], Outcome]] = {
     requests.AmendProject: registry.amend_project,
     requests.RemoveProject: registry.remove_project,
     requests.SetMember: registry.set_member,
-    requests.IssueToken: tokens.issue,
-    requests.RevokeToken: tokens.revoke,
+    requests.IssueToken: registry.issue_token,
+    requests.RevokeToken: registry.revoke_token,
     requests.AuditNote: registry.note,
 }
 

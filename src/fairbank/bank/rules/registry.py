@@ -1,16 +1,29 @@
-"""Rules of projects, members and notes."""
+"""Rules of projects, members, tokens and notes. A token is created once and revoked once."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.entry import Kind
+from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.project import GRANTS, Project, Role, with_all_above
 from fairbank.bank.refusals import Detail, Reason, Refusal
-from fairbank.bank.requests import AmendProject, AuditNote, CreateProject, RemoveProject, SetMember
+from fairbank.bank.requests import (
+    AmendProject,
+    AuditNote,
+    CreateProject,
+    IssueToken,
+    RemoveProject,
+    RevokeToken,
+    SetMember,
+    SubmittedRequest,
+)
 from fairbank.bank.rules.context import Done, Outcome, RuleContext, done
+from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import TransactionData
+from fairbank.core.time import Instant
 
 _replace = msgspec.structs.replace
 _NAMES = ("gname", "gid", "account")
@@ -196,13 +209,20 @@ def removed_project(data: TransactionData, allocation: Allocation) -> Refusal | 
     return Refusal(Reason.PROJECT_REMOVED, allocation=allocation.id, project=project.id)
 
 
-def set_member(context: RuleContext, request: SetMember) -> Outcome:
-    """Give a user a role in a project, or remove it, by the roles at this time."""
-    data, undoes, project = context.data, context.undoes, request.project
+def refuse_project(data: TransactionData, project: int) -> Refusal | None:
+    """Refuse a project that is unknown or was removed."""
     if project not in data.projects:
         return Refusal(Reason.UNKNOWN_PROJECT, project=project)
     if data.projects[project].removed:
         return Refusal(Reason.PROJECT_REMOVED, project=project)
+    return None
+
+
+def set_member(context: RuleContext, request: SetMember) -> Outcome:
+    """Give a user a role in a project, or remove it, by the roles at this time."""
+    data, undoes, project = context.data, context.undoes, request.project
+    if (no := refuse_project(data, project)) is not None:
+        return no
     if request.by is not None and not above(data, project, request.by, request.uid, request.role):
         return Refusal(Reason.ROLE_ABOVE, project=project)
     known = data.members.get((project, request.uid))
@@ -236,6 +256,74 @@ def above(data: TransactionData, project: int, by: int, uid: int, new: Role | No
     return (
         bool(grants) and (other is None or other.role in grants) and (new is None or new in grants)
     )
+
+
+# --- tokens and notes ---
+
+RESTORED = "revoked before the restore"
+
+
+def issue_token(context: RuleContext, request: IssueToken) -> Outcome:
+    """Create a token. A repeated request gets the same answer; two tokens never have one secret."""
+    data = context.data
+    known = next((each for each in data.tokens.values() if each.digest == request.digest), None)
+    if known is None:
+        token = Token(
+            id=next(data.token_ids),
+            digest=request.digest,
+            uid=request.uid,
+            label=request.label,
+            scopes=request.scopes,
+            created=context.at,
+            expires=request.expires,
+            parent=request.parent,
+        )
+        entry = _enter_token(context, token)
+        data.put_token(token)
+        return done(entry, None, token=token.id)
+    kept = (known.uid, known.label, known.scopes, known.expires, known.parent)
+    if kept != (request.uid, request.label, request.scopes, request.expires, request.parent):
+        return Refusal(Reason.TOKEN_TAKEN)
+    return Done(entry=0, token=known.id, again=True)
+
+
+def revoke_token(context: RuleContext, request: RevokeToken) -> Outcome:
+    """Revoke a token. The token of another user is treated as one that does not exist."""
+    token = context.data.tokens.get(request.token)
+    if (
+        token is None
+        or request.uid not in (None, token.uid)
+        or token.revoked is not None
+        or token.expires <= context.at
+    ):
+        return Refusal(Reason.UNKNOWN_TOKEN)
+    revoked = _replace(token, revoked=context.at)
+    entry = _enter_token(context, revoked)
+    context.data.put_token(revoked)
+    return done(entry, None, token=token.id)
+
+
+def stay_revoked(data: TransactionData, tokens: Iterable[Token], at: Instant) -> None:
+    """Record that tokens, valid in a backup, were revoked after it. The actor is 0: no user."""
+    for each in tokens:
+        request = RevokeToken(token=each.id, comment=RESTORED)
+        _enter_token(RuleContext(data, SubmittedRequest(request, at, 0)), each)
+
+
+def _enter_token(context: RuleContext, token: Token) -> Entry:
+    """Add an entry with all fields of a token, by which the audit checks its row."""
+    facts = {
+        "token": token.id,
+        "digest": token.digest.hex(),
+        "uid": token.uid,
+        "label": token.label,
+        "scopes": token.scopes,
+        "created": token.created,
+        "expires": token.expires,
+        "revoked": token.revoked,
+        "parent": token.parent,
+    }
+    return context.post(Kind.TOKEN, 0, None, facts, owner=token.uid)
 
 
 def note(context: RuleContext, request: AuditNote) -> Outcome:
