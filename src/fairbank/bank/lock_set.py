@@ -128,7 +128,7 @@ class LockSet(msgspec.Struct, kw_only=True):
         """Yield project, resource and filter of the allocations that are needed.
 
         Args:
-            known: runs that have a row. If all `ending` runs have one, `without_hold` is not needed.
+            known: runs that have a row. If all `ending` runs do, `without_hold` is not needed.
         """
         for funds in (self.funds,) if self.ending <= known else (self.funds, self.without_hold):
             for (project, resource, _), reach in funds.items():

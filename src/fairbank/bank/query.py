@@ -127,7 +127,7 @@ class PeriodQuery(msgspec.Struct, frozen=True, kw_only=True):
     until: Instant | None = None
 
 
-class JobQuery(PeriodQuery, frozen=True, kw_only=True):
+class JobRowQuery(PeriodQuery, frozen=True, kw_only=True):
     """Fields of queries for runs and refused jobs.
 
     `projects` are those of the jobs, not of the allocations. `allocation` is the one that pays or
@@ -143,7 +143,7 @@ class JobQuery(PeriodQuery, frozen=True, kw_only=True):
     job_id: int | None = None
 
 
-class RunQuery(JobQuery, frozen=True, kw_only=True):
+class RunQuery(JobRowQuery, frozen=True, kw_only=True):
     """Query for runs by their start.
 
     `failed` selects ended runs: true those that did not end as COMPLETED, false those that did.
@@ -167,7 +167,7 @@ class EntryQuery(PeriodQuery, frozen=True, kw_only=True):
     kinds: frozenset[Kind] | None = None
 
 
-class RefusalQuery(JobQuery, frozen=True, kw_only=True):
+class RefusalQuery(JobRowQuery, frozen=True, kw_only=True):
     """Query for refused jobs by the time of the refusal.
 
     `projects` and `resource` are those of the job, even if it has no allocation. `account` also

@@ -166,7 +166,10 @@ class Allocations:
                 elif not entries:
                     opening = reader.entry_before(number, until)
                 return Statement(
-                    found[0], opening, entries, term_changes(_terms_before(reader, entries), entries)
+                    found[0],
+                    opening,
+                    entries,
+                    term_changes(_terms_before(reader, entries), entries),
                 )
         raise self._not_visible(identity, number)
 

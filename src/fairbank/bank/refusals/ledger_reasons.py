@@ -35,8 +35,8 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
                 " {allocation} {most} --reason '...'"
             ),
             Detail.WHOLE_REFUND: Case(
-                remedy="a refund is undone whole; first deposit the missing credit: fairbank deposit"
-                " {allocation} {missing} --reason '...'"
+                remedy="a refund is undone whole; first deposit the missing credit: fairbank"
+                " deposit {allocation} {missing} --reason '...'"
             ),
         },
     ),

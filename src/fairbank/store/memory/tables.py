@@ -169,7 +169,10 @@ class MemoryTables:
     def _words(self, locks: LockSet) -> list[Entry]:
         books = sorted({book for book, _ in locks.subjects if book in self.books})
         return [
-            each for book in books for each in self.books[book] if subject_of(each) in locks.subjects
+            each
+            for book in books
+            for each in self.books[book]
+            if subject_of(each) in locks.subjects
         ]
 
     def _projects(self, locks: LockSet) -> list[Project]:
