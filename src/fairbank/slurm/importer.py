@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import grp
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
-from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import NotFound
 from fairbank.core.time import iso
 from fairbank.rest.client import Refused
@@ -32,7 +32,6 @@ from fairbank.slurm.reconcile.history_allocations import (
 )
 from fairbank.slurm.reconcile.import_plan import (
     ImportPlan,
-    NewMember,
     PlannedProject,
     SlurmMachine,
     SlurmPeople,
@@ -65,121 +64,108 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...] = ()
 
 
-class Importer:
-    """Import of accounts as projects, and of users as their members.
+def import_people(
+    slurm: SlurmCommands,
+    bank: BankClient,
+    *,
+    cluster: str | None = None,
+    gids: Mapping[str, int] = MappingProxyType({}),
+    passed_over: Collection[str] = (),
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> ImportResult:
+    """Enter accounts as projects and users as their members.
 
     Args:
         slurm: commands of the cluster.
         bank: client that may create projects.
+        cluster: required name of the cluster; None for any.
         gids: group ids by account, for groups that this host does not know.
         passed_over: accounts and users to leave out silently.
+        dry_run: enter nothing.
+        progress: called with the stage, and how much of how much is done.
     """
+    name = slurm.check_cluster(cluster)
+    answers = (associations, coordinators, partitions, nodes, qos) = (
+        slurm.associations(),
+        slurm.coordinators(),
+        slurm.partitions(),
+        slurm.nodes(),
+        slurm.qos(),
+    )
+    machine = SlurmMachine(
+        cluster=name,
+        partitions=partitions.rows,
+        nodes=nodes.rows,
+        qos=qos.rows,
+        flags=slurm.config.get("PriorityFlags", ""),
+        slurm_uid=slurm_uid(slurm.config),
+    )
+    known = bank.projects(progress, removed=True)
+    plan = plan_import(
+        SlurmPeople(associations=associations.rows, coordinators=coordinators.rows),
+        known,
+        lambda account: gids[account] if account in gids else _gid_of(account),
+        uid_of,
+        passed_over,
+    )
+    refused: list[str] = []
+    if not dry_run:
+        numbers = {project.account: project.id for project in known}
+        refused = _enter(bank, plan.steps, numbers, progress)
+    try:
+        differences = tuple(price_differences(machine, bank.cluster(name)))
+    except NotFound:
+        differences = None
+    return ImportResult(
+        cluster=name,
+        plan=plan,
+        settings=settings(machine, associations.rows),
+        differences=differences,
+        unreadable=tuple(line for answer in answers for line in answer.unreadable),
+        refused=tuple(refused),
+    )
 
-    def __init__(
-        self,
-        slurm: SlurmCommands,
-        bank: BankClient,
-        *,
-        gids: Mapping[str, int] | None = None,
-        passed_over: Collection[str] = (),
-    ) -> None:
-        self._slurm, self._bank = slurm, bank
-        self._gids, self._passed_over = dict(gids or {}), frozenset(passed_over)
 
-    def run(
-        self, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = no_progress
-    ) -> ImportResult:
-        """Enter accounts and users, and return the lines for the bank's settings.
+def _enter(
+    bank: BankClient, steps: Sequence[Step], numbers: dict[str, int], progress: Progress
+) -> list[str]:
+    """Carry out the steps in order and return the refusals.
 
-        Args:
-            cluster: required name of the cluster; None for any.
-            dry_run: enter nothing.
-            progress: called with the stage, and how much of how much is done.
-        """
-        name = self._slurm.check_cluster(cluster)
-        associations, coordinators = self._slurm.associations(), self._slurm.coordinators()
-        partitions, nodes, qos = (self._slurm.partitions(), self._slurm.nodes(), self._slurm.qos())
-        machine = SlurmMachine(
-            cluster=name,
-            partitions=partitions.rows,
-            nodes=nodes.rows,
-            qos=qos.rows,
-            flags=self._slurm.config.get("PriorityFlags", ""),
-            slurm_uid=slurm_uid(self._slurm.config),
-        )
-        known = self._bank.projects(progress, removed=True)
-        plan = plan_import(
-            SlurmPeople(associations=associations.rows, coordinators=coordinators.rows),
-            known,
-            self._gid_of,
-            uid_of,
-            self._passed_over,
-        )
-        refused: list[str] = []
-        if not dry_run:
-            refused = self._enter(plan.steps, {each.account: each.id for each in known}, progress)
-        prices = self._prices(name)
-        return ImportResult(
-            cluster=name,
-            plan=plan,
-            settings=settings(machine, associations.rows),
-            differences=None if prices is None else tuple(price_differences(machine, prices)),
-            unreadable=tuple(
-                line
-                for answer in (associations, coordinators, partitions, nodes, qos)
-                for line in answer.unreadable
-            ),
-            refused=tuple(refused),
-        )
-
-    def _enter(
-        self, steps: Sequence[Step], numbers: dict[str, int], progress: Progress
-    ) -> list[str]:
-        """Carry out the steps in order and return the refusals.
-
-        A project that is refused leaves out its own members, and no others.
-        """
-        refusals: list[str] = []
-        for done, step in enumerate(steps, 1):
-            try:
-                if isinstance(step, PlannedProject):
-                    parent = numbers.get(step.parent) if step.parent else None
-                    body = {
-                        "gname": step.group,
-                        "gid": step.gid,
-                        "account": step.account,
-                        "parent": parent,
-                    }
-                    numbers[step.account] = self._bank.post("/project", body)["id"]
-                elif step.account in numbers:
-                    self._add_member(step, numbers[step.account])
-                else:
-                    refusals.append(
-                        f"user {step.user}: there is no project {step.account} to be a member of"
-                    )
-            except Refused as refusal:
-                remedy = f"; {refusal.remedies[0]}" if refusal.remedies else ""
-                refusals.append(f"account {step.account}: {refusal.message}{remedy}")
-            progress("enter", done, len(steps))
-        return refusals
-
-    def _add_member(self, member: NewMember, project: int) -> None:
-        body = {"role": member.role, "comment": "imported from Slurm"}
-        self._bank.put(f"/project/{project}/member/{member.uid}", body)
-
-    def _prices(self, name: str) -> Cluster | None:
+    A project that is refused leaves out its own members, and no others.
+    """
+    refusals: list[str] = []
+    for done, step in enumerate(steps, 1):
         try:
-            return self._bank.cluster(name)
-        except NotFound:
-            return None
+            if isinstance(step, PlannedProject):
+                body = {
+                    "gname": step.group,
+                    "gid": step.gid,
+                    "account": step.account,
+                    "parent": numbers.get(step.parent) if step.parent else None,
+                }
+                numbers[step.account] = bank.post("/project", body)["id"]
+            elif step.account in numbers:
+                bank.put(
+                    f"/project/{numbers[step.account]}/member/{step.uid}",
+                    {"role": step.role, "comment": "imported from Slurm"},
+                )
+            else:
+                refusals.append(
+                    f"user {step.user}: there is no project {step.account} to be a member of"
+                )
+        except Refused as refusal:
+            remedy = f"; {refusal.remedies[0]}" if refusal.remedies else ""
+            refusals.append(f"account {step.account}: {refusal.message}{remedy}")
+        progress("enter", done, len(steps))
+    return refusals
 
-    def _gid_of(self, account: str) -> int | None:
-        if account in self._gids:
-            return self._gids[account]
-        try:
-            return grp.getgrnam(account).gr_gid
-        except (KeyError, ValueError):
-            return None
+
+def _gid_of(account: str) -> int | None:
+    try:
+        return grp.getgrnam(account).gr_gid
+    except (KeyError, ValueError):
+        return None
 
 
 class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):

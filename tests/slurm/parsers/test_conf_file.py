@@ -19,7 +19,7 @@ from tests.slurm.health.recorded_health import CONFIG
 
 
 def _settings_named_in(source: ModuleType | Callable[..., object]) -> set[str]:
-    """The texts of a module or function that are, whole, the name of a setting as slurmctld tells them."""
+    """Return the texts that are, whole, the name of a setting as slurmctld prints it."""
     nodes = ast.walk(ast.parse(inspect.getsource(source)))
     return {
         node.value

@@ -1,6 +1,6 @@
 """Single values of output: names, numbers, instants, durations, states, TRES.
 
-A reader takes the text of a cell and the name of its column, and raises InvalidInput with that name.
+A reader takes the text of a cell and the name of its column. It raises InvalidInput with that name.
 """
 
 from __future__ import annotations
