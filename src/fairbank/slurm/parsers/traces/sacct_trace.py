@@ -64,12 +64,8 @@ def read_accounting_trace(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     broken it in two. Raises InvalidInput with the line for an insufficient header and, while jobs
     are read, for a job that comes too late to be sorted.
     """
-    number, first = next(numbered, (1, b""))
-    header, notes, names = (
-        _read_header(number, first),
-        ReaderNotes(),
-        TraceNames(UserNumbers(), UserNumbers(), UserNumbers()),
-    )
+    header = _read_header(*next(numbered, (1, b"")))
+    notes, names = ReaderNotes(), TraceNames(UserNumbers(), UserNumbers(), UserNumbers())
     executions = _executions(numbered, header, notes)
     return FastTrace(Header(), _skim(_in_order(executions, header), notes, names), notes, names)
 
