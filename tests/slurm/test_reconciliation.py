@@ -14,7 +14,7 @@ from fairbank.core.time import DAY
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.importer import HistoryImport, HistoryResult, import_people
+from fairbank.slurm.importer import HistoryResult, import_history, import_people
 from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.reconcile.compare import Category
@@ -47,9 +47,7 @@ class Beside:
 
     def import_history(self) -> HistoryResult:
         now = int(time.time()) + 1
-        return HistoryImport(self.slurm, self.bank, grace_seconds=0, now=now, cover=True).run(
-            self.since, now
-        )
+        return import_history(self.slurm, self.bank, self.since, now, grace_seconds=0, cover=True)
 
     def executions(self, job: int) -> list[AccountingJob]:
         """Return the accounting records of this test under a job id."""

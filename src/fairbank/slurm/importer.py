@@ -18,12 +18,7 @@ from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands, uid_of
 from fairbank.slurm.parsers.config import slurm_uid
 from fairbank.slurm.parsers.values import UnreadableLine
-from fairbank.slurm.reconcile.bank_records import (
-    BankAllocation,
-    BankCluster,
-    BankFunds,
-    BankProject,
-)
+from fairbank.slurm.reconcile.bank_records import BankFunds
 from fairbank.slurm.reconcile.compare import RELEASED, ReconcileFinding
 from fairbank.slurm.reconcile.history_allocations import (
     HistoryAllocation,
@@ -42,7 +37,7 @@ from fairbank.slurm.reconcile.import_plan import (
     projects_after,
     settings,
 )
-from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult, read_jobs
+from fairbank.slurm.reconcile.reconciler import Reconciler, read_jobs
 from fairbank.slurm.reconcile.repair import RepairOutcome
 
 HISTORY_CATEGORY = "history"
@@ -191,122 +186,90 @@ class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):
         return sum(finding.amount or 0 for finding in self.charged)
 
 
-class HistoryImport:
-    """Import of finished runs from accounting.
+def import_history(
+    slurm: SlurmCommands,
+    bank: BankClient,
+    since: int,
+    until: int,
+    *,
+    grace_seconds: int,
+    cluster: str | None = None,
+    cover: bool = False,
+    passed_over: Collection[str] = (),
+    after: ImportPlan | None = None,
+    progress: Progress = no_progress,
+) -> HistoryResult:
+    """Charge the runs that ended between two instants and are not in the ledger.
 
     Args:
         slurm: commands of the cluster.
         bank: client that may report runs of the cluster.
+        since: start of the period.
+        until: end of the period, not included; the current time.
         grace_seconds: leave jobs that ended less than this time ago for the next import.
-        now: current time.
         cluster: required name of the cluster; None for any.
         cover: create allocations for runs that no allocation would pay.
         passed_over: accounts and users whose unpaid runs are left out silently. Their other runs
             are charged, since they used the cluster.
+        after: charge nothing, and predict the result as if this plan were carried out. The
+            prediction ignores `policy.late_charges = false`, with which the bank refuses the ends
+            of runs without a hold.
         progress: called with the stage, and how much of how much is done.
     """
-
-    def __init__(
-        self,
-        slurm: SlurmCommands,
-        bank: BankClient,
-        *,
-        grace_seconds: int,
-        now: int,
-        cluster: str | None = None,
-        cover: bool = False,
-        passed_over: Collection[str] = (),
-        progress: Progress = no_progress,
-    ) -> None:
-        self._slurm, self._bank, self._cluster = slurm, bank, cluster
-        self._cover, self._passed_over, self._progress = cover, frozenset(passed_over), progress
-        self._reconciler = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=now)
-
-    def run(self, since: int, until: int) -> HistoryResult:
-        """Charge the runs that ended between two instants and are not in the ledger."""
-        prices = self._prices()
-        allocations = self._plan_allocations(
-            since, until, prices, self._bank.projects(), self._bank.allocations()
-        )
-        for allocation in allocations:
-            self._create(allocation, prices)
-        return self._result(allocations, self._reconcile(since, until, fix=True))
-
-    def predict(self, since: int, until: int, plan: ImportPlan) -> HistoryResult:
-        """Return the result that `run` would have once the plan is carried out.
-
-        The prediction ignores `policy.late_charges = false`, with which the bank refuses the ends
-        of runs without a hold.
-        """
-        projects, existing = projects_after(self._bank.projects(), plan), self._bank.allocations()
-        allocations = self._plan_allocations(since, until, self._prices(), projects, existing)
-        funds = BankFunds(projects, [*existing, *map(as_bank_allocation, allocations)])
-        return self._result(allocations, self._reconcile(since, until, funds=funds))
-
-    def _prices(self) -> BankCluster:
-        return self._bank.cluster(self._slurm.check_cluster(self._cluster))
-
-    def _plan_allocations(
-        self,
-        since: int,
-        until: int,
-        prices: BankCluster,
-        projects: Sequence[BankProject],
-        allocations: Sequence[BankAllocation],
-    ) -> list[HistoryAllocation]:
-        if not self._cover:
-            return []
-        jobs, _ = read_jobs(self._slurm, since, until, self._progress)
+    prices = bank.cluster(slurm.check_cluster(cluster))
+    projects, existing = bank.projects(), bank.allocations()
+    if after is not None:
+        projects = projects_after(projects, after)
+    allocations: list[HistoryAllocation] = []
+    if cover:
+        jobs, _ = read_jobs(slurm, since, until, progress)
         ended = [job for job in jobs if job.has_ended and since <= (job.end or 0) < until]
-        return plan_allocations(ended, projects, allocations, prices)
+        allocations = plan_allocations(ended, projects, existing, prices)
+    funds = None
+    if after is None:
+        for allocation in allocations:
+            _create(bank, allocation, prices.name)
+    else:
+        funds = BankFunds(projects, [*existing, *map(as_bank_allocation, allocations)])
+    reconciled = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=until).reconcile(
+        since,
+        until,
+        cluster=cluster,
+        fix=after is None,
+        again=cover,
+        funds=funds,
+        progress=progress,
+    )
+    repaired = [each.finding for each in reconciled.outcomes if each.problem is None]
+    return HistoryResult(
+        allocations=tuple(allocations),
+        charged=tuple(each for each in repaired if each.category not in RELEASED),
+        released=tuple(each for each in repaired if each.category in RELEASED),
+        left=tuple(
+            outcome
+            for outcome in reconciled.outcomes
+            if outcome.problem is not None
+            # A run that only the bank knows is never passed over.
+            and not (outcome.finding.job and is_passed_over(outcome.finding.job, passed_over))
+        ),
+        known=reconciled.comparison.matched,
+        unreadable=reconciled.unreadable,
+    )
 
-    def _reconcile(
-        self, since: int, until: int, *, fix: bool = False, funds: BankFunds | None = None
-    ) -> ReconcileResult:
-        return self._reconciler.reconcile(
-            since,
-            until,
-            cluster=self._cluster,
-            fix=fix,
-            again=self._cover,
-            funds=funds,
-            progress=self._progress,
-        )
 
-    def _create(self, allocation: HistoryAllocation, prices: BankCluster) -> None:
-        body = {
-            "project": allocation.project,
-            "resource": allocation.resource,
-            "category": HISTORY_CATEGORY,
-            "start": iso(allocation.start),
-            "end": iso(allocation.end),
-            "amount": allocation.amount,
-            "comment": f"runs on {prices.name} before the bank",
-        }
-        # The same history gets the same key, so that a repeated import creates nothing twice.
-        key = (
-            f"history:{prices.name}:{allocation.project}:{allocation.resource}:"
-            f"{allocation.start}:{allocation.end}"
-        )
-        self._bank.post("/alloc", body, key)
-
-    def _result(
-        self, allocations: Sequence[HistoryAllocation], reconciled: ReconcileResult
-    ) -> HistoryResult:
-        repaired = [each.finding for each in reconciled.outcomes if each.problem is None]
-        return HistoryResult(
-            allocations=tuple(allocations),
-            charged=tuple(each for each in repaired if each.category not in RELEASED),
-            released=tuple(each for each in repaired if each.category in RELEASED),
-            left=tuple(
-                outcome
-                for outcome in reconciled.outcomes
-                if outcome.problem is not None and not self._is_passed_over(outcome.finding)
-            ),
-            known=reconciled.comparison.matched,
-            unreadable=reconciled.unreadable,
-        )
-
-    def _is_passed_over(self, finding: ReconcileFinding) -> bool:
-        """Return True for a job of such an account or user. A run of the bank alone is never."""
-        return finding.job is not None and is_passed_over(finding.job, self._passed_over)
+def _create(bank: BankClient, allocation: HistoryAllocation, cluster: str) -> None:
+    body = {
+        "project": allocation.project,
+        "resource": allocation.resource,
+        "category": HISTORY_CATEGORY,
+        "start": iso(allocation.start),
+        "end": iso(allocation.end),
+        "amount": allocation.amount,
+        "comment": f"runs on {cluster} before the bank",
+    }
+    # The same history gets the same key, so that a repeated import creates nothing twice.
+    key = (
+        f"history:{cluster}:{allocation.project}:{allocation.resource}:"
+        f"{allocation.start}:{allocation.end}"
+    )
+    bank.post("/alloc", body, key)

@@ -19,7 +19,14 @@ from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers.job_lines import PendingFactors
-from fairbank.slurm.parsers.sprio import COMMAND, FACTOR_DIGITS, TRES_DIGITS, SprioLine, unrounded
+from fairbank.slurm.parsers.sprio import (
+    COMMAND,
+    FACTOR_DIGITS,
+    FACTORS,
+    TRES_DIGITS,
+    SprioLine,
+    unrounded,
+)
 from fairbank.slurm.parsers.values import (
     AssociationPriority,
     ParsedRows,
@@ -38,9 +45,7 @@ _NAMES = {
     "p": "partition",
     "q": "qos",
 }
-"""Weights by the columns of sprio."""
-_FIELDS = {**_NAMES, "f": "fair_share"}
-"""Fields of a row by the columns of sprio."""
+"""Weights and terms of `priority` by the columns of sprio."""
 _RAW = {"b": Flag.NO_NORMAL_ASSOC, "p": Flag.NO_NORMAL_PART, "q": Flag.NO_NORMAL_QOS}
 """Flags with which these factors are not between 0 and 1."""
 _DOUBLES = 1 + 1e-6
@@ -62,28 +67,28 @@ def consistent_rows(
     )
 
 
-def _contradictions(row: SprioLine, settings: MultifactorSettings) -> Iterator[UnreadableLine]:
-    for letter, normal in row.normal.items():
+def _contradictions(line: SprioLine, settings: MultifactorSettings) -> Iterator[UnreadableLine]:
+    for letter, normal in line.normal.items():
         name = _NAMES[letter]
         if normal < 0 or (normal > 1 and _RAW.get(letter) not in settings.flags):
             yield UnreadableLine(
-                COMMAND, row.line, letter, f"{normal:.12g} is not a figure from 0 to 1"
+                COMMAND, line.line, letter, f"{normal:.12g} is not a figure from 0 to 1"
             )
-        weight, weighted = getattr(settings.weights, name), row.weighted[letter]
+        weight, weighted = getattr(settings.weights, name), getattr(line.row, FACTORS[letter])
         if not _agree(weighted, normal, weight, FACTOR_DIGITS):
             why = (
-                f"{normal:.12g} of PriorityWeight{WORDS[name]}={weight} is not {weighted}, as"
+                f"{normal:.12g} of PriorityWeight{WORDS[name]}={weight} is not {weighted:.0f}, as"
                 f" column {letter.upper()} says"
             )
-            yield UnreadableLine(COMMAND, row.line, letter, why)
-    for name, value in row.tres.items():
-        by, part = settings.weights.tres.get(name, 0.0), row.tres_normal.get(name, 0.0)
+            yield UnreadableLine(COMMAND, line.line, letter, why)
+    for name, value in line.row.tres.items():
+        by, part = settings.weights.tres.get(name, 0.0), line.tres_normal.get(name, 0.0)
         if not _agree(value, part, by, TRES_DIGITS):
             why = (
                 f"{part:.12g} of {name}={by:.12g} in PriorityWeightTRES is not {value:.12g}, as"
                 " column T says"
             )
-            yield UnreadableLine(COMMAND, row.line, "t", why)
+            yield UnreadableLine(COMMAND, line.line, "t", why)
 
 
 def _agree(weighted: float, normal: float, weight: float, digits: int) -> bool:
@@ -109,7 +114,7 @@ def require_multifactor(settings: PrioritySettings) -> None:
 
 def weights_of(weights: Weighed, tres_text: str) -> WeightRow:
     """Return the weights; `tres_text` is PriorityWeightTRES as the settings have it."""
-    factors = {_FIELDS[letter]: getattr(weights, name) for letter, name in _NAMES.items()}
+    factors = {FACTORS[letter]: getattr(weights, name) for letter, name in _NAMES.items()}
     return WeightRow(**factors, tres=weights.tres, tres_text=tres_text)
 
 
@@ -131,45 +136,39 @@ def priority_rows(
     by_number = {job.job_id: job for job in waiting or ()}
     known = running_too and waiting is not None
     return [
-        priority_row(row, weights, by_number.get(row.job))._replace(
-            runs=known and row.job not in by_number
+        priority_row(line, weights, by_number.get(line.row.job))._replace(
+            runs=known and line.row.job not in by_number
         )
-        for row in lines
+        for line in lines
     ]
 
 
 def priority_row(
-    row: SprioLine, weights: WeightRow, waiting: PendingOwner | None = None
+    line: SprioLine, weights: WeightRow, waiting: PendingOwner | None = None
 ) -> PriorityRow:
     """Return the job, with factors that print in both columns as sprio printed them."""
-
+    row = line.row
     factors: dict[str, Any] = {
         field: unrounded(
-            row.weighted[letter], row.normal[letter], getattr(weights, field), FACTOR_DIGITS
+            getattr(row, field), line.normal[letter], getattr(weights, field), FACTOR_DIGITS
         )
-        for letter, field in _FIELDS.items()
+        for letter, field in FACTORS.items()
     }
-    return PriorityRow(
-        job=row.job,
-        partition_name=row.partition,
-        user=row.user,
-        account=row.account or (waiting.account if waiting else ""),
-        qos_name=row.qos_name or (waiting.qos if waiting else ""),
-        # An sprio that prints accounts shortens zeros, too: 24.11 does both, 22.05 neither.
-        short_zeros=bool(row.account),
-        cluster=row.cluster,
-        **factors,
+    row = row._replace(
         tres={
             name: unrounded(
-                value, row.tres_normal.get(name, 0.0), weights.tres.get(name, 0.0), TRES_DIGITS
+                value, line.tres_normal.get(name, 0.0), weights.tres.get(name, 0.0), TRES_DIGITS
             )
             for name, value in row.tres.items()
         },
-        site=row.site,
-        nice=row.nice,
-        direct=row.priority if row.is_fixed else None,
-        total=row.total,
-        submitted=waiting.submitted if waiting else None,
+        **factors,
+    )
+    if waiting is None:
+        return row
+    return row._replace(
+        account=row.account or waiting.account,
+        qos_name=row.qos_name or waiting.qos,
+        submitted=waiting.submitted,
     )
 
 
@@ -290,7 +289,7 @@ def compute_priorities(
     terms = weighted(columns, factor_scale, inputs.settings, now)
     sums = shown(terms)
     computed: dict[str, Any] = {
-        _FIELDS[letter]: getattr(terms, name) for letter, name in _NAMES.items()
+        FACTORS[letter]: getattr(terms, name) for letter, name in _NAMES.items()
     }
     return [
         query.row._replace(

@@ -17,7 +17,7 @@ from fairbank.core.tres import parse_counts
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.columns import PIPE, Cells, Record, Table, pairs_of, read_rows
+from fairbank.slurm.parsers.columns import PIPE, Cells, Table, pairs_of, read_rows
 from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.parsers.words import Reader
 
@@ -105,7 +105,7 @@ def read_qos_usage(text: str) -> ParsedRows[LimitRecord]:
     )
 
 
-def _lines(text: str, key: str) -> Iterator[Record]:
+def _lines(text: str, key: str) -> Iterator[Cells]:
     """Yield the lines with this key.
 
     The text after `Account Limits` repeats the names for accounts and users of a QOS.
@@ -113,7 +113,7 @@ def _lines(text: str, key: str) -> Iterator[Record]:
     for number, line in enumerate(text.split("\n"), 1):
         cells = pairs_of(line.partition(" Account Limits=")[0])
         if key in cells and "GrpTRES" in cells:
-            yield Record(number, cells)
+            yield Cells(number, cells)
 
 
 def _association(cells: Cells) -> LimitRecord:

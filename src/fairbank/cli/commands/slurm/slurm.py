@@ -160,20 +160,20 @@ def _import_history(
 
     With --dry-run nothing is charged: the result is predicted, as if the plan were carried out.
     """
-    from fairbank.slurm.importer import HistoryImport
+    from fairbank.slurm.importer import import_history
 
-    since, now = int(context.moment(options.starttime, "--starttime") or 0), context.now()
     with Stages(options) as progress:
-        runs = HistoryImport(
+        history = import_history(
             *sides,
+            int(context.moment(options.starttime, "--starttime") or 0),
+            context.now(),
             grace_seconds=GRACE_MINUTES * 60,
-            now=now,
             cluster=context.cluster,
             cover=options.cover,
             passed_over=options.pass_over,
+            after=plan if options.dry_run else None,
             progress=progress,
         )
-        history = runs.predict(since, now, plan) if options.dry_run else runs.run(since, now)
     for allocation in history.allocations:
         text = (
             f"allocation for {allocation.account}/{allocation.resource}: "

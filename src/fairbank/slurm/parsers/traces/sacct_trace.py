@@ -102,11 +102,11 @@ def _executions(
         record = split_record("sacct", number, text, header.columns, header.delimiter)
         if isinstance(record, UnreadableLine):
             notes.omit(number, "number of cells differs from the header")
-        elif is_step(record.cells):
+        elif is_step(record):
             notes.correct(STEP)
         else:
             try:
-                execution = read_execution(record.cells)
+                execution = read_execution(record)
             except InvalidInput as error:
                 notes.omit(
                     number, f"{error.field} cannot be read" if error.field else error.message
