@@ -128,22 +128,14 @@ def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> Re
         source.qos(),
         source.association_priorities(),
     )
-    jobs, places, nodes, qualities, priorities = answers
-    grounds = PriorityInputs(
-        settings,
-        read_tracked_tres(source.config),
-        jobs.rows,
-        places.rows,
-        nodes.rows,
-        qualities.rows,
-        priorities.rows,
-    )
+    rows: list[Any] = [answer.rows for answer in answers]
+    inputs = PriorityInputs(settings, read_tracked_tres(source.config), *rows)
     unreadable = (
         *reported.unreadable,
         *shares.unreadable,
         *(line for answer in answers for line in _unreadable(answer)),
     )
-    return RecomputedPriorities(reported, grounds, shares.rows, shares.rule, unreadable)
+    return RecomputedPriorities(reported, inputs, shares.rows, shares.rule, unreadable)
 
 
 def _shares(source: SlurmOutput, now: int, zone: tzinfo) -> Shares:

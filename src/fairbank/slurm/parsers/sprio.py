@@ -167,8 +167,6 @@ def _signed(text: str, field: str, most: int = NICE_OFFSET) -> int:
 def _pairs(text: str) -> Mapping[str, float]:
     found: dict[str, float] = {}
     for part in filter(None, text.split(",")):
-        match = _PAIR.fullmatch(part)
-        if match is None:
-            raise InvalidInput(f"{words.quoted(part)} is not NAME=NUMBER", field="TRES")
+        match = words.matched(_PAIR, part, "TRES", "is not NAME=NUMBER")
         found[tres_name(match[1], field="TRES")] = float(match[2])
     return found
