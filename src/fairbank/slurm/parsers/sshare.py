@@ -1,6 +1,4 @@
-"""Output of `sshare --all --noheader --parsable2`, of any version: usage of accounts, and fair
-share.
-"""
+"""Output of `sshare --all --noheader --parsable2`: usage of accounts, and fair share."""
 
 from __future__ import annotations
 

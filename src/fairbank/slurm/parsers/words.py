@@ -144,9 +144,7 @@ def length_seconds(text: str, field: str) -> int:
 
 
 def limit_seconds(text: str, field: str) -> int | None:
-    """Return a limit as squeue shortens it (`5:00`, `1-00:00:00`) in seconds, or None without
-    one.
-    """
+    """Return `5:00` or `1-00:00:00`, as squeue prints limits, in seconds; None without one."""
     return None if text in ("UNLIMITED", "NOT_SET", "INVALID") else _seconds_in(_LIMIT, text, field)
 
 
