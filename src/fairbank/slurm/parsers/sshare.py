@@ -138,7 +138,7 @@ def _share(cells: Cells, account: str, parent: str) -> ShareRow:
     return ShareRow(
         words.name(account, "Account"),
         cells.read("User", words.blank_or(words.user)),
-        cells.read("Partition", words.blank_or(words.name)),
+        cells.read("Partition", words.name_or_blank),
         parent,
         cells.read("RawShares", words.optional(_raw_shares)),
         words.amount(cells["NormShares"], "NormShares", most=1),

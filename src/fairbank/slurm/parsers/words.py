@@ -69,6 +69,10 @@ def name(text: str, field: str) -> str:
     return ids.name(text, field=field)
 
 
+name_or_none = optional(name)
+name_or_blank = blank_or(name)
+
+
 def names(text: str, field: str) -> tuple[str, ...]:
     """Return names with commas between them."""
     return tuple(name(part, field) for part in text.split(","))
