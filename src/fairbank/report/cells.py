@@ -99,6 +99,13 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
     return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
 
 
+def ordinal_ending(number: int) -> str:
+    """Return `st`, `nd`, `rd` or `th`."""
+    if number % 100 in (11, 12, 13):
+        return "th"
+    return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+
+
 def folded(line: str, columns: int) -> list[str]:
     """Wrap a line to `columns`; continuation lines are indented, words are not broken."""
     if len(line) <= columns:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import iso, parse_instant, show_duration
-from fairbank.report.cells import folded, plain
+from fairbank.report.cells import folded, ordinal_ending, plain
 from fairbank.report.columns import Look
 
 if TYPE_CHECKING:
@@ -105,14 +105,8 @@ def _behind(head: str, text: str, room: int) -> Iterator[str]:
 def _queue(row: JobExplanation) -> str:
     if row.why.position is None:
         return "it has no place in it: something else than room holds it back"
-    return f"{_th(row.why.position)} of {row.why.waiting:,}; {_ahead(row.ahead)}"
-
-
-def _th(number: int) -> str:
-    ending = (
-        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    )
-    return f"{number:,}{ending}"
+    place = f"{row.why.position:,}{ordinal_ending(row.why.position)}"
+    return f"{place} of {row.why.waiting:,}; {_ahead(row.ahead)}"
 
 
 def _ahead(names: Sequence[str]) -> str:

@@ -14,13 +14,14 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
-from fairbank.report.differences import possible_reasons, priority_differences
 from fairbank.report.envelope import as_json, envelope
-from fairbank.report.priority_bars import (
+from fairbank.report.priorities import (
     as_data,
     best_rows,
     explain_priority,
     partition_queues,
+    possible_reasons,
+    priority_differences,
     undated_note,
     unnamed_note,
 )
@@ -199,7 +200,7 @@ def _check(context: Context, options: Namespace) -> int:
     computed = _chosen(context, options, priorities.rows)
     differences = list(priority_differences(rows, computed, priorities.reported.weights))
     for difference in differences:
-        context.say(str(difference))
+        context.say(difference.text)
     result = counted(len(differences), "difference") if differences else "no differences"
     context.say(f"{counted(len(computed), 'row')} computed: {result}")
     note(context, possible_reasons(differences))
