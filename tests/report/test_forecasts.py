@@ -9,6 +9,7 @@ import pytest
 from fairbank.report.columns import Look
 from fairbank.report.forecasts import (
     COLUMNS,
+    RankingRule,
     Recovery,
     as_data,
     assumptions,
@@ -16,7 +17,6 @@ from fairbank.report.forecasts import (
     span,
     table_rows,
 )
-from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.tables import table
 
 DAY = 86_400

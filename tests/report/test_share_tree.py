@@ -10,8 +10,7 @@ import pytest
 
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.columns import Look
-from fairbank.report.forecasts import Recovery
-from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.forecasts import RankingRule, Recovery
 from fairbank.report.share_tree import COLUMNS, as_data, level_of, reading_guide, tree_rows
 from fairbank.report.sshare import ShareRow
 from fairbank.report.tables import table

@@ -1,4 +1,4 @@
-"""Recovery of fair share after a pause, as a table, as sentences, for programs."""
+"""Rule that ranks users, and recovery of fair share after a pause: table, sentences, JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from fairbank.core.time import DAY
 from fairbank.report.columns import Column, Row, text
-from fairbank.report.ranking_rule import RankingRule
 
 NEVER = "never"
 
@@ -21,6 +20,32 @@ COLUMNS = (
 TWO_ANSWERS = (
     "Soonest: the others take what it leaves. Latest: they go on as they do now, and it stays free."
 )
+
+
+class RankingRule(NamedTuple):
+    """Fair Tree or the classic rule.
+
+    `half_life` of usage in seconds, 0 for no decay; `dampening` is FairShareDampeningFactor;
+    `reset_in` is the number of seconds until usage is reset, None for never.
+    """
+
+    fair_tree: bool
+    half_life: int = 0
+    dampening: int = 1
+    depth_oblivious: bool = False
+    reset_in: int | None = None
+
+    @property
+    def target_level(self) -> float:
+        """Level at which an association has recovered: its share under Fair Tree, factor 0.5 under
+        the classic rule.
+        """
+        return 1.0 if self.fair_tree else 1 / self.dampening
+
+    @property
+    def target_name(self) -> str:
+        """Name of that level."""
+        return "level 1" if self.fair_tree else "factor 0.5"
 
 
 class Recovery(NamedTuple):

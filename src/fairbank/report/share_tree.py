@@ -9,13 +9,13 @@ from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.forecasts import (
     TWO_ANSWERS,
+    RankingRule,
     Recovery,
     reset_sentence,
     sentences,
     shown_level,
     span,
 )
-from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
 
 EVEN_TOLERANCE = 0.05

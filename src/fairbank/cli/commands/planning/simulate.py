@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.report.simulations import SimulatedJobRow
     from fairbank.service.simulation.comparison import Progress
     from fairbank.service.simulation.synthetic import Modelled
     from fairbank.simulator.engine.simulation import SimulationResult
@@ -249,22 +248,14 @@ def _write_starts(outcomes: Sequence[SimulationResult], path: str) -> None:
     write_starts(starts, Path(path))
 
 
-def _job_rows(outcome: SimulationResult) -> Iterator[SimulatedJobRow]:
+def _job_rows(outcome: SimulationResult) -> Iterator[tuple[int | str, ...]]:
     """Yield the jobs with users and groups by name, or by number if the trace has no names."""
-    from fairbank.report.simulations import SimulatedJobRow
-
     people = outcome.people
     user, group = (_name, _name) if people is None else (people.users.name, people.groups.name)
     for job in outcome.runs or ():
-        yield SimulatedJobRow(
-            job.job,
-            user(job.user),
-            group(job.group),
-            job.submitted,
-            job.started,
-            job.ended,
-            job.processors,
-        )
+        times = (job.submitted, job.started, job.ended)
+        wait = job.started - job.submitted
+        yield (job.job, user(job.user), group(job.group), *times, job.processors, wait)
 
 
 def _name(number: int) -> str:
@@ -337,8 +328,7 @@ def tell(
     }
     notes = notes_of(first) + remarks + refused_of({each.policy: each for each in outcomes})
     notes += [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
-    table = measure_table(rows)
-    columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)
+    columns, shown = measure_table(rows) if for_people else (COLUMNS, rows)
     if for_people and not rows[0]["jobs"]:
         shown = []
     empty = "No job of this trace can be simulated."

@@ -18,7 +18,7 @@ from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.time import show_duration
 from fairbank.report.cells import counted, plain
-from fairbank.report.what_if import COLUMNS, MeasuredPair, measure_rows, table_rows
+from fairbank.report.simulations import WHAT_IF_COLUMNS, MeasuredPair, measure_rows, table_rows
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -34,7 +34,7 @@ def add(parser: Parser) -> None:
 
 
 def run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
+    if shown_columns(context, WHAT_IF_COLUMNS):
         return 0
     from functools import partial
     from pathlib import Path
@@ -88,7 +88,13 @@ def tell(context: Context, question: Question, answer: WhatIfResult) -> None:
     show(
         context,
         Listing(
-            "fairbank.whatif/1", COLUMNS, rows, caption=caption, notes=notes, more=more, empty=empty
+            "fairbank.whatif/1",
+            WHAT_IF_COLUMNS,
+            rows,
+            caption=caption,
+            notes=notes,
+            more=more,
+            empty=empty,
         ),
     )
 
