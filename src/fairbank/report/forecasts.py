@@ -8,8 +8,6 @@ from typing import NamedTuple
 from fairbank.core.time import DAY
 from fairbank.report.columns import Column, Row, text
 
-NEVER = "never"
-
 COLUMNS = (
     Column("ACCOUNT", text("account"), least=7),
     Column("USER", text("user")),
@@ -62,15 +60,25 @@ class Recovery(NamedTuple):
 
     @property
     def name(self) -> str:
-        who = f"{self.user} in {self.account}" if self.user else self.account
-        return f"{who} ({self.partition})" if self.partition else who
+        return association_name(self.account, self.user, self.partition)
+
+
+def user_cell(user: str | None, partition: str | None) -> str | None:
+    """Return the cell of a user, such as `ayla (gpu)`; None for an account."""
+    return f"{user} ({partition})" if partition else user or None
+
+
+def association_name(account: str, user: str | None, partition: str | None) -> str:
+    """Return the name of an association, such as `ayla in chem (gpu)`."""
+    name = f"{user} in {account}" if user else account
+    return f"{name} ({partition})" if partition else name
 
 
 def table_rows(backs: Sequence[Recovery]) -> list[Row]:
     return [
         {
             "account": back.account,
-            "user": f"{back.user} ({back.partition})" if back.partition else back.user or None,
+            "user": user_cell(back.user, back.partition),
             "level": shown_level(back.level),
             "soonest": _when(back.soonest),
             "latest": _when(back.latest),
@@ -147,5 +155,5 @@ def span(seconds: float) -> str:
 
 def _when(seconds: float | None) -> str:
     if seconds is None:
-        return NEVER
+        return "never"
     return "now" if seconds == 0 else span(seconds)

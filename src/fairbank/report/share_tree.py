@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.report.columns import Column, Row, text
+from fairbank.report.columns import Column, Row, decimal, text
 from fairbank.report.forecasts import (
     TWO_ANSWERS,
     RankingRule,
@@ -15,6 +15,7 @@ from fairbank.report.forecasts import (
     sentences,
     shown_level,
     span,
+    user_cell,
 )
 from fairbank.report.sshare import ShareRow
 
@@ -25,10 +26,10 @@ FORECASTS_MAX = 5
 COLUMNS = (
     Column("ACCOUNT / USER", text("name"), least=14),
     Column("SHARES", text("shares"), right=True),
-    Column("NORM", text("norm"), right=True),
-    Column("USAGE", text("usage"), right=True),
+    Column("NORM", decimal("norm", 3), right=True),
+    Column("USAGE", decimal("usage", 3), right=True),
     Column("LEVEL", text("level"), right=True),
-    Column("FACTOR", text("factor"), right=True, drop=1),
+    Column("FACTOR", decimal("factor", 3), right=True, drop=1),
     Column("", text("words")),
 )
 
@@ -59,15 +60,14 @@ def tree_rows(rows: Sequence[ShareRow], rule: RankingRule) -> list[Row]:
     return found
 
 
-def _row(row: ShareRow, depth: int, level: float | None) -> dict[str, object]:
-    name = f"{row.user} ({row.partition})" if row.partition else row.user
+def _row(row: ShareRow, depth: int, level: float | None) -> Row:
     return {
-        "name": "  " * depth + (name or row.account),
-        "shares": "parent" if row.shares == ON_PARENT else row.shares,
-        "norm": f"{row.norm_shares:.3f}",
-        "usage": None if row.effective is None else f"{row.effective:.3f}",
+        "name": "  " * depth + (user_cell(row.user, row.partition) or row.account),
+        "shares": row.shown_shares,
+        "norm": row.norm_shares,
+        "usage": row.effective,
         "level": None if level is None else shown_level(level),
-        "factor": None if row.factor is None else f"{row.factor:.3f}",
+        "factor": row.factor,
         "words": _level_word(row, level),
     }
 
@@ -120,22 +120,14 @@ def reading_guide(
         return said
     shown = {row.account for row in rows if not row.user and (not named or row.account in named)}
     low = rule.target_level * (1 - EVEN_TOLERANCE)
-    over = sorted(
-        (
-            back
-            for back in backs
-            if not back.user and back.account in shown and 0 < back.level < low
-        ),
-        key=_furthest,
-    )
+    over = [
+        back for back in backs if not back.user and back.account in shown and 0 < back.level < low
+    ]
+    over.sort(key=lambda back: (back.level, back.account))
     if not over:
         return said
     said += sentences(over[:FORECASTS_MAX], rule.target_name)
     return [*said, TWO_ANSWERS, "If all pause, all usage fades alike and no level moves."]
-
-
-def _furthest(back: Recovery) -> tuple[float, str]:
-    return back.level, back.account
 
 
 def as_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, object]]:
@@ -148,7 +140,7 @@ def as_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, ob
             "user": row.user or None,
             "partition": row.partition or None,
             "parent": row.parent or None,
-            "shares": "parent" if row.shares == ON_PARENT else row.shares,
+            "shares": row.shown_shares,
             "norm_shares": row.norm_shares,
             "raw_usage": int(row.usage),
             "norm_usage": row.norm_usage,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Row
     from fairbank.report.plots.figures import Figure
 
 COLUMNS = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
@@ -143,9 +144,7 @@ def _fair_share(context: Context, options: Namespace) -> int:
     return 0
 
 
-def _draw(
-    context: Context, options: Namespace, kept: list[share_history.ShareHistoryRow]
-) -> list[PictureFile]:
+def _draw(context: Context, options: Namespace, kept: list[Row]) -> list[PictureFile]:
     """Draw one figure for each cluster."""
     drawn = []
     figures = share_history.figures(kept, context.command_line)
@@ -157,7 +156,7 @@ def _draw(
     return drawn
 
 
-def _kept(context: Context, options: Namespace) -> list[share_history.ShareHistoryRow]:
+def _kept(context: Context, options: Namespace) -> list[Row]:
     """Return the recorded figures of the requested days, in UTC."""
     tomorrow = (context.now() // DAY + 1) * DAY
     query = {
@@ -167,9 +166,9 @@ def _kept(context: Context, options: Namespace) -> list[share_history.ShareHisto
         "account": options.accounts or None,
         "users": "true" if options.users else None,
     }
-    return sorted(
-        share_history.kept_of(row) for one in spread(query) for row in context.rows("/share", one)
-    )
+    names = ("cluster", "day", "account", "user", "partition")
+    rows = [row for one in spread(query) for row in context.rows("/share", one)]
+    return sorted(rows, key=lambda row: [row[name] or "" for name in names])
 
 
 COMMAND = Noun(
