@@ -12,16 +12,19 @@ from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
+    from fairbank.report.columns import Column
+
+    Columns = Sequence[Column]
 
 
 class Command(NamedTuple):
     """One command.
 
     `reads`: it prints a list in any of the output formats. `asks`: it sends requests to the bank.
-    `watch`: it can repeat its output (--watch).
+    `watch`: it can repeat its output (--watch). `columns`: of its table, for --helpformat.
     """
 
     about: str
@@ -31,6 +34,7 @@ class Command(NamedTuple):
     reads: bool = True
     asks: bool = True
     watch: bool = False
+    columns: Columns | Callable[[Namespace], Columns] = ()
 
     def parser(self, prog: str) -> Parser:
         """Return the argument parser of this command."""
@@ -53,10 +57,21 @@ class Command(NamedTuple):
         from fairbank.cli.framework.context import Context  # 11 ms that help does not need
 
         try:
-            return self.run(Context(options, prog, words), options)
+            return self._run(Context(options, prog, words), options)
         except FairbankError as error:
             error.field = error.field and parser.typed(error.field, words)
             raise
+
+    def _run(self, context: Context, options: Namespace) -> int:
+        """Run the command, with --helpformat and --watch if it has them."""
+        from fairbank.cli.framework.output import shown_columns, watched
+
+        columns = self.columns(options) if callable(self.columns) else self.columns
+        if columns and shown_columns(context, columns):
+            return 0
+        if self.watch:
+            return watched(context, lambda: self.run(context, options))
+        return self.run(context, options)
 
 
 class Noun(NamedTuple):
