@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.framework.options import add_common, add_output, add_server
 from fairbank.cli.framework.parser import Parser
-from fairbank.cli.framework.shown import Shown, did_you_mean
+from fairbank.cli.framework.screen import Shown, did_you_mean
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.report.cells import plain
 

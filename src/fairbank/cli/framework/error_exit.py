@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, cast
 
 from fairbank.cli.framework.exit_codes import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal
-from fairbank.cli.framework.shown import Shown, terminal_width
+from fairbank.cli.framework.screen import Shown, terminal_width
 from fairbank.core.errors import FairbankError
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.units import show_su

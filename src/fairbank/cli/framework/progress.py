@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from fairbank.cli.framework.options import add_option
+
 if TYPE_CHECKING:
     from argparse import Namespace
 
@@ -17,12 +19,8 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 def add_progress(parser: Parser) -> None:
-    parser.add_argument(
-        "--progress",
-        choices=("auto", "plain", "none"),
-        default="auto",
-        help="a bar on a terminal; plain: a line for each tenth",
-    )
+    about = "a bar on a terminal; plain: a line for each tenth"
+    add_option(parser, "--progress", about, choices=("auto", "plain", "none"), default="auto")
 
 
 class Progress:

@@ -9,14 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.host import Local
-from fairbank.cli.framework.pager import pager_of, show_text
-from fairbank.cli.framework.shown import terminal_width
+from fairbank.cli.framework.screen import pager_of, show_text, terminal_width
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 class Terminal:
@@ -67,24 +66,31 @@ class Terminal:
         )
 
     def say(self, text: str = "") -> None:
-        """Print lines of the answer. Control characters are escaped."""
-        self.paint("\n".join(map(plain, text.split("\n"))))
+        """Print lines of the answer. Control characters are escaped; a line end ends the line, so
+        names that others chose go through `plain` first.
+        """
+        self.paint(*map(plain, text.split("\n")))
 
-    def paint(self, text: str) -> None:
-        """Print text that is already escaped and may contain our colours."""
-        if self._held is None:
-            print(text)
-        else:
-            self._held.append(text)
+    def say_lines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.say(line)
 
-    def note(self, line: str) -> None:
-        """Print a note on stderr, folded to the terminal's width; -q suppresses it."""
-        if getattr(self.options, "quiet", False):
+    def paint(self, *lines: str) -> None:
+        """Print lines that are already escaped and may contain our colours."""
+        for line in lines:
+            if self._held is None:
+                print(line)
+            else:
+                self._held.append(line)
+
+    def note(self, *lines: str) -> None:
+        """Print notes on stderr, folded to the terminal's width; -q suppresses them."""
+        if not lines or getattr(self.options, "quiet", False):
             return
         self._let_go()
         sys.stdout.flush()
-        for each in folded(plain(line), self.width):
-            print(each, file=sys.stderr)
+        for line in lines:
+            print(*folded(plain(line), self.width), sep="\n", file=sys.stderr)
 
     def detail(self, line: str) -> None:
         """Print a note only with -v."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fairbank.simulator.engine.simulated_bank import CreditResult
     from fairbank.simulator.engine.simulation import SimulationResult
 
+NOTHING_RAN = "No job of this trace can be simulated."
 LISTED = 5
 """So many numbers of jobs that were left out are told one by one; --json tells all."""
 
@@ -118,14 +119,10 @@ def notes_of(outcome: SimulationResult) -> list[str]:
             f"the header speaks of {counted(outcome.header_jobs, 'job')}, and there are"
             f" {outcome.lines:,}: the trace may be cut short"
         )
-    if outcome.unmatched_accounts:
-        named = ", ".join(map(plain, outcome.unmatched_accounts[:LISTED])) + (
-            ", ..." if len(outcome.unmatched_accounts) > LISTED else ""
-        )
+    if accounts := outcome.unmatched_accounts:
         said.append(
-            f"shares of {counted(len(outcome.unmatched_accounts), 'account')}"
-            " without a job in this trace,"
-            f" which count all the same ({named})"
+            f"shares of {counted(len(accounts), 'account')} without a job in this trace,"
+            f" which count all the same ({plain(_some_of(accounts))})"
         )
     said += [
         f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})"
@@ -164,21 +161,16 @@ def refused_of(outcomes: Mapping[str, SimulationResult]) -> list[str]:
     found = {name: _refused(each) for name, each in outcomes.items() if each.figures is not None}
     if not any(found.values()):
         return []
-    alike = len(set(found.values())) == 1
-    numbers = [
-        counted(number, "job") + ("" if alike else f" ({plain(name)})")
-        for name, number in found.items()
-    ]
-    return [
-        f"refused for want of credit: {numbers[0] if alike else ', '.join(numbers)}; the measures"
-        " are over the others"
-    ]
+    numbers = set(found.values())
+    if len(numbers) == 1:
+        refused = counted(numbers.pop(), "job")
+    else:
+        refused = ", ".join(f"{counted(n, 'job')} ({plain(name)})" for name, n in found.items())
+    return [f"refused for want of credit: {refused}; the measures are over the others"]
 
 
 def _refused(outcome: SimulationResult) -> int:
-    return (
-        sum(each.refused for each in outcome.credit.accounts) if outcome.credit is not None else 0
-    )
+    return sum(each.refused for each in outcome.credit.accounts) if outcome.credit else 0
 
 
 def newly_left_out(before: SimulationResult, after: SimulationResult) -> list[str]:
@@ -186,13 +178,12 @@ def newly_left_out(before: SimulationResult, after: SimulationResult) -> list[st
     said = []
     for reason, numbers in after.omitted.items():
         known = set(before.omitted.get(reason, ()))
-        if anew := [each for each in numbers if each not in known]:
+        if new := [number for number in numbers if number not in known]:
             said.append(
-                f"left out as changed: {counted(len(anew), 'job')}, {reason.value}"
-                f" ({_some_of(anew)})"
+                f"left out as changed: {counted(len(new), 'job')}, {reason.value} ({_some_of(new)})"
             )
     return said
 
 
-def _some_of(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers[:LISTED])) + (", ..." if len(numbers) > LISTED else "")
+def _some_of(things: Sequence[int | str]) -> str:
+    return ", ".join(map(str, things[:LISTED])) + (", ..." if len(things) > LISTED else "")

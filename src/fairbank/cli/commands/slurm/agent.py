@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND
+from fairbank.cli.framework.options import add_option
 from fairbank.core.time import iso
 from fairbank.report.cells import plain
 
@@ -19,12 +20,8 @@ if TYPE_CHECKING:
 
 
 def _add(parser: Parser) -> None:
-    default = "/etc/fairbank/agent.toml"
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help=f"the agent's settings (FAIRBANK_AGENT_CONFIG; default: {default})",
-    )
+    about = "the agent's settings (FAIRBANK_AGENT_CONFIG; default: /etc/fairbank/agent.toml)"
+    add_option(parser, "--config FILE", about)
 
 
 def _run(context: Context, options: Namespace) -> int:
@@ -51,7 +48,7 @@ def _run(context: Context, options: Namespace) -> int:
 
 def _add_status(parser: Parser) -> None:
     _add(parser)
-    parser.add_argument("--json", action="store_true", help="all of it, as JSON")
+    add_option(parser, "--json", "all of it, as JSON")
 
 
 def _status(context: Context, options: Namespace) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.options import add_option
+from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, decimal, text
@@ -39,19 +40,11 @@ GIB = 1_024
 
 
 def _add(parser: Parser) -> None:
-    parser.add_argument(
-        "file", metavar="FILE", help="nodes, partitions, accounts, and who bought what (TOML)"
-    )
-    parser.add_argument(
-        "--weights",
-        action="store_true",
-        help="what each partition charges instead, as TRESBillingWeights",
-    )
+    add_option(parser, "file FILE", "nodes, partitions, accounts, and who bought what (TOML)")
+    add_option(parser, "--weights", "what each partition charges instead, as TRESBillingWeights")
 
 
 def _run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, CHARGES if options.weights else SHARES):
-        return 0
     from fairbank.priority.fairshare.holdings import read_holdings
 
     site = read_holdings(_read(options.file))
@@ -137,4 +130,5 @@ COMPOSE = Command(
     _add,
     _run,
     asks=False,
+    columns=lambda options: CHARGES if options.weights else SHARES,
 )
