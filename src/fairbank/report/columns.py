@@ -70,9 +70,7 @@ class Look(NamedTuple):
         return datetime.fromtimestamp(instant, self.zone).strftime("%Y-%m-%d")
 
     def moment(self, instant: int) -> str:
-        """Format a time: `2026-11-21 07:30:12`, short `11-21 07:30`, exact
-        `2026-11-21T07:30:12-05:00`.
-        """
+        """Format a time: `2026-11-21 07:30:12`, short `11-21 07:30`, exact in ISO with the zone."""
         at = datetime.fromtimestamp(instant, self.zone)
         return (
             at.isoformat()
@@ -81,7 +79,7 @@ class Look(NamedTuple):
         )
 
     def as_of(self, instant: int) -> str:
-        """Format a time with its zone: `2026-11-21 07:30:12 -05:00`."""
+        """Format a time: `2026-11-21 07:30:12`, short `11-21 07:30`, exact in ISO with the zone."""
         at = datetime.fromtimestamp(instant, self.zone)
         offset = at.strftime("%z")
         return f"{at:%Y-%m-%d %H:%M:%S} {offset[:3]}:{offset[3:5]}"
@@ -180,9 +178,7 @@ class Column(NamedTuple):
 
 
 def with_minutes(columns: Sequence[Column], *, extra: bool = False) -> list[Column]:
-    """Return the columns, followed by each amount in whole SU-minutes, the exact value. With
-    `extra` these columns must be selected.
-    """
+    """Return the columns, then each amount in whole SU-minutes: shown, or `extra` if selected."""
     exact = [
         column._replace(
             head=f"{column.head}-MINUTES", show=column.show.in_minutes, extra=extra or column.extra

@@ -35,9 +35,7 @@ class RankingRule(NamedTuple):
 
     @property
     def target_level(self) -> float:
-        """Level at which an association has recovered: its share under Fair Tree, factor 0.5 under
-        the classic rule.
-        """
+        """Level of an association that has recovered; factor 0.5 under the classic rule."""
         return 1.0 if self.fair_tree else 1 / self.dampening
 
     @property
@@ -47,9 +45,7 @@ class RankingRule(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """Seconds of pause until the target level; 0 if it is reached already, None if a pause never
-    suffices.
-    """
+    """Seconds of pause until the target level; 0 if reached already, None if never reached."""
 
     account: str
     user: str
@@ -109,9 +105,7 @@ def reset_sentence(seconds: int) -> str:
 
 
 def as_data(backs: Sequence[Recovery], rule: RankingRule) -> list[Mapping[str, object]]:
-    """Return the forecast for programs: whole seconds, null for never, `inf` for an infinite
-    level.
-    """
+    """Return the forecast for programs: null for never, `inf` for an infinite level."""
     return [
         {
             "account": back.account,

@@ -23,9 +23,7 @@ class PriorityPart(NamedTuple):
 
 
 def parts(row: PriorityRow, weights: WeightRow) -> list[PriorityPart]:
-    """Return the factors with a weight, then TRES, site factor and nice; none if the priority was
-    set.
-    """
+    """Return factors with a weight, TRES, site factor, nice; none if the priority was set."""
     if row.direct is not None:
         return []
     found = [
@@ -152,9 +150,7 @@ def unnamed_note(rows: Sequence[PriorityRow]) -> list[str]:
 
 
 def undated_note(rows: Sequence[PriorityRow]) -> list[str]:
-    """Return a note if submit times are unknown, by which slurmctld orders jobs of equal
-    priority.
-    """
+    """Return a note if submit times are unknown, which order jobs of equal priority."""
     if any(row.submitted is None and not row.runs for row in rows):
         return [
             "Of equal priorities the lower number stands first here: squeue, or squeue.txt, would"
@@ -164,9 +160,7 @@ def undated_note(rows: Sequence[PriorityRow]) -> list[str]:
 
 
 def as_data(rows: Sequence[PriorityRow]) -> list[Mapping[str, object]]:
-    """Return the rows for programs. Factors are weighted; null if an administrator set the
-    priority.
-    """
+    """Return the rows for programs: weighted factors, null if an administrator set the priority."""
     return [
         {
             "job_id": row.job,
@@ -213,9 +207,7 @@ class PriorityDifference(NamedTuple):
 def priority_differences(
     reported: Sequence[PriorityRow], computed: Sequence[PriorityRow], weights: WeightRow
 ) -> Iterator[PriorityDifference]:
-    """Yield the differences of the computed rows. The priority itself is listed only if no factor
-    explains the difference.
-    """
+    """Yield the differences; the priority itself only if no factor explains its difference."""
     by_name = {_name(row): row for row in reported}
     for ours in computed:
         theirs = by_name[_name(ours)]

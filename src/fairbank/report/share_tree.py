@@ -35,9 +35,7 @@ COLUMNS = (
 
 
 def level_of(row: ShareRow, rule: RankingRule) -> float | None:
-    """Return shares divided by usage: above 1 it used less than its share. None if Slurm has no
-    level.
-    """
+    """Return shares divided by usage: above 1 it used less than its share. None: no level."""
     if rule.fair_tree:
         return row.level
     if row.effective is None or not row.shares:
@@ -46,9 +44,7 @@ def level_of(row: ShareRow, rule: RankingRule) -> float | None:
 
 
 def tree_rows(rows: Sequence[ShareRow], rule: RankingRule) -> list[Row]:
-    """Return the rows of the table without the root: below each account its users, then its
-    accounts.
-    """
+    """Return the rows without the root: below each account its users, then its accounts."""
     depths: dict[str, int] = {}
     found: list[Row] = []
     for row in rows:
@@ -131,9 +127,7 @@ def reading_guide(
 
 
 def as_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, object]]:
-    """Return the rows for programs: exact figures, null for what Slurm leaves blank, `inf` for the
-    level of an association without usage.
-    """
+    """Return the rows for programs: null for what Slurm leaves blank, level `inf` without usage."""
     return [
         {
             "account": row.account,

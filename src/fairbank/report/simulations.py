@@ -92,10 +92,7 @@ COLUMNS = (
 
 
 def measure_table(outcomes: Sequence[Row]) -> tuple[list[Column], list[Row]]:
-    """Return a table with a line per measure and a column per policy; of two also the change.
-
-    `outcomes` are rows, one per policy, in order.
-    """
+    """Return a line per measure with a column per policy, and the change if there are two."""
     # A column's field is its position, since a policy can have any name.
     names = {str(place): row["policy"] for place, row in enumerate(outcomes)}
     changed = len(outcomes) == 2

@@ -16,9 +16,7 @@ from fairbank.report.cells import csv_line
 
 
 class WeightRow(NamedTuple):
-    """Slurm's PriorityWeight*. `tres_text` is PriorityWeightTRES as configured, `tres` the same by
-    name.
-    """
+    """Slurm's PriorityWeight*. `tres_text` is PriorityWeightTRES as configured, `tres` by name."""
 
     age: int = 0
     association: int = 0
@@ -77,9 +75,7 @@ class PriorityRow(NamedTuple):
 
 
 class PriorityFactor(NamedTuple):
-    """Factor with one weight: sprio's letter and header, its field in both rows, and its name for
-    people.
-    """
+    """Factor with one weight: sprio's letter and header, field of both rows, name for people."""
 
     letter: str
     head: str
@@ -225,9 +221,7 @@ def select_rows(
 def sort_rows(
     rows: Sequence[PriorityRow], weights: WeightRow, keys: str = "i"
 ) -> list[PriorityRow]:
-    """Sort by format characters separated by commas, the first counting most; `-` reverses. Raises
-    InvalidInput.
-    """
+    """Sort by letters such as `u,-y`, the first counting most; - reverses. Raises InvalidInput."""
     found = list(rows)
     for key in reversed(keys.split(",")):
         letter = key.lstrip("+-")
@@ -271,9 +265,7 @@ _WANTED = re.compile(r"(\.?)(\d{0,4})(.)(.*)", re.DOTALL)
 
 
 def parse_format(text: str) -> Format:
-    """Parse `%.15i %9r`: the dot aligns right, the number is the width, the character the column.
-    Raises InvalidInput.
-    """
+    """Parse `%.15i %9r`: dot: align right, number: width, letter: column. Raises InvalidInput."""
     before, *wanted = text.split("%")
     cells = []
     for each in filter(None, wanted):

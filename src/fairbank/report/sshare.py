@@ -51,9 +51,7 @@ class ShareRow(NamedTuple):
 
 
 class LineFormat(Enum):
-    """Format of a line: padded columns; whole cells with a bar after each, or only between them;
-    CSV.
-    """
+    """Format of a line: padded columns; whole cells with | after each, or between them; CSV."""
 
     PADDED = "padded"
     BAR = "bar"
@@ -62,9 +60,7 @@ class LineFormat(Enum):
 
 
 class ShareField(NamedTuple):
-    """Column of sshare. A negative `width` aligns left; `show` returns a text, a figure, or None
-    for blank.
-    """
+    """Column of sshare. A negative `width` aligns left; `show` returns None for blank."""
 
     name: str
     width: int
@@ -105,9 +101,7 @@ def default_fields(
 
 
 def parse_fields(text: str) -> list[ShareField]:
-    """Parse `account%30,user,lev%-12`: names, which can be abbreviated, with widths. Raises
-    InvalidInput.
-    """
+    """Parse `account%30,user,lev%-12`: possibly abbreviated names, widths. Raises InvalidInput."""
     fields = []
     for wanted in filter(None, text.split(",")):
         match = _WANTED.fullmatch(wanted)
@@ -205,10 +199,7 @@ def select_rows(
     accounts: Collection[str] | None = None,
     users_only: bool = False,
 ) -> list[ShareRow]:
-    """Select rows by user and account; None selects all.
-
-    Accounts are always included, unless `users_only`.
-    """
+    """Select rows by user and account (None: all). Accounts are included, unless `users_only`."""
     return [
         row
         for row in rows

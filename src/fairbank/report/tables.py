@@ -1,12 +1,11 @@
-"""Tables that fit the terminal: columns are dropped in a fixed order, or added on a wide
-terminal.
-"""
+"""Tables that fit the terminal, delimited text, CSV and JSON."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import csv_line, cut, padded, plain, width, without
@@ -37,9 +36,7 @@ class _Grid(NamedTuple):
         ]
 
     def total(self, *, least: bool = False) -> int:
-        """Return the width of the table; with `least`, after truncating the columns that may be
-        truncated.
-        """
+        """Return the width of the table; with `least`, after truncating what may be truncated."""
         widths = [
             min(wide, column.least or wide) if least else wide
             for column, wide in zip(self.columns, self.widths(), strict=True)
@@ -148,9 +145,7 @@ def separated(
     *,
     header: bool = True,
 ) -> list[str]:
-    """Return lines for a script: cells separated by `delimiter`, none at the end. Always the same
-    columns.
-    """
+    """Return lines for a script: cells separated by `delimiter`. Always the same columns."""
     columns = [column for column in columns if not column.extra]
     lines = [delimiter.join(column.head for column in columns)] if header else []
     return lines + [
@@ -232,9 +227,7 @@ def _find(columns: Sequence[Column], name: str, field: str) -> Column:
 
 
 def sort_rows(columns: Sequence[Column], rows: Sequence[Row], wanted: str, look: Look) -> list[Row]:
-    """Sort rows by `COL[,-COL]`: numbers by value, the rest as text; - reverses. Raises
-    InvalidInput.
-    """
+    """Sort by `COL[,-COL]`: numbers by value, the rest as text; - reverses. Raises InvalidInput."""
     ordered = list(rows)
     exactly = look._replace(units="m", separators=False, short=False)
     for name in reversed(_names(wanted)):
@@ -252,3 +245,66 @@ def _rank(cell: str) -> tuple[bool, float, str]:
         return False, float(cell.rstrip("%")), cell
     except ValueError:
         return True, 0.0, cell
+
+
+# --- JSON ---
+
+AMOUNTS = frozenset(
+    "amount asked available cap charged cost credit_limit deposited held left left_over pace"
+    " refunded returned shortfall written_off".split()
+)
+"""Names of fields that are amounts."""
+LEFT = frozenset({"available", "left"})
+"""Amounts that can still be used, which are rounded down below zero too."""
+ADDING_UP = frozenset({"deposited", "charged", "held", "available"})
+"""Fields that add up, with a credit limit if there is one."""
+
+LACKING = frozenset({"asked", "available", "shortfall"})
+"""Fields of which the last is the difference of the others, as shown."""
+
+
+def envelope(
+    schema: str,
+    as_of: str | None,
+    cluster: str | None,
+    data: Sequence[Row],
+    warnings: Sequence[str],
+    look: Look,
+) -> dict[str, Any]:
+    """Return what `--json` prints.
+
+    Each row keeps the bank's fields, with exact amounts; `display` has the amounts as text in
+    `unit`, as a table shows them.
+    """
+    plainly = look._replace(separators=False)
+    return {
+        "schema": schema,
+        "as_of": as_of,
+        "cluster": cluster,
+        "unit": look.units,
+        "data": [_with_display(row, plainly) for row in data],
+        "warnings": list(warnings),
+    }
+
+
+def _with_display(row: Row, look: Look) -> dict[str, Any]:
+    amounts = {
+        name: value for name, value in row.items() if name in AMOUNTS and isinstance(value, int)
+    }
+    display = {
+        name: look.left(value) if name in LEFT else look.su(value)
+        for name, value in amounts.items()
+    }
+    if amounts.keys() >= ADDING_UP:
+        sums = look.sums(*(amounts[name] for name in ("deposited", "charged", "held", "available")))
+        display |= {"charged": sums.used, "held": sums.held} | (
+            {"credit_limit": sums.limit} if "credit_limit" in amounts else {}
+        )
+    if amounts.keys() >= LACKING:
+        display["shortfall"] = look.lacking(amounts["asked"], amounts["available"])
+    return {**row, "display": display} if display else dict(row)
+
+
+def as_json(document: Mapping[str, Any]) -> str:
+    """Return indented JSON, ASCII only, so that no character affects a terminal."""
+    return json.dumps(document, indent=2)

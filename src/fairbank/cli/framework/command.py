@@ -48,10 +48,7 @@ class Command(NamedTuple):
         return parser
 
     def execute(self, prog: str, words: list[str]) -> int:
-        """Parse the words and run the command.
-
-        An error names the option as the user typed it, not the field of the bank's request.
-        """
+        """Run the command. An error names the option as typed, not the field of the request."""
         parser = self.parser(prog)
         options = parser.read(words)
         from fairbank.cli.framework.context import Context  # 11 ms that help does not need
@@ -82,10 +79,7 @@ class Noun(NamedTuple):
     default: str | None = None
 
     def choose(self, prog: str, words: list[str]) -> tuple[str, Command, list[str]]:
-        """Return the full name of the command, the command, and the remaining words.
-
-        Raises InvalidInput for an unknown verb, Shown with the help.
-        """
+        """Return name, command and remaining words. Raises InvalidInput, Shown with the help."""
         word = words[0] if words else ""
         if word in self.verbs:
             return f"{prog} {word}", self.verbs[word], words[1:]

@@ -1,7 +1,4 @@
-"""End of a command: error message on stderr and exit code.
-
-A traceback is printed only with FAIRBANK_DEBUG=1.
-"""
+"""End of a command: error on stderr, exit code; a traceback only with FAIRBANK_DEBUG=1."""
 
 from __future__ import annotations
 

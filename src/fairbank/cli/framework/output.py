@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import UNITS, Summand, with_minutes
-from fairbank.report.envelope import as_json, envelope
-from fairbank.report.tables import WIDE, choose, csv, separated, table
+from fairbank.report.tables import WIDE, as_json, choose, csv, envelope, separated, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -82,10 +81,7 @@ def _chosen(context: Context, columns: Sequence[Column]) -> list[Column]:
 
 
 def wants(context: Context, columns: Sequence[Column], head: str) -> bool:
-    """Return whether a column, or its minutes, will be shown if there is space.
-
-    The bank is asked for expensive figures only then.
-    """
+    """Return whether a column is shown if there is space; else the bank need not compute it."""
     is_wide = context.options.form is None and context.width >= WIDE
     return any(
         column.head in (head, f"{head}-MINUTES") and (is_wide or not column.extra)

@@ -24,10 +24,7 @@ def add_progress(parser: Parser) -> None:
 
 
 class Progress:
-    """Progress of one task: call it with the amount done and the total.
-
-    Use it as a context manager, so that its line is removed at the end.
-    """
+    """Progress of one task: call it with amount and total. Leaving its context removes its line."""
 
     def __init__(self, what: str, options: Namespace) -> None:
         self._what = what

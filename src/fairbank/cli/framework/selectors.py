@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 def find_allocation(
     context: Context, number: int | None, account: str | None, resource: str | None
 ) -> int:
-    """Return the allocation of this number, or the active one of the project and resource.
-
-    Raises InvalidInput, NotFound.
-    """
+    """Return the allocation of this number, or the active one of project and resource."""
     if number is not None:
         return number
     if account is None:

@@ -10,7 +10,7 @@ from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import Unavailable
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, instant_of, left, su, text
-from fairbank.report.envelope import as_json
+from fairbank.report.tables import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -145,10 +145,7 @@ def _workload(options: Namespace) -> str | Modelled:
 def _simulate(
     workload: str | Modelled, policies: Sequence[str], options: Namespace, progress: Progress
 ) -> list[SimulationResult]:
-    """Simulate the workload under each policy.
-
-    Raises FairbankError before the work starts if the file of --starts cannot be written.
-    """
+    """Simulate the workload under each policy. Raises FairbankError before the work starts."""
     from functools import partial
     from pathlib import Path
 

@@ -154,10 +154,7 @@ def remarks_of(outcomes: Iterable[SimulationResult]) -> list[str]:
 
 
 def refused_of(outcomes: Mapping[str, SimulationResult]) -> list[str]:
-    """Return the number of jobs without credit of each schedule where others ran.
-
-    The measures of such a schedule cover only the jobs that ran.
-    """
+    """Return the number of jobs without credit, over which the measures of a schedule do not go."""
     found = {name: _refused(each) for name, each in outcomes.items() if each.figures is not None}
     if not any(found.values()):
         return []

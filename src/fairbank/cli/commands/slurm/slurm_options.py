@@ -9,7 +9,7 @@ from fairbank.cli.framework.options import add_option
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.report.columns import Look
-from fairbank.report.envelope import as_json, envelope
+from fairbank.report.tables import as_json, envelope
 
 if TYPE_CHECKING:
     from argparse import Namespace
