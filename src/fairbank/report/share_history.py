@@ -11,7 +11,7 @@ from datetime import date
 from math import nan
 
 from fairbank.report.columns import Column, Row, text
-from fairbank.report.forecasts import association_name, shown_level, user_cell
+from fairbank.report.fair_share import association_name, shown_level, user_cell
 from fairbank.report.plots.figures import SERIES_MAX, Axis, Caption, LineFigure, Panel, Series
 
 COLUMNS = (

@@ -14,9 +14,17 @@ from fairbank.cli.framework.options import add_forms, add_option, listed
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import iso
-from fairbank.report import forecasts
 from fairbank.report.cells import counted, plain
-from fairbank.report.share_tree import COLUMNS, as_data, reading_guide, tree_rows
+from fairbank.report.fair_share import (
+    FORECAST_COLUMNS,
+    TREE_COLUMNS,
+    assumptions,
+    forecast_data,
+    forecast_rows,
+    reading_guide,
+    tree_data,
+    tree_rows,
+)
 from fairbank.report.sshare import (
     FIELDS,
     LineFormat,
@@ -125,9 +133,9 @@ def run(context: Context, options: Namespace) -> int:
     if options.forecast:
         _show_forecast(context, shares, rows)
     elif options.form == "json":
-        _say_json(context, "fairbank.share/1", shares, as_data(rows, shares.rule))
+        _say_json(context, "fairbank.share/1", shares, tree_data(rows, shares.rule))
     elif options.form == "tree":
-        _show_table(context, COLUMNS, tree_rows(rows, shares.rule))
+        _show_table(context, TREE_COLUMNS, tree_rows(rows, shares.rule))
         named = options.accounts or ()
         context.note(*reading_guide(rows, shares.rule, shares.recoveries, named))
     else:
@@ -143,11 +151,11 @@ def _show_forecast(context: Context, shares: Shares, rows: Sequence[ShareRow]) -
     shown = {(row.account, row.user, row.partition) for row in rows}
     recoveries = [recovery for recovery in shares.recoveries if recovery[:3] in shown]
     if context.options.form == "json":
-        data = forecasts.as_data(recoveries, shares.rule)
+        data = forecast_data(recoveries, shares.rule)
         _say_json(context, "fairbank.forecast/1", shares, data)
         return
-    _show_table(context, forecasts.COLUMNS, forecasts.table_rows(recoveries))
-    context.note(*forecasts.assumptions(shares.rule))
+    _show_table(context, FORECAST_COLUMNS, forecast_rows(recoveries))
+    context.note(*assumptions(shares.rule))
 
 
 def _say_json(context: Context, schema: str, shares: Shares, data: Sequence[Row]) -> None:
