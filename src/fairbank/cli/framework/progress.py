@@ -39,12 +39,15 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._bar:
-            print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
+            self._draw("")
+
+    def _draw(self, line: str) -> None:
+        print(f"{CLEAR_LINE}{line}", end="", file=sys.stderr, flush=True)
 
     def say(self, what: str) -> None:
         """Show the current step, whose progress is unknown."""
         if self._bar:
-            print(f"{CLEAR_LINE}{self._what}: {what}", end="", file=sys.stderr, flush=True)
+            self._draw(f"{self._what}: {what}")
         elif self._plain:
             print(f"{self._what}: {what}", file=sys.stderr, flush=True)
 
@@ -64,12 +67,7 @@ class Progress:
             self._awaited, self._began = "", now
         if self._bar and (now - self._last >= EVERY_SECONDS or done >= of):
             self._last = now
-            print(
-                CLEAR_LINE + bar(self._what, done, of, now - self._began),
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
+            self._draw(bar(self._what, done, of, now - self._began))
         elif self._plain and of and done * 10 // of > self._tenth:
             self._tenth = done * 10 // of
             print(f"{self._what} {done * 100 // of}%", file=sys.stderr, flush=True)

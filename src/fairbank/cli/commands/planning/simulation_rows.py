@@ -57,21 +57,30 @@ def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
     }
 
 
+CREDIT = {
+    "granted_minutes": "granted",
+    "charged_minutes": "charged",
+    "expired_minutes": "expired",
+    "refused_jobs": "refused",
+    "unpaid_jobs": "unpaid",
+    "unpaid_minutes": "unpaid_minutes",
+}
+"""Fields of the output with those of an account's credit, in SU-minutes and jobs."""
+
+
 def _sums(credit: CreditResult, jobs: int) -> dict[str, Any]:
-    """Over all accounts; credit in SU-minutes."""
-    fields = ("granted", "charged", "expired", "refused", "unpaid", "unpaid_minutes")
-    found = {name: sum(getattr(each, name) for each in credit.accounts) for name in fields}
-    granted = found["granted"]
-    return {
-        "granted_minutes": granted,
-        "charged_minutes": found["charged"],
-        "expired_minutes": found["expired"],
-        "expired_part": found["expired"] / granted if granted else None,
-        "refused_jobs": found["refused"],
-        "refused_part": found["refused"] / jobs if jobs and not found["unpaid"] else None,
-        "unpaid_jobs": found["unpaid"],
-        "unpaid_part": found["unpaid"] / jobs if found["unpaid"] else None,
-        "unpaid_minutes": found["unpaid_minutes"],
+    """Return the sums over all accounts, and their parts of the granted credit and of the jobs."""
+    sums: dict[str, Any] = {
+        key: sum(getattr(account, field) for account in credit.accounts)
+        for key, field in CREDIT.items()
+    }
+    granted, refused, unpaid = (
+        sums[key] for key in ("granted_minutes", "refused_jobs", "unpaid_jobs")
+    )
+    return sums | {
+        "expired_part": sums["expired_minutes"] / granted if granted else None,
+        "refused_part": refused / jobs if jobs and not unpaid else None,
+        "unpaid_part": unpaid / jobs if unpaid else None,
     }
 
 
@@ -80,17 +89,12 @@ def credited(outcomes: Sequence[SimulationResult]) -> list[Row]:
     return [
         {
             "policy": outcome.policy,
-            "account": each.account,
-            "granted_minutes": each.granted,
-            "charged_minutes": each.charged,
-            "expired_minutes": each.expired,
-            "refused_jobs": each.refused,
-            "unpaid_jobs": each.unpaid,
-            "unpaid_minutes": each.unpaid_minutes,
+            "account": account.account,
+            **{key: getattr(account, field) for key, field in CREDIT.items()},
         }
         for outcome in outcomes
         if outcome.credit is not None
-        for each in outcome.credit.accounts
+        for account in outcome.credit.accounts
     ]
 
 
