@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentTypeError
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.parser import HelpAction, Parser
@@ -12,7 +13,7 @@ from fairbank.report.columns import UNITS
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _ActionsContainer, _ArgumentGroup, _MutuallyExclusiveGroup
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 WATCH_MIN_SECONDS = 5
 
@@ -251,16 +252,18 @@ def file_written(said: str) -> str:
 
 
 def _reason(said: str) -> str:
-    try:
-        if said.strip():
-            return ids.comment(said, field="--reason")
-    except InvalidInput as bad:
-        raise ArgumentTypeError(f"{bad.message}: {bad.remedy}") from bad
-    raise ArgumentTypeError("say why, in a few words")
+    if not said.strip():
+        raise ArgumentTypeError("say why, in a few words")
+    return _checked(partial(ids.comment, field="--reason"), said)
 
 
 def _key(said: str) -> str:
+    return _checked(ids.key, said)
+
+
+def _checked(check: Callable[[str], str], said: str) -> str:
+    """Return the checked text, with the bank's own message if it is refused."""
     try:
-        return ids.key(said)
+        return check(said)
     except InvalidInput as bad:
         raise ArgumentTypeError(f"{bad.message}: {bad.remedy}") from bad

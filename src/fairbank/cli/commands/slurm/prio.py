@@ -53,7 +53,7 @@ FORMS = {
     "--csv": "for a spreadsheet: whole cells, separated by commas",
     "-w, --weights": "the weights of the factors, no jobs",
 }
-COLUMNS_ONLY = {"format": "--format", "long": "--long", "norm": "--norm", "noheader": "--noheader"}
+COLUMNS_ONLY = ("format", "long", "norm", "noheader")
 """Options of the output like sprio only."""
 
 

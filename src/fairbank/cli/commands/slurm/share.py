@@ -59,7 +59,7 @@ FORMS = {
     "-P, --parsable, --parsable2": "pipe-separated, no trailing delimiter",
 }
 LINE_FORMATS = {"csv": LineFormat.COMMAS, "bars": LineFormat.BAR, "parsable": LineFormat.BETWEEN}
-COLUMNS_ONLY = {"format": "--format", "long": "--long", "partition": "--partition"}
+COLUMNS_ONLY = ("format", "long", "partition")
 """Options of the output like sshare only."""
 
 
@@ -108,7 +108,7 @@ def _fit(options: Namespace) -> None:
             f"a forecast has no form --{options.form}", field="--forecast", remedy=remedy
         )
     if options.form == "json":
-        fit(options, "--json", COLUMNS_ONLY | {"noheader": "--noheader"})
+        fit(options, "--json", (*COLUMNS_ONLY, "noheader"))
     elif options.forecast or options.form == "tree":
         fit(options, "--forecast" if options.forecast else "--tree", COLUMNS_ONLY)
 

@@ -13,7 +13,7 @@ from fairbank.report.tables import as_json, envelope
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -28,19 +28,18 @@ def add_folder(parser: Parser) -> None:
     add_option(parser, "--from FOLDER", about, dest="folder")
 
 
-def fit(options: Namespace, form: str, without: Mapping[str, str]) -> None:
+def fit(options: Namespace, form: str, unused: Iterable[str]) -> None:
     """Raise InvalidInput for an option that changes nothing in this form.
 
     Args:
         options: of the command.
         form: option that selects the form.
-        without: options that it ignores, by attribute.
+        unused: options that it ignores, by their long names.
     """
-    for name, word in without.items():
+    for name in unused:
         if getattr(options, name):
-            raise InvalidInput(
-                f"it changes nothing with {form}", field=word, remedy=f"leave it out, or {form}"
-            )
+            text, remedy = f"it changes nothing with {form}", f"leave it out, or {form}"
+            raise InvalidInput(text, field=f"--{name}", remedy=remedy)
 
 
 def print_unreadable(context: Context, unreadable: Sequence[str], command: str) -> int:
