@@ -111,7 +111,7 @@ def measure_table(outcomes: Sequence[Row]) -> tuple[list[Column], list[Row]]:
     return [Column("MEASURE", text("measure")), *columns], rows
 
 
-HEADS = (
+SCHEDULE_HEADER = (
     *("policy", "job", "user", "group", "submitted", "started", "ended", "processors"),
     "wait_seconds",
 )
@@ -124,10 +124,10 @@ def schedules_csv(
 ) -> Iterator[str]:
     """Yield the header, then the jobs of each policy in the given order, in blocks of lines.
 
-    `schedules` has each policy with its jobs: the cells of HEADS after the policy, times in seconds
+    `schedules` has each policy with its jobs: the cells of SCHEDULE_HEADER after the policy, times in seconds
     of the trace.
     """
-    yield csv_line(HEADS) + "\n"
+    yield csv_line(SCHEDULE_HEADER) + "\n"
     for policy, jobs in schedules:
         lines = (csv_line((policy, *map(str, cells))) + "\n" for cells in jobs)
         while block := "".join(islice(lines, LINES)):

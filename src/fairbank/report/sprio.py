@@ -75,7 +75,7 @@ class PriorityRow(NamedTuple):
 
 
 class PriorityFactor(NamedTuple):
-    """Factor with one weight: sprio's letter and header, field of both rows, name for people."""
+    """Factor with one weight: sprio's character and header, field of both rows, name for people."""
 
     letter: str
     head: str
@@ -126,7 +126,7 @@ def _plain(head: str, value: Callable[[PriorityRow], str | int], weight: str = "
 
 
 def _factor_fields(factor: PriorityFactor) -> Iterator[tuple[str, PriorityField]]:
-    """Yield the columns of a factor: weighted, and with the small letter normalised."""
+    """Yield the columns of a factor: weighted, and with the lower case normalised."""
 
     def weight(weights: WeightRow) -> str:
         return str(factor.weight(weights))
@@ -221,7 +221,7 @@ def select_rows(
 def sort_rows(
     rows: Sequence[PriorityRow], weights: WeightRow, keys: str = "i"
 ) -> list[PriorityRow]:
-    """Sort by letters such as `u,-y`, the first counting most; - reverses. Raises InvalidInput."""
+    """Sort by characters such as `u,-y`, the first counting most; - reverses. Raises InvalidInput."""
     found = list(rows)
     for key in reversed(keys.split(",")):
         letter = key.lstrip("+-")
@@ -265,7 +265,7 @@ _WANTED = re.compile(r"(\.?)(\d{0,4})(.)(.*)", re.DOTALL)
 
 
 def parse_format(text: str) -> Format:
-    """Parse `%.15i %9r`: dot: align right, number: width, letter: column. Raises InvalidInput."""
+    """Parse `%.15i %9r`: dot: align right, number: width, character: column. Raises InvalidInput."""
     before, *wanted = text.split("%")
     cells = []
     for each in filter(None, wanted):

@@ -154,8 +154,8 @@ def check_accounts(
             continue
         if of_jobs and any(context.get(path, query)["data"] for path in _OF_JOBS):
             continue
-        short = context.prog.startswith("sproject")
-        command = "sproject projects" if short else "fairbank project list"
+        is_hadm = context.prog.startswith("sproject")
+        command = "sproject projects" if is_hadm else "fairbank project list"
         raise _no_project(context, "account", account, "account", f"list yours with: {command}")
 
 

@@ -26,7 +26,8 @@ class WriteRequest(NamedTuple):
     """Request that changes the bank, and the question to ask before it, if any.
 
     Only a request that removes, ends or is large has a question. All others can be undone, and a
-    question would take the next line of a pasted session as its answer.
+    question would take the next line of a pasted session as its answer. The value of --reason is
+    added to the body.
     """
 
     method: str
@@ -72,18 +73,33 @@ def post(context: Context, request: WriteRequest) -> Row | None:
 
 
 def _send(context: Context, request: WriteRequest, key: str | None) -> dict[str, Any]:
-    """Send the request, and keep the time of the answer."""
+    """Send the request with the value of --reason, and keep the time of the answer."""
+    body = request.body
+    if reason := getattr(context.options, "reason", None):
+        body = {**body, "comment": reason}
     send = getattr(context.client, request.method.lower())
-    body = () if request.method == "DELETE" else (request.body,)
-    answer: dict[str, Any] = send(request.path, *body, key)
+    arguments = () if request.method == "DELETE" else (body,)
+    answer: dict[str, Any] = send(request.path, *arguments, key)
     context.as_of = answer.get("as_of") or context.as_of
     return answer
 
 
 def tell(
-    context: Context, schema: str, answer: Row | None, sentence: str, warnings: Sequence[str] = ()
+    context: Context,
+    schema: str,
+    answer: Row | None,
+    sentence: str | Callable[[Row], str],
+    warnings: Sequence[str] = (),
 ) -> int:
-    """Print the result as a sentence or as the bank's answer. Return the exit code."""
+    """Print the result and return the exit code.
+
+    Args:
+        context: the command.
+        schema: name of the schema of --json.
+        answer: the bank's answer; None for a dry run or without consent.
+        sentence: the result in words, after the number of its entry; or a function of the answer.
+        warnings: notes to print after those of the answer.
+    """
     if answer is None:
         context.note(*warnings)
         return 0 if context.options.dry_run else NOT_DONE
@@ -98,24 +114,28 @@ def tell(
         }
         context.say(as_json(document))
         return 0
-    context.say(plain(sentence))
+    entry = f"entry {answer['entry']}: " if answer.get("entry") else ""
+    context.say(plain(entry + (sentence if isinstance(sentence, str) else sentence(answer))))
     if answer.get("again"):
         context.note("This was carried out before; nothing more was done.")
     context.note(*warnings)
     return 0
 
 
-def numbered(answer: Row | None, sentence: str) -> str:
-    """Return the sentence with the number of its entry, if one was written."""
-    return f"entry {answer['entry']}: {sentence}" if answer and answer["entry"] else sentence
+def write(
+    context: Context,
+    schema: str,
+    request: WriteRequest,
+    sentence: str | Callable[[Row], str],
+    warnings: Sequence[str] = (),
+) -> int:
+    """Send the request and print the result, as `post` and `tell` do. Return the exit code."""
+    return tell(context, schema, post(context, request), sentence, warnings)
 
 
-def moved(context: Context, answer: Row | None, what: str, *, of: str = "") -> str:
-    """Return `entry 9913533: deposit of 400 SU into ...; available 662 SU`."""
-    if answer is None:
-        return ""
-    left = context.format.left(answer["available"])
-    return f"entry {answer['entry']}: {what}; available {left} SU{of}"
+def allocation_name(row: Row) -> str:
+    """Return `allocation 1042 (chem_qmc/cpu)`."""
+    return f"allocation {row['id']} ({row['account']}/{row['resource']})"
 
 
 # --- dry run ---

@@ -193,11 +193,7 @@ def _verify(context: Context, folder: Path) -> None:
 
 COMMAND = Command(
     "run a month of jobs through a new bank, then a first session",
-    (
-        "fairbank demo",
-        "fairbank demo --directory ~/trial          and keep it, to play on",
-        "fairbank demo --seed 7",
-    ),
+    ("{}", "{} --directory ~/trial          and keep it, to play on", "{} --seed 7"),
     add,
     run,
     asks=False,

@@ -173,15 +173,9 @@ def _row(balance: object) -> Row:
 COMMAND = Command(
     "run a recorded workload through a bank: starts are holds, ends are charges",
     (
-        (
-            "fairbank replay month.swf.gz                            in memory, each project"
-            " granted 90% of its use"
-        ),
-        (
-            "fairbank replay month.swf --grant 100 --periods 4       four allocations one after the"
-            " other"
-        ),
-        "fairbank replay month.swf --store sqlite:///trial.sqlite",
+        "{} month.swf.gz                            in memory, each project granted 90% of its use",
+        "{} month.swf --grant 100 --periods 4       four allocations one after the other",
+        "{} month.swf --store sqlite:///trial.sqlite",
     ),
     add,
     run,

@@ -126,12 +126,9 @@ COMMAND = Noun(
         "fairshare": Command(
             "draw recorded fair share by day",
             (
-                "fairbank report fairshare",
-                (
-                    "fairbank report fairshare figures --days 365 -A chem_qmc --png   also as a"
-                    " picture"
-                ),
-                "fairbank report fairshare --users --csv",
+                "{}",
+                "{} figures --days 365 -A chem_qmc --png   also as a picture",
+                "{} --users --csv",
             ),
             _add_fair_share,
             _fair_share,
@@ -140,9 +137,9 @@ COMMAND = Noun(
         "sitefactor": Command(
             "draw the site factor of remaining credit and time",
             (
-                "fairbank report sitefactor figures             the rules, in six figures",
-                "fairbank report sitefactor . --agent-config /etc/fairbank/agent.toml",
-                "fairbank report sitefactor figures --json",
+                "{} figures             the rules, in six figures",
+                "{} . --agent-config /etc/fairbank/agent.toml",
+                "{} figures --json",
             ),
             _add_site_factor,
             _site_factor,

@@ -295,9 +295,9 @@ def tell(
 COMMAND = Command(
     "simulate a recorded workload under other policies",
     (
-        "fairbank simulate month.swf.gz --policy fcfs --policy easy --plots figures",
-        "fairbank simulate october.txt --procs 512 --starts starts.csv     what sacct -P printed",
-        "fairbank simulate --jobs 20000 --seed 7 --json                    a synthetic workload",
+        "{} month.swf.gz --policy fcfs --policy easy --plots figures",
+        "{} october.txt --procs 512 --starts starts.csv     what sacct -P printed",
+        "{} --jobs 20000 --seed 7 --json                    a synthetic workload",
     ),
     add,
     run,

@@ -215,12 +215,9 @@ def _changes(options: Namespace, question: Question, answer: WhatIfResult) -> li
 COMMAND = Command(
     "simulate a recorded workload with one thing changed",
     (
-        "fairbank whatif month.swf.gz --add-procs 64",
-        (
-            "fairbank whatif month.swf.gz --drop-user 17 --shaken 10            with 95 %"
-            " confidence intervals"
-        ),
-        "fairbank whatif month.swf.gz --policy slurm --to-policy fairer.toml",
+        "{} month.swf.gz --add-procs 64",
+        "{} month.swf.gz --drop-user 17 --shaken 10            with 95 % confidence intervals",
+        "{} month.swf.gz --policy slurm --to-policy fairer.toml",
     ),
     add,
     run,

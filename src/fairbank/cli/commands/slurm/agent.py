@@ -151,7 +151,7 @@ COMMAND = Noun(
             (
                 "fairbank agent",
                 "fairbank agent --config /etc/fairbank/agent.toml",
-                "FAIRBANK_AGENT_CONFIG=a.toml fairbank agent run",
+                "FAIRBANK_AGENT_CONFIG=a.toml {}",
             ),
             _add,
             _run,
@@ -161,11 +161,7 @@ COMMAND = Noun(
         "status": Command(
             "outbox, bank, senders, decisions; 8 when something is wrong or not known yet, 6"
             " without an agent",
-            (
-                "fairbank agent status",
-                "fairbank agent status --json",
-                "fairbank agent status --config a.toml || echo look",
-            ),
+            ("{}", "{} --json", "{} --config a.toml || echo look"),
             _add_status,
             _status,
             reads=False,

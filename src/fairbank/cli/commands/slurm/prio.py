@@ -189,7 +189,7 @@ def _missing(context: Context, rows: Sequence[PriorityRow]) -> int:
 
 COMMAND = Command(
     "show the factors of the priorities of pending jobs",
-    ("fairbank prio", "fairbank prio --explain -j 812345", "fairbank prio -l -S -Y"),
+    ("{}", "{} --explain -j 812345", "{} -l -S -Y"),
     add,
     run,
     reads=False,

@@ -232,9 +232,9 @@ def _fields(record: object, *names: str) -> Row:
 COMMAND = Command(
     "compare every finished run with Slurm's accounting; exit code 8 if they differ",
     (
-        "fairbank reconcile                         the last two days, changing nothing",
-        "fairbank reconcile -S now-7days --fix      charge what is missing, release what is lost",
-        "fairbank reconcile --json | jq .summary",
+        "{}                         the last two days, changing nothing",
+        "{} -S now-7days --fix      charge what is missing, release what is lost",
+        "{} --json | jq .summary",
     ),
     add,
     run,

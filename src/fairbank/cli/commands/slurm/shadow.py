@@ -113,9 +113,9 @@ def _refused(refusal: ShadowRefusal) -> Row:
 COMMAND = Command(
     "show what would have been charged and refused",
     (
-        "fairbank shadow                          by project, the last seven days",
-        "fairbank shadow --refused -S now-1day    each job that would have been refused",
-        "fairbank shadow --watch 60",
+        "{}                          by project, the last seven days",
+        "{} --refused -S now-1day    each job that would have been refused",
+        "{} --watch 60",
     ),
     add,
     run,

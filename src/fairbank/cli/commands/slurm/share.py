@@ -231,11 +231,7 @@ COMMAND = Noun(
         ),
         "record": Command(
             "store today's figures in the bank, once per day and cluster",
-            (
-                "fairbank share record",
-                "fairbank share record --from /srv/slurm-said",
-                "fairbank share record --dry-run",
-            ),
+            ("{}", "{} --from /srv/slurm-said", "{} --dry-run"),
             _add_record,
             _record,
             reads=False,

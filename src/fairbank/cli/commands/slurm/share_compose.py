@@ -123,9 +123,9 @@ def _read(path: str) -> str:
 COMPOSE = Command(
     "compute shares from public nodes, nodes of labs and shared purchases",
     (
-        "fairbank share compose shares.toml",
-        "fairbank share compose shares.toml --weights     what each partition charges",
-        "fairbank share compose shares.toml --parsable",
+        "{} shares.toml",
+        "{} shares.toml --weights     what each partition charges",
+        "{} shares.toml --parsable",
     ),
     _add,
     _run,

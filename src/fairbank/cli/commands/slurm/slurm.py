@@ -256,11 +256,7 @@ COMMAND = Noun(
     {
         "import": Command(
             "import Slurm's accounts, users and history; exit code 8 if something is left out",
-            (
-                "fairbank slurm import --dry-run",
-                "fairbank slurm import --settings /tmp/cluster.toml",
-                "fairbank slurm import -S now-90days --cover",
-            ),
+            ("{} --dry-run", "{} --settings /tmp/cluster.toml", "{} -S now-90days --cover"),
             _add_import,
             _import,
             reads=False,
@@ -268,12 +264,9 @@ COMMAND = Noun(
         "prolog": Command(
             "ask the bank as PrologSlurmctld, where the plug-in cannot be built",
             (
-                (
-                    "fairbank slurm prolog                          in the script that"
-                    " PrologSlurmctld names"
-                ),
-                "fairbank slurm prolog --silence open           jobs run while the bank is away",
-                "fairbank slurm prolog --server http://bank:8080",
+                "{}                          in the script that PrologSlurmctld names",
+                "{} --silence open           jobs run while the bank is away",
+                "{} --server http://bank:8080",
             ),
             _add_prolog,
             _prolog,
@@ -281,11 +274,7 @@ COMMAND = Noun(
         ),
         "sync": Command(
             "write the submission policy, and Slurm's accounts, from the bank",
-            (
-                "fairbank slurm sync",
-                "fairbank slurm sync --accounts --dry-run",
-                "fairbank slurm sync --accounts --fence --yes",
-            ),
+            ("{}", "{} --accounts --dry-run", "{} --accounts --fence --yes"),
             _add_sync,
             _sync,
             reads=False,

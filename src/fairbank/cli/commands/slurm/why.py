@@ -203,9 +203,9 @@ def _tell(
 COMMAND = Command(
     "explain why a job waits, its likely start, and what would start it sooner",
     (
-        "fairbank why 812345",
-        "fairbank why 33_7 --json",
-        "fairbank why 4711 --trace month.swf.gz --policy slurm --at 2026-10-03T09:00",
+        "{} 812345",
+        "{} 33_7 --json",
+        "{} 4711 --trace month.swf.gz --policy slurm --at 2026-10-03T09:00",
     ),
     add,
     run,
