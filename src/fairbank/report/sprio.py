@@ -221,7 +221,7 @@ def select_rows(
 def sort_rows(
     rows: Sequence[PriorityRow], weights: WeightRow, keys: str = "i"
 ) -> list[PriorityRow]:
-    """Sort by characters such as `u,-y`, the first counting most; - reverses. Raises InvalidInput."""
+    """Sort by characters such as `u,-y`, the first counting most; - reverses."""
     found = list(rows)
     for key in reversed(keys.split(",")):
         letter = key.lstrip("+-")
@@ -265,7 +265,7 @@ _WANTED = re.compile(r"(\.?)(\d{0,4})(.)(.*)", re.DOTALL)
 
 
 def parse_format(text: str) -> Format:
-    """Parse `%.15i %9r`: dot: align right, number: width, character: column. Raises InvalidInput."""
+    """Parse `%.15i %9r`: dot: right, number: width, then the column. Raises InvalidInput."""
     before, *wanted = text.split("%")
     cells = []
     for each in filter(None, wanted):
