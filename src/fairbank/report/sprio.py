@@ -147,11 +147,6 @@ def _factor_fields(factor: PriorityFactor) -> Iterator[tuple[str, PriorityField]
     yield factor.letter.lower(), PriorityField(factor.head, normal, weight, factor.normal)
 
 
-def _normal_priority(row: PriorityRow) -> float:
-    # sprio leaves a given priority as it is.
-    return row.priority if row.direct is not None else row.priority / PRIORITY_MAX
-
-
 def _normal_tres(row: PriorityRow, weights: WeightRow) -> dict[str, float]:
     return {
         name: value / weights.tres[name] if weights.tres.get(name) else 0.0
@@ -178,7 +173,10 @@ FIELDS: Mapping[str, PriorityField] = {
     ),
     "y": PriorityField(
         "PRIORITY",
-        lambda row, weights: f"{_normal_priority(row):16.14f}",
+        # sprio leaves a given priority as it is.
+        lambda row, weights: (
+            f"{row.priority / (1 if row.direct is not None else PRIORITY_MAX):16.14f}"
+        ),
         lambda weights: "",
         lambda row, weights: row.priority,
     ),

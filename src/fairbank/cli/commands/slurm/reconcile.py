@@ -107,12 +107,7 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def period_of(context: Context, default: str) -> tuple[int, int]:
-    """Return -S and -E as seconds since 1970. Raises InvalidInput if the period is empty.
-
-    Args:
-        context: of the command.
-        default: start without -S; the end without -E is now.
-    """
+    """Return -S and -E as seconds since 1970, by default until now. Raises InvalidInput."""
     period = context.period(default)
     since, until = int(period["since"] or 0), int(period["until"] or context.now())
     if until <= since:
