@@ -51,7 +51,10 @@ def _add_import(parser: Parser) -> None:
     add_option(parser, "--cover", about)
     about = "the group id of an account that is not named like its group"
     add_option(parser, "--gid ACCOUNT=N", about, type=_gid, action="append", default=[])
-    about = "do not import this account or user; runs of it that cannot be charged are left out silently"
+    about = (
+        "do not import this account or user; runs of it that cannot be charged"
+        " are left out silently"
+    )
     add_option(parser, "--pass-over NAME", about, action="append", default=[])
     about = "write the lines for the bank's settings to this file (default: print them)"
     add_option(parser, "--settings FILE", about)
