@@ -22,17 +22,7 @@ if TYPE_CHECKING:
 
 BY = ("user", "day", "month", "partition", "allocation", "job", "qos")
 BAR = 25
-_SUMS = (
-    "runs",
-    "failed",
-    "charged",
-    "elapsed",
-    "waited",
-    "cpu_seconds",
-    "cpu_given",
-    "wasted",
-    "failed_early",
-)
+_SUMS = "runs failed charged elapsed waited cpu_seconds cpu_given wasted failed_early".split()
 LOW_PERCENT = 25
 """An efficiency that gets a mark."""
 
