@@ -26,6 +26,7 @@ from fairbank.priority.fairshare.tree import (
     summed,
 )
 from fairbank.priority.settings import Algorithm, FairShare
+from fairbank.report.fair_share import RankingRule, Recovery, level_of
 from fairbank.report.forecasts import Recovery
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
