@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.agent.refusal_messages import BANK_DOWN
+from fairbank.agent.outage_policy import BANK_DOWN
 from fairbank.agent.reports.bank_status import STABLE_SECONDS
 from fairbank.agent.run_states import AgentRunState
 from tests.agent.plugin import HOUR, epilog_event, limit_event, prolog_request

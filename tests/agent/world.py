@@ -13,7 +13,7 @@ import msgspec
 from fairbank.agent.engine import Engine
 from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.outbox import Outbox
-from fairbank.agent.protocol.messages import Ack, PrologRequest, Verdict
+from fairbank.agent.protocol import Ack, PrologRequest, Verdict
 from fairbank.agent.reports.bank_status import SenderSettings
 from fairbank.agent.reports.report import PendingReport
 from fairbank.agent.reports.results import bulk_body, result_of

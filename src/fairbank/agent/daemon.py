@@ -18,13 +18,11 @@ from fairbank.agent.control import HEADER_MAX, as_json, serve_page
 from fairbank.agent.engine import Engine
 from fairbank.agent.incidents import Incident
 from fairbank.agent.metrics import AgentMetrics, status
-from fairbank.agent.outbox import Outbox
-from fairbank.agent.outbox_writer import UNSAFE_MAX, OutboxWriter
+from fairbank.agent.outbox import UNSAFE_MAX, Outbox, OutboxWriter
 from fairbank.agent.plugin_connection import PluginConnection
-from fairbank.agent.protocol.codec import UnreadableFrame
-from fairbank.agent.protocol.messages import FromAgent, Greeting, PluginMessage
+from fairbank.agent.protocol import FromAgent, Greeting, PluginMessage, UnreadableFrame
 from fairbank.agent.quarantine import Quarantine
-from fairbank.agent.reports.bank_probe import BankProbe
+from fairbank.agent.reports.bank_status import BankProbe
 from fairbank.agent.reports.report import PendingReport
 from fairbank.agent.reports.results import send_reports
 from fairbank.agent.settings import AgentSettings

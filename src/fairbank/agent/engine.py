@@ -11,23 +11,29 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from fairbank.agent import refusal_messages, run_events
+from fairbank.agent import run_events
 from fairbank.agent.incidents import Incident, Incidents
 from fairbank.agent.outage_policy import (
+    BANK_DOWN,
+    BANK_DOWN_TEXT,
+    NEVER_STARTED_TEXT,
+    RUN,
     KnownCredit,
     PartitionTerms,
     answer_deadline,
     decide_without_bank,
+    deferred,
+    no_time_limit,
+    refused,
 )
-from fairbank.agent.protocol.codec import WORDS
-from fairbank.agent.protocol.messages import (
+from fairbank.agent.protocol import (
+    WORDS,
     EpilogEvent,
     LimitEvent,
     PluginMessage,
     PrologRequest,
     Verdict,
 )
-from fairbank.agent.refusal_messages import RUN, deferred
 from fairbank.agent.reports.bank_status import STABLE_SECONDS, SenderSettings, after_failure
 from fairbank.agent.reports.flow import ReportFlow
 from fairbank.agent.reports.report import (
@@ -112,7 +118,7 @@ class Engine:
                     cause.label = "unbillable: run"
                 elif event is E.PROLOG_UNLIMITED_REFUSE and is_first:
                     cause.label = ResultKind.UNBILLABLE.value
-                    cause.refusal = refusal_messages.no_time_limit(terms.refusal)
+                    cause.refusal = no_time_limit(terms.refusal)
             case LimitEvent():
                 self._close_question(run)
                 event = run_events.limit_event(known, message.limit_seconds)
@@ -120,7 +126,7 @@ class Engine:
                 self._close_question(run)
                 event = E.EPILOG if message.begun else E.EPILOG_NEVER_STARTED
                 earlier = known.refusal if known is not None else None
-                text = refusal_messages.BANK_DOWN_TEXT
+                text = BANK_DOWN_TEXT
                 cause.refusal = earlier or deferred(text, batch=message.batch)
             case _:
                 raise TypeError(f"{type(message).__name__} is not a message about a run")
@@ -210,10 +216,10 @@ class Engine:
             question = self.questions.open.get(cause.run)
             batch = question is None or question.request.batch
             cause.label = result.kind.value
-            cause.refusal = deferred(refusal_messages.NEVER_STARTED_TEXT, batch=batch)
+            cause.refusal = deferred(NEVER_STARTED_TEXT, batch=batch)
         elif event in (E.HOLD_REFUSED, E.HOLD_UNPRICED_REFUSE):
             cause.label = result.kind.value
-            cause.refusal = refusal_messages.refused(terms.refusal, result, account)
+            cause.refusal = refused(terms.refusal, result, account)
         else:
             cause.label = "granted"
 
@@ -340,7 +346,7 @@ class Engine:
         self.flow.memory.changes.replies += replies_to(receipts, refusal)
 
     def _note_deferral(self, refusal: Verdict, now: float) -> None:
-        if refusal.reason == refusal_messages.BANK_DOWN:
+        if refusal.reason == BANK_DOWN:
             self.deferred_at = now
 
     def take_reconnect(self, now: float) -> bool:

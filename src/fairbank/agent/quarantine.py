@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fairbank.agent.outage_policy import OutagePolicy
-from fairbank.agent.protocol.codec import UnreadableFrame
-from fairbank.agent.refusal_messages import RUN, UNREADABLE_TEXT, deferred
+from fairbank.agent.outage_policy import RUN, UNREADABLE_TEXT, OutagePolicy, deferred
+from fairbank.agent.protocol import UnreadableFrame
 from fairbank.agent.reports.report import Receipt
 from fairbank.core.time import iso
 

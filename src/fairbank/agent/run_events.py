@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.agent.outage_policy import PartitionTerms
-from fairbank.agent.protocol.messages import PluginMessage, PrologRequest, Verdict
+from fairbank.agent.protocol import PluginMessage, PrologRequest, Verdict
 from fairbank.agent.reports.report import PendingReport, Receipt
 from fairbank.agent.reports.results import ReportResult, ResultKind
 from fairbank.agent.run_memory import KnownRun

@@ -25,24 +25,20 @@ from fairbank.slurm.reconcile.bank_records import (
     BankProject,
 )
 from fairbank.slurm.reconcile.compare import RELEASED, ReconcileFinding
-from fairbank.slurm.reconcile.history_allocations import (
-    HistoryAllocation,
-    as_bank_allocation,
-    plan_allocations,
-)
 from fairbank.slurm.reconcile.import_plan import (
+    HistoryAllocation,
     ImportPlan,
     NewMember,
     PlannedProject,
-    SlurmMachine,
     SlurmPeople,
     Step,
+    as_bank_allocation,
     is_passed_over,
+    plan_allocations,
     plan_import,
-    price_differences,
     projects_after,
-    settings,
 )
+from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences, price_settings
 from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult, read_jobs
 from fairbank.slurm.reconcile.repair import RepairOutcome
 
@@ -122,7 +118,7 @@ class Importer:
         return ImportResult(
             cluster=name,
             plan=plan,
-            settings=settings(machine, associations.rows),
+            settings=price_settings(machine, associations.rows),
             differences=None if prices is None else tuple(price_differences(machine, prices)),
             unreadable=tuple(
                 line

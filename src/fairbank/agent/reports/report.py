@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairbank.agent.protocol.messages import EpilogEvent, PluginMessage
+from fairbank.agent.protocol import EpilogEvent, PluginMessage
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.core.ids import clean_job_name

@@ -31,7 +31,7 @@ from fairbank.slurm.parsers.scontrol import slurm_uid, split_parameters
 from fairbank.slurm.parsers.version import support_note
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import POLICY_SIZE_MAX, read_header
-from fairbank.slurm.reconcile.import_plan import SlurmMachine
+from fairbank.slurm.reconcile.prices import SlurmMachine
 from fairbank.slurm.site_factor import TABLE_SIZE_MAX, decode
 
 T = TypeVar("T")

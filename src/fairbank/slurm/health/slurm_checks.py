@@ -13,7 +13,7 @@ from fairbank.core.time import iso
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.parsers.scontrol import slurm_uid, split_list, split_parameters
 from fairbank.slurm.parsers.values import SlurmPartition
-from fairbank.slurm.reconcile.import_plan import SlurmMachine, price_differences
+from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences
 
 CLOCK_SECONDS = 5
 """Tolerated difference of clocks. MUNGE fails at 300 s; times in the ledger become wrong long

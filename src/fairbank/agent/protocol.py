@@ -1,4 +1,4 @@
-"""Encoding and decoding of the frames between the PrEp plug-in and the agent.
+"""Messages between the PrEp plug-in and the agent, and the encoding of their frames.
 
 docs/decisions/0012 has the grammar: a frame is four bytes of length and a body; a body is a word
 for its kind, then `key=value` lines in any order, each key once.
@@ -7,29 +7,107 @@ for its kind, then `key=value` lines in any order, each key once.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from fairbank.agent.protocol.messages import (
-    VERSION,
-    Ack,
-    EpilogEvent,
-    FromAgent,
-    FromPlugin,
-    Greeting,
-    LimitEvent,
-    PluginMessage,
-    PrologRequest,
-    Verdict,
-    Welcome,
-)
 from fairbank.cluster.job import Run, checked_run
 from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import ID_MAX, UID_MAX
+
+VERSION = 1
+
+Action = Literal["run", "hold", "cancel"]
+
+
+class Greeting(msgspec.Struct, frozen=True, kw_only=True):
+    """First frame of the plug-in on each connection."""
+
+    version: int
+    slurm: str
+    cluster: str
+
+
+class PluginMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """Message of the plug-in about a run.
+
+    `number` identifies the message on its connection. `limit_seconds` is None for no limit; times
+    are seconds since 1970. `array` is (array job id, task), `het` (leader's job id, component).
+    `billing` and `tres` are as Slurm computes and writes them. The owner chooses `name` freely.
+    """
+
+    number: int
+    run: Run
+    uid: int
+    gid: int
+    account: str = ""
+    partition: str = ""
+    qos: str | None = None
+    tres: str = ""
+    name: str = ""
+    billing: Fraction = Fraction(0)
+    limit_seconds: int | None = None
+    start: int
+    batch: bool
+    array: tuple[int, int] | None = None
+    het: tuple[int, int] | None = None
+
+
+class PrologRequest(PluginMessage, frozen=True, kw_only=True):
+    """Request to start a run. The agent answers with a Verdict."""
+
+
+class LimitEvent(PluginMessage, frozen=True, kw_only=True):
+    """Time limit of a run that has started; answered by Ack.
+
+    The plug-in also sends one for every running run to an agent that it has just connected to.
+    """
+
+
+class EpilogEvent(PluginMessage, frozen=True, kw_only=True):
+    """End of a run; answered by Ack.
+
+    `begun` is False for a run that never started. `exit_status` is that of wait(2).
+    """
+
+    end: int
+    elapsed_seconds: int
+    suspended_seconds: int
+    state: str
+    exit_status: int
+    begun: bool
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to a PrologRequest: `reason` is one word for squeue, `text` one line for the owner.
+
+    `number` is that of the request; 0 until the verdict is sent.
+    """
+
+    number: int = 0
+    action: Action
+    reason: str = ""
+    text: str = ""
+
+
+class Ack(msgspec.Struct, frozen=True, kw_only=True):
+    """Acknowledgement: the message with this number is safe and need not be repeated."""
+
+    number: int
+
+
+class Welcome(msgspec.Struct, frozen=True, kw_only=True):
+    """First frame of the agent."""
+
+    version: int = VERSION
+
+
+FromPlugin = Greeting | PrologRequest | LimitEvent | EpilogEvent
+FromAgent = Welcome | Verdict | Ack
+
 
 HEADER = 4  # bytes of length before each body
 BODY_MAX = 16_384
@@ -40,7 +118,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CONTROL_IN_LINE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f%]")
 _HALF_ESCAPE = re.compile(r"%(?![0-9A-F]{2})")
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
+_INTEGER = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 _DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e[+-][0-9]{1,3})?", re.ASCII)
 
 _REMEDY = f"speak version {VERSION} of the protocol"
@@ -51,6 +129,23 @@ KINDS: Mapping[str, type[PrologRequest | LimitEvent | EpilogEvent]] = {
     "epilog": EpilogEvent,
 }
 WORDS: Mapping[type[PluginMessage], str] = {message: word for word, message in KINDS.items()}
+
+# Keys of the fields. Those in _LARGEST are whole numbers from 0 to that value, others are texts.
+_HELLO = frozenset({"version", "slurm", "cluster"})
+_REQUIRED = frozenset("number cluster job submitted restart uid gid start batch".split())
+_WITH_END = _REQUIRED | frozenset("end elapsed suspended state exit begun".split())
+_OPTIONAL = frozenset(
+    "account partition qos tres name billing limit array task het component".split()
+)
+_LARGEST: Mapping[str, int] = {
+    **dict.fromkeys("number job submitted restart start limit array task het".split(), ID_MAX),
+    **dict.fromkeys("component end elapsed suspended exit".split(), ID_MAX),
+    "uid": UID_MAX,
+    "gid": UID_MAX,
+    "batch": 1,
+    "begun": 1,
+    "version": 65_535,
+}
 
 
 def split_frames(received: bytes, *, max_body: int = BODY_MAX) -> tuple[list[bytes], bytes]:
@@ -79,13 +174,13 @@ def one_line(text: str, max_bytes: int = TEXT_MAX) -> str:
     return line.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
 
 
-def parse_integer(text: str, low: int = 0, high: int = ID_MAX) -> int | None:
+def parse_integer(text: str, largest: int = ID_MAX) -> int | None:
     """Return the integer that the text is in a frame's notation; None for anything else."""
-    return value if _INTEGER.fullmatch(text) and low <= (value := int(text)) <= high else None
+    return value if _INTEGER.fullmatch(text) and (value := int(text)) <= largest else None
 
 
-def read_fields(body: bytes) -> tuple[str, Fields]:
-    """Return the word for the kind and the fields of a body.
+def read_fields(body: bytes) -> tuple[str, dict[str, str]]:
+    """Return the word for the kind and the fields of a body, escaped as they are.
 
     Raises:
         InvalidInput: the body is not UTF-8, or not made of `key=value` lines with each key once.
@@ -107,49 +202,51 @@ def read_fields(body: bytes) -> tuple[str, Fields]:
             text = f"{line[:40]!r} is no line of a frame"
             raise InvalidInput(text, field="frame", remedy="key=value, each key once")
         fields[key] = value
-    return word, Fields(fields)
+    return word, fields
 
 
-class Fields:
-    """Fields of a body, by key; each can be taken once. Methods raise InvalidInput with the key."""
+def read_values(
+    fields: Mapping[str, str], required: Set[str], optional: Set[str] = frozenset()
+) -> dict[str, Any]:
+    """Return the values of a body's fields: integers for the keys of `_LARGEST`, else texts.
 
-    def __init__(self, fields: dict[str, str]) -> None:
-        self._fields = fields
+    Args:
+        fields: fields of the body.
+        required: keys that it must have.
+        optional: keys that it may have.
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._fields
-
-    def text(self, key: str, default: str | None = None) -> str:
-        raw = self._fields.pop(key, default)
-        if raw is None:
-            raise InvalidInput(f"{key} is missing", field=key, remedy="send it once")
-        if "%" not in raw:
-            return raw
-        if _HALF_ESCAPE.search(raw):
-            text = f"{raw[:40]!r} has a % that begins nothing"
-            raise InvalidInput(text, field=key, remedy="write % as %25")
-        try:
-            return unquote_to_bytes(raw).decode()
-        except UnicodeDecodeError:
-            raise InvalidInput(f"{key} is no UTF-8", field=key, remedy="UTF-8") from None
-
-    def integer(self, key: str, low: int = 0, high: int = ID_MAX) -> int:
-        raw = self._fields.pop(key, None)
-        if raw is None:
-            raise InvalidInput(f"{key} is missing", field=key, remedy="send it once")
-        if (value := parse_integer(raw, low, high)) is None:
-            remedy = f"a whole number from {low} to {high}"
-            raise InvalidInput(f"{raw[:40]!r} is no {key}", field=key, remedy=remedy)
-        return value
-
-    def pair(self, first: str, second: str) -> tuple[int, int] | None:
-        if first in self or second in self:
-            return self.integer(first), self.integer(second)
-        return None
-
-    def check_all_taken(self) -> None:
-        for key in self._fields:
+    Raises:
+        InvalidInput: a field is missing, unknown or wrong; the error names its key.
+    """
+    for key in required - fields.keys():
+        raise _missing(key)
+    values: dict[str, Any] = {}
+    for key, raw in fields.items():
+        if key not in required and key not in optional:
             raise InvalidInput(f"{key[:40]!r} is not known here", field="key", remedy=_REMEDY)
+        largest = _LARGEST.get(key)
+        if largest is None:
+            values[key] = _unescape(key, raw) if "%" in raw else raw
+        elif (value := parse_integer(raw, largest)) is not None:
+            values[key] = value
+        else:
+            remedy = f"a whole number from 0 to {largest}"
+            raise InvalidInput(f"{raw[:40]!r} is no {key}", field=key, remedy=remedy)
+    return values
+
+
+def _missing(key: str) -> InvalidInput:
+    return InvalidInput(f"{key} is missing", field=key, remedy="send it once")
+
+
+def _unescape(key: str, raw: str) -> str:
+    if _HALF_ESCAPE.search(raw):
+        text = f"{raw[:40]!r} has a % that begins nothing"
+        raise InvalidInput(text, field=key, remedy="write % as %25")
+    try:
+        return unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{key} is no UTF-8", field=key, remedy="UTF-8") from None
 
 
 # ------------------------------------------------------------------ decoding
@@ -177,62 +274,54 @@ class UnreadableFrame(msgspec.Struct, frozen=True, kw_only=True):
 def decode_plugin_message(body: bytes) -> FromPlugin:
     """Return the plug-in's message in a body. Raises InvalidInput with the key of an error."""
     word, fields = read_fields(body)
-    message: FromPlugin
     if word == "hello":
-        message = Greeting(
-            version=fields.integer("version", 0, 65_535),
-            slurm=fields.text("slurm"),
-            cluster=fields.text("cluster"),
-        )
-    elif word in KINDS:
-        common = _common_fields(fields)
-        end = _end_fields(fields) if word == "epilog" else {}
-        message = KINDS[word](**common, **end)
-    else:
+        return Greeting(**read_values(fields, _HELLO))
+    if word not in KINDS:
         raise unknown_kind(word, "a plug-in")
-    fields.check_all_taken()
-    return message
+    is_epilog = word == "epilog"
+    values = read_values(fields, _WITH_END if is_epilog else _REQUIRED, _OPTIONAL)
+    run = Run(values["cluster"], values["job"], values["submitted"], values["restart"])
+    common = {
+        "number": values["number"],
+        "run": checked_run(run),
+        "uid": values["uid"],
+        "gid": values["gid"],
+        "account": values.get("account", ""),
+        "partition": values.get("partition", ""),
+        "qos": values.get("qos"),
+        "tres": values.get("tres", ""),
+        "name": values.get("name", ""),
+        "billing": _billing(values.get("billing", "0")),
+        "limit_seconds": values.get("limit"),
+        "start": values["start"],
+        "batch": values["batch"] == 1,
+        "array": _pair(values, "array", "task"),
+        "het": _pair(values, "het", "component"),
+    }
+    if not is_epilog:
+        return KINDS[word](**common)
+    return EpilogEvent(
+        **common,
+        end=values["end"],
+        elapsed_seconds=values["elapsed"],
+        suspended_seconds=values["suspended"],
+        state=values["state"],
+        exit_status=values["exit"],
+        begun=values["begun"] == 1,
+    )
 
 
 def unknown_kind(word: str, sender: str) -> InvalidInput:
     return InvalidInput(f"{word[:40]!r} is no message of {sender}", field="kind", remedy=_REMEDY)
 
 
-def _common_fields(fields: Fields) -> dict[str, Any]:
-    run = Run(
-        fields.text("cluster"),
-        fields.integer("job"),
-        fields.integer("submitted"),
-        fields.integer("restart"),
-    )
-    return {
-        "number": fields.integer("number"),
-        "run": checked_run(run),
-        "uid": fields.integer("uid", 0, UID_MAX),
-        "gid": fields.integer("gid", 0, UID_MAX),
-        "account": fields.text("account", ""),
-        "partition": fields.text("partition", ""),
-        "qos": fields.text("qos") if "qos" in fields else None,
-        "tres": fields.text("tres", ""),
-        "name": fields.text("name", ""),
-        "billing": _billing(fields.text("billing", "0")),
-        "limit_seconds": fields.integer("limit") if "limit" in fields else None,
-        "start": fields.integer("start"),
-        "batch": fields.integer("batch", 0, 1) == 1,
-        "array": fields.pair("array", "task"),
-        "het": fields.pair("het", "component"),
-    }
-
-
-def _end_fields(fields: Fields) -> dict[str, Any]:
-    return {
-        "end": fields.integer("end"),
-        "elapsed_seconds": fields.integer("elapsed"),
-        "suspended_seconds": fields.integer("suspended"),
-        "state": fields.text("state"),
-        "exit_status": fields.integer("exit"),
-        "begun": fields.integer("begun", 0, 1) == 1,
-    }
+def _pair(values: Mapping[str, int], first: str, second: str) -> tuple[int, int] | None:
+    if first not in values and second not in values:
+        return None
+    for key in (first, second):
+        if key not in values:
+            raise _missing(key)
+    return values[first], values[second]
 
 
 def _billing(text: str) -> Fraction:
