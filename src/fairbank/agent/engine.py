@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from fairbank.agent import run_events
 from fairbank.agent.incidents import Incident, Incidents
 from fairbank.agent.outage_policy import (
-    BANK_DOWN,
     BANK_DOWN_TEXT,
+    DEFERRED_REASON,
     NEVER_STARTED_TEXT,
     RUN,
     KnownCredit,
@@ -41,8 +41,8 @@ from fairbank.agent.reports.report import (
     Receipt,
     ReportKind,
     clock_warning,
-    fields_of,
-    message_fields,
+    facts_of,
+    hold_facts,
 )
 from fairbank.agent.reports.results import UNBILLABLE_REASON, ReportResult, ResultKind
 from fairbank.agent.run_events import Occurrence
@@ -187,15 +187,15 @@ class Engine:
     def _handle_result(self, report: PendingReport, result: ReportResult, now: float) -> None:
         self.flow.queue.done(report)
         self.counts["reports_answered", report.kind.value, result.kind.value] += 1
-        fields = fields_of(report)
-        self.credit.learn(fields, result, now)
+        facts = facts_of(report)
+        self.credit.learn(facts, result, now)
         cause = Occurrence(report.run, now, report=report, result=result)
         event: E | None
         match report.kind:
             case ReportKind.HOLD:
-                terms = self.terms_of(fields["partition"])
+                terms = self.terms_of(facts.partition)
                 event = run_events.hold_event(result, report, terms)
-                self._prepare_verdict(event, cause, terms, fields["account"])
+                self._prepare_verdict(event, cause, terms, facts.account)
             case ReportKind.ADJUST:
                 event = run_events.adjust_event(result, report)
             case ReportKind.COMPLETE:
@@ -233,8 +233,8 @@ class Engine:
         """Decide an open question by the outage policy of its partition."""
         request, report = question.request, question.report
         terms = self.terms_of(request.partition)
-        fields = fields_of(report) if report else message_fields(request, ReportKind.HOLD)
-        refusal = decide_without_bank(terms, fields, self.credit, batch=request.batch)
+        facts = facts_of(report) if report else hold_facts(request)
+        refusal = decide_without_bank(terms, facts, self.credit, batch=request.batch)
         event, action = (E.TIMEOUT_RUN, "run") if refusal is None else (E.TIMEOUT_DEFER, "deferred")
         label = f"{terms.outage_policy.value}: {action}"
         self._apply(event, Occurrence(run, now, report=report, refusal=refusal, label=label))
@@ -311,9 +311,9 @@ class Engine:
         if deadline <= now:
             self._decide(run, question, now)
         elif report is not None and terms.optimistic_start and self.flow.bank.up:
-            fields = fields_of(report)
-            is_fresh = self.credit.is_fresh(fields, now)
-            if is_fresh and self.credit.spend(fields, terms.optimistic_start):
+            facts = facts_of(report)
+            is_fresh = self.credit.is_fresh(facts, now)
+            if is_fresh and self.credit.spend(facts, terms.optimistic_start):
                 cause = Occurrence(run, now, report=report, label="optimistic start")
                 self._apply(E.OPTIMISTIC_START, cause)
 
@@ -346,7 +346,7 @@ class Engine:
         self.flow.memory.changes.replies += replies_to(receipts, refusal)
 
     def _note_deferral(self, refusal: Verdict, now: float) -> None:
-        if refusal.reason == BANK_DOWN:
+        if refusal.reason == DEFERRED_REASON:
             self.deferred_at = now
 
     def take_reconnect(self, now: float) -> bool:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from fairbank.agent.protocol import Action, Verdict, one_line
+from fairbank.agent.reports.report import ReportFacts, ReportKind
 from fairbank.agent.reports.results import ReportResult, ResultKind
 from fairbank.core.units import round_up
 
-BANK_DOWN = "Fairbank_does_not_answer"
+DEFERRED_REASON = "Fairbank_does_not_answer"
 """Reason of jobs that plugins/prep releases by itself when it connects to an agent."""
 
 BANK_DOWN_TEXT = "the allocation bank cannot be reached now"
@@ -41,7 +41,7 @@ def no_time_limit(action: Action) -> Verdict:
 def deferred(text: str, *, batch: bool) -> Verdict:
     """Return the refusal of a job that may start later; Slurm tries a batch job again."""
     retry = "the job is tried again by itself when it can" if batch else "try again later"
-    return Verdict(action="hold", reason=BANK_DOWN, text=one_line(f"{text}; {retry}"))
+    return Verdict(action="hold", reason=DEFERRED_REASON, text=one_line(f"{text}; {retry}"))
 
 
 class OutagePolicy(Enum):
@@ -110,11 +110,11 @@ class KnownCredit:
         self._factors: dict[str, float] = {}
         self._seen: dict[int, float] = {}
 
-    def learn(self, report: Mapping[str, Any], result: ReportResult, now: float) -> None:
+    def learn(self, report: ReportFacts, result: ReportResult, now: float) -> None:
         """Keep the balance and the price in the result of a report.
 
         Args:
-            report: fields of the report.
+            report: facts of the report.
             result: the bank's answer to it.
             now: monotonic seconds.
         """
@@ -126,19 +126,17 @@ class KnownCredit:
         self._payers[_place(report)] = allocation
         self._available[allocation] = result.available
         self._seen[allocation] = now
-        if report["do"] == "hold" and report.get("qos") and result.amount:
-            list_price = float(report["billing"]) * report["time_limit"] / 60
+        if report.do is ReportKind.HOLD and report.qos and result.amount:
+            list_price = float(report.billing) * report.time_limit / 60
             if list_price >= _MIN_PRICE:
-                self._factors[report["qos"]] = round(result.amount / list_price, 2)
+                self._factors[report.qos] = round(result.amount / list_price, 2)
 
-    def price(self, report: Mapping[str, Any]) -> int:
+    def price(self, report: ReportFacts) -> int:
         """Return the price of a run for its whole limit, in SU-minutes."""
-        factor = Fraction(str(self._factors.get(report.get("qos", ""), 1)))
-        return round_up(
-            Fraction(report["billing"]) * int(report.get("time_limit", 0)) / 60 * factor
-        )
+        factor = Fraction(str(self._factors.get(report.qos, 1)))
+        return round_up(Fraction(report.billing) * report.time_limit / 60 * factor)
 
-    def spend(self, report: Mapping[str, Any], times: int = 1) -> bool:
+    def spend(self, report: ReportFacts, times: int = 1) -> bool:
         """Subtract the price of a run if so many times its price is available; return whether."""
         payer = self._payers.get(_place(report))
         if payer is None or times * (amount := self.price(report)) > self._available[payer]:
@@ -146,7 +144,7 @@ class KnownCredit:
         self._available[payer] -= amount
         return True
 
-    def is_fresh(self, report: Mapping[str, Any], now: float) -> bool:
+    def is_fresh(self, report: ReportFacts, now: float) -> bool:
         """Return whether the balance that would pay for a run was reported lately."""
         payer = self._payers.get(_place(report))
         return payer is not None and now - self._seen.get(payer, -FRESH_SECONDS) < FRESH_SECONDS
@@ -162,18 +160,18 @@ class KnownCredit:
         self._payers, self._available, self._factors = payers, dict(available), factors
 
 
-def _place(report: Mapping[str, Any]) -> str:
-    return f"{report['cluster']}/{report['account']}/{report['partition']}"
+def _place(report: ReportFacts) -> str:
+    return f"{report.cluster}/{report.account}/{report.partition}"
 
 
 def decide_without_bank(
-    terms: PartitionTerms, report: Mapping[str, Any], credit: KnownCredit, *, batch: bool
+    terms: PartitionTerms, report: ReportFacts, credit: KnownCredit, *, batch: bool
 ) -> Verdict | None:
     """Decide a prolog request that the bank did not answer in time.
 
     Args:
         terms: terms of the partition.
-        report: fields of the run's hold report.
+        report: facts of the run's hold report.
         credit: credit that was last known; the price is subtracted if it decides.
         batch: False for an interactive job.
 
@@ -188,5 +186,5 @@ def decide_without_bank(
         case OutagePolicy.CREDIT:
             if credit.spend(report):
                 return None
-            text = f"{BANK_DOWN_TEXT}, and {report['account']} had too little credit left"
+            text = f"{BANK_DOWN_TEXT}, and {report.account} had too little credit left"
             return deferred(text, batch=batch)

@@ -101,7 +101,7 @@ _WARNINGS: Mapping[E, str] = {  # run, text of the bank
     E.PROLOG_UNLIMITED_RUN: "%s has no time limit: it runs without a hold, and its end is "
     "reported%s",
     E.LIMIT_NONE: "%s has no time limit any more: its price cannot be held%s",
-    E.HOLD_LAPSED: "%s starts, but its hold has lapsed: %s",
+    E.HOLD_LAPSED: "%s starts, but its hold has expired: %s",
     E.HOLD_REFUSED: "%s runs, but the bank holds nothing for it: %s",
     E.HOLD_UNPRICED_RUN: "%s runs without a hold, and its end is reported: %s",
     E.RUN_CLOSED: "%s starts, but is charged or released already: %s",

@@ -24,7 +24,7 @@ from fairbank.slurm.reconcile.bank_records import (
     BankFunds,
     BankProject,
 )
-from fairbank.slurm.reconcile.compare import RELEASED, ReconcileFinding
+from fairbank.slurm.reconcile.compare import REPAIRED_BY_RELEASE, ReconcileFinding
 from fairbank.slurm.reconcile.import_plan import (
     HistoryAllocation,
     ImportPlan,
@@ -278,7 +278,7 @@ class HistoryImport:
             until,
             cluster=self._cluster,
             fix=fix,
-            again=self._cover,
+            retry_refused=self._cover,
             funds=funds,
             progress=self._progress,
         )
@@ -306,8 +306,8 @@ class HistoryImport:
         repaired = [each.finding for each in reconciled.outcomes if each.problem is None]
         return HistoryResult(
             allocations=tuple(allocations),
-            charged=tuple(each for each in repaired if each.category not in RELEASED),
-            released=tuple(each for each in repaired if each.category in RELEASED),
+            charged=tuple(each for each in repaired if each.category not in REPAIRED_BY_RELEASE),
+            released=tuple(each for each in repaired if each.category in REPAIRED_BY_RELEASE),
             left=tuple(
                 outcome
                 for outcome in reconciled.outcomes

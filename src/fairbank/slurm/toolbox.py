@@ -40,7 +40,7 @@ class SlurmToolbox:
         *,
         grace_seconds: int,
         fix: bool,
-        again: bool,
+        retry_refused: bool,
         progress: Progress | None = None,
     ) -> ReconcileResult:
         """Compare finished runs with accounting (arguments: `Reconciler.reconcile`)."""
@@ -53,7 +53,7 @@ class SlurmToolbox:
             until,
             cluster=self._cluster,
             fix=fix,
-            again=again,
+            retry_refused=retry_refused,
             progress=progress or no_progress,
         )
 

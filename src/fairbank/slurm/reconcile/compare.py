@@ -40,7 +40,9 @@ class Category(Enum):
     # Findings.
     MISSING = "ended in Slurm, unknown to the bank"
     OPEN = "ended in Slurm, still held in the bank"
+    # The hold has no job any more: neither slurmctld nor accounting has one that could be running.
     ORPHAN = "held in the bank, unknown to Slurm"
+    # slurmctld lost the job, and accounting never received its end: what sacctmgr calls runaway.
     RUNAWAY = "held in the bank, running in accounting, unknown to slurmctld"
     REFUSED = "ended in Slurm, its charge refused by the bank"
     INCOMPLETE = "ended in Slurm, its record in accounting is incomplete"
@@ -50,10 +52,9 @@ class Category(Enum):
 
 
 COUNTED = frozenset({Category.MATCHED, Category.FREE, Category.LATE, Category.BANK_ONLY})
-CHARGED = frozenset({Category.MISSING, Category.OPEN})
-"""Repaired by a charge."""
-RELEASED = frozenset({Category.ORPHAN, Category.RUNAWAY})
-"""Repaired by a release of the hold. All other findings are for an administrator to decide."""
+REPAIRED_BY_CHARGE = frozenset({Category.MISSING, Category.OPEN})
+REPAIRED_BY_RELEASE = frozenset({Category.ORPHAN, Category.RUNAWAY})
+"""All other findings are for an administrator to decide."""
 
 
 class ReconcileFinding(msgspec.Struct, frozen=True, kw_only=True):

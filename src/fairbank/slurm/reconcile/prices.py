@@ -50,8 +50,8 @@ class ClusterPrices:
 
     def end_price(self, job: AccountingJob) -> int | None:
         """Return the SU-minutes of a job that ended: 0 in a free state, None without a price."""
-        cost = self.price(job, job.elapsed)
-        return 0 if cost is not None and job.state in self._cluster.free_states else cost
+        price = self.price(job, job.elapsed)
+        return 0 if price is not None and job.state in self._cluster.free_states else price
 
     def is_right_price(self, charged: int, job: AccountingJob) -> bool:
         """Return True if a charge is the job's price, within the tolerances, or if there is no

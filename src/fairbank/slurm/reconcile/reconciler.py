@@ -17,8 +17,8 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd, ParsedRows, UnreadableLine
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
-    CHARGED,
-    RELEASED,
+    REPAIRED_BY_CHARGE,
+    REPAIRED_BY_RELEASE,
     Category,
     ReconcileComparison,
     ReconcileFinding,
@@ -35,8 +35,10 @@ PERIOD_MARGIN_SECONDS = DAY
 hold was requested, by another clock; a slurmctld that was down requests it again."""
 
 IDS_PER_COMMAND = 500  # keeps the arguments of sacct below the system's limit
-CHARGEABLE = frozenset({*CHARGED, Category.REFUSED})
-NEEDS_HISTORY = frozenset({*CHARGED, *RELEASED, Category.REFUSED, Category.UNACCOUNTED})
+MAY_BE_CHARGED = frozenset({*REPAIRED_BY_CHARGE, Category.REFUSED})
+NEEDS_HISTORY = frozenset(
+    {*REPAIRED_BY_CHARGE, *REPAIRED_BY_RELEASE, Category.REFUSED, Category.UNACCOUNTED}
+)
 
 Refusals = Mapping[tuple[int, int], StoredRefusal]
 """Last refusal of a run, by job id and submission."""
@@ -82,7 +84,7 @@ class Reconciler:
         *,
         cluster: str | None = None,
         fix: bool = False,
-        again: bool = False,
+        retry_refused: bool = False,
         funds: BankFunds | None = None,
         progress: Progress = no_progress,
     ) -> ReconcileResult:
@@ -93,7 +95,7 @@ class Reconciler:
             until: end of the period, not included.
             cluster: required name of the cluster; None for any.
             fix: charge what is missing and release what is lost.
-            again: with `fix`, retry also what the bank refused before.
+            retry_refused: with `fix`, retry also what the bank refused before.
             funds: without `fix`, predict the outcomes with these projects and allocations.
             progress: called with the stage, and how much of how much is done.
         """
@@ -110,7 +112,7 @@ class Reconciler:
             prices,
             history.rows,
             self._now,
-            again=again,
+            retry_refused=retry_refused,
             doubt=self._doubt(unreadable),
             funds=funds,
         )
@@ -195,7 +197,7 @@ class Reconciler:
             {
                 finding.job.job_id
                 for finding in comparison.findings
-                if finding.job is not None and finding.category in CHARGEABLE
+                if finding.job is not None and finding.category in MAY_BE_CHARGED
             }
         )
         ends: list[JobEnd] = []

@@ -16,8 +16,8 @@ from fairbank.slurm.bank import BankClient, Progress, ReportObjection, no_progre
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd
 from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
-    CHARGED,
-    RELEASED,
+    REPAIRED_BY_CHARGE,
+    REPAIRED_BY_RELEASE,
     Category,
     ReconcileFinding,
     restart_count,
@@ -44,7 +44,7 @@ class Repairer:
         cluster: with its partitions, as the bank prices them.
         history: all executions of the jobs found.
         now: time that a released run ends.
-        again: retry charges that the bank refused, where an allocation exists by now.
+        retry_refused: retry charges that the bank refused, where an allocation exists by now.
         doubt: reason why no hold is released, if there is one.
         funds: projects and allocations to assume instead of the bank's.
     """
@@ -56,12 +56,12 @@ class Repairer:
         history: Sequence[AccountingJob],
         now: int,
         *,
-        again: bool,
+        retry_refused: bool,
         doubt: InvalidInput | None,
         funds: BankFunds | None = None,
     ) -> None:
         self._bank, self._cluster, self._now = bank, cluster, now
-        self._again, self._doubt, self._assumed_funds = again, doubt, funds
+        self._retry_refused, self._doubt, self._assumed_funds = retry_refused, doubt, funds
         self._history: Mapping[int, list[AccountingJob]] = defaultdict(list)
         for job in history:
             self._history[job.job_id].append(job)
@@ -78,7 +78,9 @@ class Repairer:
         outcomes: list[RepairOutcome] = []
         reported: list[tuple[ReconcileFinding, Mapping[str, Any]]] = []
         # Charges come first: the rest of a hold that they return can be held again at once.
-        for finding in sorted(findings, key=lambda finding: finding.category in RELEASED):
+        for finding in sorted(
+            findings, key=lambda finding: finding.category in REPAIRED_BY_RELEASE
+        ):
             try:
                 body = self._report(finding)
             except InvalidInput as error:
@@ -115,15 +117,15 @@ class Repairer:
         Raises InvalidInput if the report lacks something.
         """
         job, run = finding.job, finding.run
-        if finding.category in RELEASED and run is not None:
+        if finding.category in REPAIRED_BY_RELEASE and run is not None:
             if self._doubt is not None:
                 raise self._doubt
             return release_report(run, self._cluster.name, self._now)
         if job is None:
             return None
-        if finding.category is Category.REFUSED and self._again:
+        if finding.category is Category.REFUSED and self._retry_refused:
             self._require_payer(job)
-        elif finding.category not in CHARGED:
+        elif finding.category not in REPAIRED_BY_CHARGE:
             return None
         restart = restart_count(job, self._history[job.job_id])
         report = charge_report(job, run, restart, self._cluster)

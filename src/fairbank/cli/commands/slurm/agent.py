@@ -68,9 +68,31 @@ def _status(context: Context, options: Namespace) -> int:
 
 
 def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    plugins, bank, outbox, senders = (
-        status[each] for each in ("plugins", "bank", "outbox", "senders")
-    )
+    """Yield the lines of the status with their names; a line without a name continues the last."""
+    yield from _connection_lines(status["plugins"], status["bank"])
+    yield from _outbox_lines(status["outbox"])
+    if quarantine := _quarantine(status):
+        text = f"{quarantine['frames']} frames of slurmctld's plug-in cannot be read, the last: "
+        yield "quarantine", f"{text}{quarantine['last']}"
+        yield "", f"try: {quarantine['remedy']}"
+    for incident in status.get("incidents", ()):
+        often = f"{incident['count']} {incident['about']} since {iso(incident['since'])}"
+        yield "incidents", f"{often}, the last at {iso(incident['last'])}: {incident['text']}"
+        yield "", f"try: {incident['remedy']}"
+    yield from _work_lines(status)
+    if table := status.get("site_factor"):
+        written, values = table["written"], table["values"]
+        is_new = written is None
+        yield "factors", "not written yet" if is_new else f"{values} values, written {iso(written)}"
+        yield from _error_lines(table, "not written again")
+    if release := status.get("release"):
+        yield "released", f"{release['released']} jobs that were held for lack of credit"
+        yield from _error_lines(release, "stopped for now")
+
+
+def _connection_lines(
+    plugins: Sequence[Mapping[str, str]], bank: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
     connected = ", ".join(f"{each['slurm']} of cluster {each['cluster']}" for each in plugins)
     yield "slurmctld", f"connected: {connected}" if plugins else "not connected"
     if bank["reachable"] is None:
@@ -81,63 +103,36 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "bank", f"down since {iso(bank['since'])}: {bank['error']}"
         if bank["remedy"]:
             yield "", f"try: {bank['remedy']}"
-    oldest = (
-        ""
-        if outbox["oldest_seconds"] is None
-        else f", the oldest for {outbox['oldest_seconds']:.1f} s"
-    )
-    yield (
-        "outbox",
-        f"{outbox['reports']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only",
-    )
+
+
+def _outbox_lines(outbox: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    seconds = outbox["oldest_seconds"]
+    oldest = "" if seconds is None else f", the oldest for {seconds:.1f} s"
+    waiting = f"{outbox['reports']} reports wait{oldest}"
+    yield "outbox", f"{waiting}; {outbox['on_disk_only']} of them on disk only"
     if later := outbox.get("retry_later"):
         yield "", f"{later} more ends are too early for the bank's clock; they are sent again later"
         yield "", "try: set the clocks of both hosts alike (chronyc tracking)"
     if outbox["error"]:
         yield "", f"cannot be written: {outbox['error']}"
         yield "", "try: free space on its disk; the agent then continues by itself"
-    if quarantine := _quarantine(status):
-        yield (
-            "quarantine",
-            (
-                f"{quarantine['frames']} frames of slurmctld's plug-in cannot be read, the"
-                f" last: {quarantine['last']}"
-            ),
-        )
-        yield "", f"try: {quarantine['remedy']}"
-    for incident in status.get("incidents", ()):
-        often = (
-            f"{incident['count']} {incident['about']} since {iso(incident['since'])}, the last at"
-            f" {iso(incident['last'])}"
-        )
-        yield "incidents", f"{often}: {incident['text']}"
-        yield "", f"try: {incident['remedy']}"
-    yield (
-        "senders",
-        f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy",
-    )
-    yield (
-        "prologs",
-        f"{status['prologs_waiting']} waiting; verdicts: {_counted(status['verdicts'])}",
-    )
+
+
+def _work_lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    senders = status["senders"]
+    limits = f"{senders['minimum']} to {senders['maximum']}"
+    yield "senders", f"{senders['size']} ({limits}), {senders['busy']} busy"
+    verdicts = _counted(status["verdicts"])
+    yield "prologs", f"{status['prologs_waiting']} waiting; verdicts: {verdicts}"
     for kind, what in (("hold", "holds"), ("adjust", "limits"), ("complete", "ends")):
         yield what, _counted(status["reports_answered"][kind])
     yield "runs", f"{status['runs']} known"
-    if table := status.get("site_factor"):
-        written = (
-            "not written yet"
-            if table["written"] is None
-            else f"{table['values']} values, written {iso(table['written'])}"
-        )
-        yield "factors", written
-        if table["error"]:
-            yield "", f"not written again: {table['error']}"
-            yield "", f"try: {table['remedy']}"
-    if release := status.get("release"):
-        yield "released", f"{release['released']} jobs that were held for lack of credit"
-        if release["error"]:
-            yield "", f"stopped for now: {release['error']}"
-            yield "", f"try: {release['remedy']}"
+
+
+def _error_lines(job: Mapping[str, Any], consequence: str) -> Iterator[tuple[str, str]]:
+    if job["error"]:
+        yield "", f"{consequence}: {job['error']}"
+        yield "", f"try: {job['remedy']}"
 
 
 def _quarantine(status: Mapping[str, Any]) -> Mapping[str, Any] | None:

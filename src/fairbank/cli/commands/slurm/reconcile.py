@@ -113,7 +113,7 @@ def run(context: Context, options: Namespace) -> int:
             until,
             grace_seconds=options.grace * 60,
             fix=options.fix,
-            again=options.again,
+            retry_refused=options.again,
             progress=progress,
         )
     tell(context, result, fix=options.fix)
