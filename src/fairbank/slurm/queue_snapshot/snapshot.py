@@ -19,16 +19,16 @@ from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.slurm import parameters as known
 from fairbank.scheduling.slurm.parameters import NOT_MODELLED, SchedulerParameters
-from fairbank.slurm.parsers.scheduler.jobs import SlurmJob, read_jobs
-from fairbank.slurm.parsers.scheduler.limits import (
-    QOS_COLUMNS,
+from fairbank.slurm.parsers.config import read_clock, read_config
+from fairbank.slurm.parsers.jobs import SlurmJob, read_jobs
+from fairbank.slurm.parsers.limits import (
+    QOS_LIMITS,
     LimitRecord,
     QosRecord,
     read_association_limits,
-    read_qos_limits,
     read_qos_usage,
 )
-from fairbank.slurm.parsers.scheduler.machine import (
+from fairbank.slurm.parsers.machine import (
     Licence,
     read_hosts,
     read_least_loaded,
@@ -37,7 +37,6 @@ from fairbank.slurm.parsers.scheduler.machine import (
     read_partition_rules,
     read_reservations,
 )
-from fairbank.slurm.parsers.scontrol import read_clock, read_config
 from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.queue_snapshot.jobs import SelectSettings, pending_jobs, running_job
 from fairbank.slurm.queue_snapshot.limits import LimitInputs, SnapshotLimits
@@ -230,7 +229,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "--parsable2",
         "show",
         "qos",
-        f"format={','.join(QOS_COLUMNS).lower()}",
+        f"format={','.join(QOS_LIMITS.columns).lower()}",
     ),
     "jobs": ("scontrol", "--all", "--details", "--oneliner", "show", "job"),
     "config": ("scontrol", "show", "config"),
@@ -261,7 +260,7 @@ def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...
         "licences": rows(read_licences(texts["licences"])),
         "associations": rows(read_association_limits(texts["limits"])),
         "qos_usage": rows(read_qos_usage(texts["limits"])),
-        "qos": rows(read_qos_limits(texts["qos-limits"])),
+        "qos": rows(QOS_LIMITS.read(texts["qos-limits"])),
     }
     answers = QueueAnswers(
         now=read_clock(texts["config"]),

@@ -11,7 +11,7 @@ from fairbank.bank.pricing import cost
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import NotFound
 from fairbank.core.tres import BillingRule, billing, parse_counts, parse_weights
-from fairbank.slurm.parsers.priority import read_billing_rule
+from fairbank.slurm.parsers.config import read_billing_rule
 from fairbank.slurm.parsers.values import (
     AccountingJob,
     SlurmAssociation,
