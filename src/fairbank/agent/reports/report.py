@@ -139,8 +139,8 @@ def name_and_tres(name: str, tres: str) -> dict[str, str]:
     return fields
 
 
-# All messages of a run have the same TRES, as have most jobs of a user. Without the cache the parser
-# takes a third of the agent's time for a message.
+# All messages of a run have the same TRES, as have most jobs of a user. Without the cache the
+# parser takes a third of the agent's time for a message.
 @lru_cache(1_024)
 def _is_job_tres(text: str) -> bool:
     try:

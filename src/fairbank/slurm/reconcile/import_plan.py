@@ -1,4 +1,4 @@
-"""Slurm's accounts and users as projects and members, and allocations for the time before the bank."""
+"""Slurm's accounts and users as projects and members; allocations for time before the bank."""
 
 from __future__ import annotations
 
