@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairbank.agent.reports.results import cannot_connect
+from fairbank.agent.reports.report import cannot_connect
 from fairbank.agent.settings import AgentSettings
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.priority.site_factor import rule_of
