@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairbank.agent.outage_policy import FRESH_SECONDS, OutagePolicy
-from fairbank.agent.reports.report import hold_facts
-from fairbank.agent.reports.results import ReportResult, ResultKind
+from fairbank.agent.reports.report import ReportResult, ResultKind, hold_facts
 from fairbank.agent.run_states import AgentRunState
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import epilog_event, prolog_request

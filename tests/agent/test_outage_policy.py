@@ -11,8 +11,7 @@ from fairbank.agent.outage_policy import (
     answer_deadline,
     decide_without_bank,
 )
-from fairbank.agent.reports.report import hold_facts
-from fairbank.agent.reports.results import ReportResult, ResultKind
+from fairbank.agent.reports.report import ReportResult, ResultKind, hold_facts
 from tests.agent.plugin import prolog_request
 
 

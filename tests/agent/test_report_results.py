@@ -7,7 +7,7 @@ import pytest
 
 from fairbank.agent.outage_policy import refused as refused_verdict
 from fairbank.agent.protocol import TEXT_MAX
-from fairbank.agent.reports.results import ResultKind, result_of
+from fairbank.agent.reports.report import ResultKind, result_of
 from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
 from fairbank.rest.schemas.job import ReportAnswer
 

@@ -23,8 +23,7 @@ from fairbank.agent.plugin_connection import PluginConnection
 from fairbank.agent.protocol import FromAgent, Greeting, PluginMessage, UnreadableFrame
 from fairbank.agent.quarantine import Quarantine
 from fairbank.agent.reports.bank_status import BankProbe
-from fairbank.agent.reports.report import PendingReport
-from fairbank.agent.reports.results import send_reports
+from fairbank.agent.reports.report import PendingReport, send_reports
 from fairbank.agent.settings import AgentSettings
 from fairbank.core.errors import FairbankError
 from fairbank.rest.client import Client, parse_address

@@ -37,14 +37,16 @@ from fairbank.agent.protocol import (
 from fairbank.agent.reports.bank_status import STABLE_SECONDS, SenderSettings, after_failure
 from fairbank.agent.reports.flow import ReportFlow
 from fairbank.agent.reports.report import (
+    UNBILLABLE_REASON,
     PendingReport,
     Receipt,
     ReportKind,
+    ReportResult,
+    ResultKind,
     clock_warning,
     facts_of,
     hold_facts,
 )
-from fairbank.agent.reports.results import UNBILLABLE_REASON, ReportResult, ResultKind
 from fairbank.agent.run_events import Occurrence
 from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions, replies_to
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from fairbank.agent.protocol import Action, Verdict, one_line
-from fairbank.agent.reports.report import ReportFacts, ReportKind
-from fairbank.agent.reports.results import ReportResult, ResultKind
+from fairbank.agent.reports.report import ReportFacts, ReportKind, ReportResult, ResultKind
 from fairbank.core.units import round_up
 
 DEFERRED_REASON = "Fairbank_does_not_answer"

@@ -22,11 +22,17 @@ from fairbank.slurm.reconcile.bank_records import BankFunds
 from fairbank.slurm.reconcile.compare import REPAIRED_BY_RELEASE, ReconcileFinding
 from fairbank.slurm.reconcile.import_plan import (
     HistoryAllocation,
+    ImportPlan,
+    PlannedProject,
+    SlurmPeople,
+    Step,
     as_bank_allocation,
+    is_passed_over,
     plan_allocations,
+    plan_import,
+    projects_after,
 )
-from fairbank.slurm.reconcile.import_plan import (ImportPlan, PlannedProject, SlurmPeople, Step, is_passed_over, plan_import, projects_after)
-from fairbank.slurm.reconcile.prices import (SlurmMachine, price_differences, price_settings)
+from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences, price_settings
 from fairbank.slurm.reconcile.reconciler import Reconciler, read_jobs
 from fairbank.slurm.reconcile.repair import RepairOutcome
 

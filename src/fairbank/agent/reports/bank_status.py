@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import msgspec
 
-from fairbank.agent.reports.results import cannot_connect, not_a_bank
+from fairbank.agent.reports.report import cannot_connect, not_a_bank
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
 from fairbank.rest.client import Client
 from fairbank.rest.schemas.server import Myself

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import chain
 
 import msgspec
 
@@ -138,7 +139,7 @@ def compare(sides: ReconcileInput) -> ReconcileComparison:
     jobs = {(job.job_id, job.submitted, job.start): job for job in sides.jobs}.values()
     for job in sorted(jobs, key=lambda job: (job.job_id, job.submitted, job.start or 0)):
         if not job.has_ended:
-            runs.note_running(job)
+            runs.running.add((job.job_id, job.submitted))
             continue
         run = runs.take(job)
         category = classify(job, run, sides, prices)
@@ -192,9 +193,8 @@ def classify(
         return Category.REFUSED if sides.was_refused_after_end(job) else Category.MISSING
     if run.is_open:
         return Category.OPEN
-    return (
-        Category.MATCHED if _is_price_right(completed(job, run), run, prices) else Category.AMOUNT
-    )
+    is_right = _is_price_right(completed(job, run), run, prices)
+    return Category.MATCHED if is_right else Category.AMOUNT
 
 
 def classify_leftover(
@@ -219,9 +219,8 @@ def classify_leftover(
     if job in runs.taken:
         return Category.DUPLICATE
     # Only a run that lies within the period must have a job: accounting was asked for no other.
-    is_in_period = sides.since <= run.start and (run.ended or run.start) < min(
-        sides.until, grace_start
-    )
+    until = min(sides.until, grace_start)
+    is_in_period = sides.since <= run.start and (run.ended or run.start) < until
     return Category.UNACCOUNTED if is_in_period and job not in runs.running else None
 
 
@@ -269,7 +268,10 @@ def _is_price_right(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> 
 
 
 class _RunIndex:
-    """Runs of the ledger by job id. Each is taken by one job at most."""
+    """Runs of the ledger by job id. Each is taken by one job at most.
+
+    `running` are the jobs that have not ended in accounting, by id and submission.
+    """
 
     def __init__(self, runs: Sequence[BankRun]) -> None:
         self._free: dict[int, list[BankRun]] = defaultdict(list)
@@ -298,14 +300,9 @@ class _RunIndex:
         self.taken.add((nearest.job_id, nearest.submitted))
         return nearest
 
-    def note_running(self, job: AccountingJob) -> None:
-        """Note a job that has not ended in accounting."""
-        self.running.add((job.job_id, job.submitted))
-
     def left(self) -> Iterator[BankRun]:
-        """Yield the runs that no job took."""
-        for runs in self._free.values():
-            yield from runs
+        """Return the runs that no job took."""
+        return chain.from_iterable(self._free.values())
 
 
 def restart_count(job: AccountingJob, history: Sequence[AccountingJob]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import count
 
 import msgspec
 
@@ -85,31 +84,28 @@ def plan_import(
     for association in _top_down(centre.associations):
         if is_passed_over(association, passed_over):
             continue
-        if project := by_account.get(association.account):
+        account = association.account
+        if project := by_account.get(account):
             if project.removed:
                 notes.append(
-                    f"account {association.account}: its project was removed; bring it back:"
+                    f"account {account}: its project was removed; bring it back:"
                     f" fairbank project set {project.id} --restore"
                 )
             continue
-        gid = gid_of(association.account)
+        gid = gid_of(account)
         if gid is None:
             notes.append(
-                f"account {association.account}: this host has no group of this name; name its"
-                f" number: --gid {association.account}=NUMBER"
+                f"account {account}: this host has no group of this name; name its number:"
+                f" --gid {account}=NUMBER"
             )
             continue
-        if (taken := names.taken(association.account, gid)) is not None:
-            notes.append(f"account {association.account}: {taken}")
+        if (taken := names.taken(account, gid)) is not None:
+            notes.append(f"account {account}: {taken}")
             continue
         parent = association.parent if association.parent in entered else None
-        steps.append(
-            PlannedProject(
-                account=association.account, group=association.account, gid=gid, parent=parent
-            )
-        )
-        names.by_gid[gid] = f"account {association.account}"
-        entered.add(association.account)
+        steps.append(PlannedProject(account=account, group=account, gid=gid, parent=parent))
+        names.by_gid[gid] = f"account {account}"
+        entered.add(account)
     users = [
         association
         for association in centre.associations
@@ -139,21 +135,14 @@ def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankP
     """
     projects = list(known)
     numbers = {project.account: project.id for project in known}
-    new_numbers = count(max(numbers.values(), default=0) + 1)
-    for number, project in zip(
-        new_numbers, (step for step in plan.steps if isinstance(step, PlannedProject)), strict=False
-    ):
-        numbers[project.account] = number
-        parent = numbers.get(project.parent) if project.parent else None
-        projects.append(
-            BankProject(
-                id=number,
-                group=project.group,
-                gid=project.gid,
-                account=project.account,
-                parent=parent,
-            )
+    planned = (step for step in plan.steps if isinstance(step, PlannedProject))
+    for number, step in enumerate(planned, max(numbers.values(), default=0) + 1):
+        numbers[step.account] = number
+        parent = numbers.get(step.parent) if step.parent else None
+        project = BankProject(
+            id=number, group=step.group, gid=step.gid, account=step.account, parent=parent
         )
+        projects.append(project)
     return projects
 
 
@@ -216,23 +205,16 @@ def _members(
     members: dict[tuple[str, int], NewMember] = {}
     unknown: dict[str, str] = {}
     for association in users:
-        uid = uid_of(association.user)
+        account, user = association.account, association.user
+        uid = uid_of(user)
         if uid is None:
-            unknown[association.user] = (
-                f"user {association.user}: this host has no such user; their jobs are"
-                " still charged to the project"
+            unknown[user] = (
+                f"user {user}: this host has no such user; their jobs are still charged to the"
+                " project"
             )
-        elif (
-            association.account not in projects or uid not in projects[association.account].members
-        ):
-            role = (
-                "coordinator"
-                if (association.account, association.user) in coordinated
-                else "member"
-            )
-            members[association.account, uid] = NewMember(
-                account=association.account, user=association.user, uid=uid, role=role
-            )
+        elif account not in projects or uid not in projects[account].members:
+            role = "coordinator" if (account, user) in coordinated else "member"
+            members[account, uid] = NewMember(account=account, user=user, uid=uid, role=role)
     return list(members.values()), list(unknown.values())
 
 
@@ -283,26 +265,18 @@ def plan_allocations(
     """
     funds, prices = BankFunds(projects, allocations), ClusterPrices(cluster)
     gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
-    for job in {
-        (job.job_id, job.submitted, job.start): job for job in jobs if job.has_ended
-    }.values():
+    ended = {(job.job_id, job.submitted, job.start): job for job in jobs if job.has_ended}
+    for job in ended.values():
         project = funds.by_account.get(job.account)
         partition = cluster.partitions.get(job.partition)
-        cost = prices.end_price(job)
-        if (
-            project is None
-            or partition is None
-            or job.start is None
-            or cost is None
-            or not job.elapsed
-        ):
+        price = prices.end_price(job)
+        if project is None or partition is None or price is None:
             continue
-        if funds.payers(project.id, partition.resource, job.start):
+        resource = partition.resource
+        if job.start is None or not job.elapsed or funds.payers(project.id, resource, job.start):
             continue
-        starts = [allocation.start for allocation in funds.own(project.id, partition.resource)]
-        gaps[project.id, partition.resource, bisect_right(starts, job.start)].append(
-            (job.start, cost)
-        )
+        starts = [allocation.start for allocation in funds.own(project.id, resource)]
+        gaps[project.id, resource, bisect_right(starts, job.start)].append((job.start, price))
     accounts = {project.id: project.account for project in projects}
     return [
         HistoryAllocation(
@@ -311,7 +285,7 @@ def plan_allocations(
             resource=resource,
             start=min(start for start, _ in charges),
             end=max(start for start, _ in charges) + 1,
-            amount=sum(cost for _, cost in charges),
+            amount=sum(price for _, price in charges),
             jobs=len(charges),
         )
         for (project, resource, _), charges in sorted(gaps.items())

@@ -95,16 +95,13 @@ class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
 
     def resource_of(self, partition: SlurmPartition) -> str:
         """Return `gpu` if the partition's nodes have GPUs or its weights price them, else `cpu`."""
-        priced = (
-            any(name.startswith("gres/gpu") for name in parse_weights(partition.weights))
-            if partition.weights
-            else False
-        )
-        return (
-            "gpu"
-            if priced or any(node.gpus for node in self.nodes if partition.name in node.partitions)
-            else "cpu"
-        )
+        weights = parse_weights(partition.weights) if partition.weights else {}
+        is_priced = any(name.startswith("gres/gpu") for name in weights)
+        return "gpu" if is_priced or self.has_gpus(partition) else "cpu"
+
+    def has_gpus(self, partition: SlurmPartition) -> bool:
+        """Return True if a node of the partition has GPUs."""
+        return any(node.gpus for node in self.nodes if partition.name in node.partitions)
 
     @property
     def factors(self) -> Mapping[str, str]:
@@ -137,22 +134,16 @@ def price_settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) ->
             "",
         ]
     if machine.factors:
-        lines += [
-            f"[{table}.qos_factors]",
-            *(f'"{name}" = "{factor}"' for name, factor in machine.factors.items()),
-            "",
-        ]
+        factors = [f'"{name}" = "{factor}"' for name, factor in machine.factors.items()]
+        lines += [f"[{table}.qos_factors]", *factors, ""]
     share_lines = [
         f"#   {association.account}{f'/{association.user}' if association.user else ''} "
         f" {association.shares}"
         for association in shares
         if association.shares
     ]
-    lines += (
-        ["# Shares stay in Slurm, which ranks its queue by them:", *share_lines]
-        if share_lines
-        else []
-    )
+    if share_lines:
+        lines += ["# Shares stay in Slurm, which ranks its queue by them:", *share_lines]
     return "\n".join(lines) + "\n"
 
 
@@ -175,12 +166,9 @@ def price_differences(machine: SlurmMachine, known: Cluster) -> list[str]:
                 f"partition {partition.name}: Slurm adds TRES by {machine.billing_rule.value}, the"
                 f" bank by {bank_partition.billing_rule.value}"
             )
-    different_qos = [
-        qos for qos in machine.qos if known.qos_factor(qos.name) != Fraction(qos.factor)
-    ]
-    factors = [
-        f"QOS {qos.name}: Slurm's UsageFactor is {qos.factor}, the bank's factor"
-        f" {known.qos_factor(qos.name)}"
-        for qos in different_qos
-    ]
-    return differences + factors
+    for qos in machine.qos:
+        factor = known.qos_factor(qos.name)
+        if factor != Fraction(qos.factor):
+            text = f"Slurm's UsageFactor is {qos.factor}, the bank's factor {factor}"
+            differences.append(f"QOS {qos.name}: {text}")
+    return differences

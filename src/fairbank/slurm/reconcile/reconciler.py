@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -21,7 +21,6 @@ from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_RELEASE,
     Category,
     ReconcileComparison,
-    ReconcileFinding,
     ReconcileInput,
     compare,
 )
@@ -138,13 +137,8 @@ class Reconciler:
         queue = self._slurm.queue()
         jobs, unreadable = read_jobs(self._slurm, since, until, progress)
         first = min((job.start for job in jobs if job.start is not None), default=since)
-        runs = self._runs(
-            prices.name,
-            max(0, min(first, since) - PERIOD_MARGIN_SECONDS),
-            until + PERIOD_MARGIN_SECONDS,
-            len(jobs),
-            progress,
-        )
+        start = max(0, min(first, since) - PERIOD_MARGIN_SECONDS)
+        runs = self._runs(prices.name, start, until + PERIOD_MARGIN_SECONDS, len(jobs), progress)
         refusals = self._bank.refusals(prices.name, since)
         sides = ReconcileInput(
             cluster=prices,
@@ -175,13 +169,7 @@ class Reconciler:
 
         They give the restarts of what is missing, and the ends of what was held long ago.
         """
-        numbers = sorted(
-            {
-                _job_id(finding)
-                for finding in comparison.findings
-                if finding.category in NEEDS_HISTORY
-            }
-        )
+        numbers = _job_ids(comparison, NEEDS_HISTORY)
         rows: list[AccountingJob] = []
         unreadable: list[UnreadableLine] = []
         for first in range(0, len(numbers), IDS_PER_COMMAND):
@@ -193,13 +181,7 @@ class Reconciler:
 
     def _job_ends(self, comparison: ReconcileComparison) -> list[JobEnd]:
         """Return exit codes and processor times. No price needs them, so gaps are accepted."""
-        numbers = sorted(
-            {
-                finding.job.job_id
-                for finding in comparison.findings
-                if finding.job is not None and finding.category in MAY_BE_CHARGED
-            }
-        )
+        numbers = _job_ids(comparison, MAY_BE_CHARGED)
         ends: list[JobEnd] = []
         for first in range(0, len(numbers), IDS_PER_COMMAND):
             ends += self._slurm.job_ends(numbers[first : first + IDS_PER_COMMAND]).rows
@@ -208,15 +190,11 @@ class Reconciler:
     def _doubt(self, unreadable: Sequence[UnreadableLine]) -> InvalidInput | None:
         """Return the reason why a run that Slurm did not list may exist nevertheless."""
         if unreadable:
-            return InvalidInput(
-                "not released: some of Slurm's output could not be read",
-                remedy="fix those lines first",
-            )
+            text = "not released: some of Slurm's output could not be read"
+            return InvalidInput(text, remedy="fix those lines first")
         if not self._slurm.can_see_all_jobs:
-            return InvalidInput(
-                "not released: Slurm may hide other users' jobs",
-                remedy="run this as root or as SlurmUser",
-            )
+            text = "not released: Slurm may hide other users' jobs"
+            return InvalidInput(text, remedy="run this as root or as SlurmUser")
         return None
 
 
@@ -248,9 +226,13 @@ def _days(since: int, until: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + DAY, until)
 
 
-def _job_id(finding: ReconcileFinding) -> int:
-    record = finding.job or finding.run
-    return record.job_id if record is not None else 0
+def _job_ids(comparison: ReconcileComparison, categories: Collection[Category]) -> list[int]:
+    records = [
+        finding.job or finding.run
+        for finding in comparison.findings
+        if finding.category in categories
+    ]
+    return sorted({record.job_id for record in records if record is not None})
 
 
 def _with_refusal(outcome: RepairOutcome, refusals: Refusals) -> RepairOutcome:

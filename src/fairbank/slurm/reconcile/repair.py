@@ -85,11 +85,11 @@ class Repairer:
                 body = self._report(finding)
             except InvalidInput as error:
                 outcomes.append(_failed(finding, error))
+                continue
+            if body is None:
+                outcomes.append(RepairOutcome(finding=finding))
             else:
-                if body is None:
-                    outcomes.append(RepairOutcome(finding=finding))
-                else:
-                    reported.append((finding, body))
+                reported.append((finding, body))
         objections = self._bank.report([body for _, body in reported], progress)
         for (finding, _), objection in zip(reported, objections, strict=True):
             problem = None if objection is None else str(objection)
@@ -140,18 +140,14 @@ class Repairer:
             or partition is None
             or not self._funds.payers(project.id, partition.resource, job.start or 0)
         ):
-            raise InvalidInput(
-                "there was no allocation that could pay",
-                remedy="fairbank alloc create, for the time when it ran",
-            )
+            remedy = "fairbank alloc create, for the time when it ran"
+            raise InvalidInput("there was no allocation that could pay", remedy=remedy)
 
     def _require_price(self, finding: ReconcileFinding, job: AccountingJob) -> None:
         """Raise InvalidInput if the bank would refuse: no price, or no hold and no payer."""
         if finding.amount is None:
-            raise InvalidInput(
-                f"the bank's settings have no partition {job.partition}",
-                remedy="ask the bank's staff to add it",
-            )
+            text = f"the bank's settings have no partition {job.partition}"
+            raise InvalidInput(text, remedy="ask the bank's staff to add it")
         if finding.run is None:
             self._require_payer(job)
 
