@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.pace import outlook
+from fairbank.bank.outlook import outlook
 from fairbank.core.time import DAY, Instant, iso, parse_instant
 from fairbank.report.columns import Look, Row
 from fairbank.report.pace import about, show_outlook

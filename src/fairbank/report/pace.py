@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.bank.pace import OutlookState
+from fairbank.bank.outlook import OutlookState
 from fairbank.core.units import WORTH
 from fairbank.report.columns import Look, Row, instant_of
 

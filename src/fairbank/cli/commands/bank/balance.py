@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.bank.pace import OutlookState
+from fairbank.bank.outlook import OutlookState
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import TOO_LITTLE
 from fairbank.cli.framework.options import add_accounts, add_option
