@@ -59,12 +59,8 @@ class Agent:
     ) -> None:
         """Open the outbox and prepare the connection to the bank.
 
-        Args:
-            settings: its settings.
-            jobs: periodic jobs of the scheduler by their names in the status.
-
-        Raises:
-            FairbankError: the outbox or the credentials for the bank cannot be used.
+        `jobs` are periodic jobs of the scheduler by their names in the status. Raises FairbankError
+        if the outbox or the credentials for the bank cannot be used.
         """
         self._settings, self._jobs = settings, jobs or {}
         self._clock_offset = time.time() - time.monotonic()

@@ -334,12 +334,7 @@ def _billing(text: str) -> Fraction:
 
 
 def salvage(body: bytes, why: InvalidInput) -> UnreadableFrame | None:
-    """Return what is needed to answer a body that cannot be decoded; None if it has no number.
-
-    Args:
-        body: a complete body.
-        why: the error of decoding it.
-    """
+    """Return what is needed to answer a body whose decoding failed; None if it has no number."""
     word, *lines = body.decode("utf-8", "replace").split("\n")
     values: dict[str, list[str]] = {}
     for line in lines:

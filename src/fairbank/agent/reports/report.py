@@ -299,12 +299,7 @@ def _text(detail: str | None, remedies: Sequence[str]) -> str:
 def send_reports(client: Client, bodies: Sequence[bytes]) -> list[ReportResult] | FairbankError:
     """Send reports in one request; block until the bank has answered.
 
-    Args:
-        client: connection to the bank.
-        bodies: reports as JSON (`report_body`), in their order.
-
-    Returns:
-        One result for each report, or the error of the request.
+    Return one result for each report in its order, or the error of the request.
     """
     try:
         answers = read_answers(client.post("/job/bulk", bulk_body(bodies)).get("data"), len(bodies))

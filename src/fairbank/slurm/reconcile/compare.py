@@ -306,12 +306,7 @@ class _RunIndex:
 
 
 def restart_count(job: AccountingJob, history: Sequence[AccountingJob]) -> int:
-    """Count the restarts of a job before this execution.
-
-    Args:
-        job: the execution.
-        history: all that accounting has under its job id.
-    """
+    """Count the restarts of a job before this execution; `history` has all under its job id."""
     if job.restart is not None:
         return job.restart
     count = 0
