@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND
+from fairbank.cli.framework.options import add_option
 from fairbank.core.time import iso
 from fairbank.report.cells import plain
 
@@ -19,12 +20,8 @@ if TYPE_CHECKING:
 
 
 def _add(parser: Parser) -> None:
-    default = "/etc/fairbank/agent.toml"
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help=f"the agent's settings (FAIRBANK_AGENT_CONFIG; default: {default})",
-    )
+    about = "the agent's settings (FAIRBANK_AGENT_CONFIG; default: /etc/fairbank/agent.toml)"
+    add_option(parser, "--config FILE", about)
 
 
 def _run(context: Context, options: Namespace) -> int:
@@ -51,7 +48,7 @@ def _run(context: Context, options: Namespace) -> int:
 
 def _add_status(parser: Parser) -> None:
     _add(parser)
-    parser.add_argument("--json", action="store_true", help="all of it, as JSON")
+    add_option(parser, "--json", "all of it, as JSON")
 
 
 def _status(context: Context, options: Namespace) -> int:
@@ -68,26 +65,26 @@ def _status(context: Context, options: Namespace) -> int:
 
 
 def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the lines of the status with their names; a line without a name continues the last."""
+    """Yield headings and texts. The line of a problem is followed by its remedy."""
     yield from _connection_lines(status["plugins"], status["bank"])
     yield from _outbox_lines(status["outbox"])
     if quarantine := _quarantine(status):
         text = f"{quarantine['frames']} frames of slurmctld's plug-in cannot be read, the last: "
-        yield "quarantine", f"{text}{quarantine['last']}"
-        yield "", f"try: {quarantine['remedy']}"
+        yield from _problem("quarantine", f"{text}{quarantine['last']}", quarantine["remedy"])
     for incident in status.get("incidents", ()):
-        often = f"{incident['count']} {incident['about']} since {iso(incident['since'])}"
-        yield "incidents", f"{often}, the last at {iso(incident['last'])}: {incident['text']}"
-        yield "", f"try: {incident['remedy']}"
+        times = f"since {iso(incident['since'])}, the last at {iso(incident['last'])}"
+        text = f"{incident['count']} {incident['about']} {times}: {incident['text']}"
+        yield from _problem("incidents", text, incident["remedy"])
     yield from _work_lines(status)
     if table := status.get("site_factor"):
-        written, values = table["written"], table["values"]
-        is_new = written is None
-        yield "factors", "not written yet" if is_new else f"{values} values, written {iso(written)}"
-        yield from _error_lines(table, "not written again")
+        at, values = table["written"], table["values"]
+        yield "factors", "not written yet" if at is None else f"{values} values, written {iso(at)}"
+        if table["error"]:
+            yield from _problem("", f"not written again: {table['error']}", table["remedy"])
     if release := status.get("release"):
         yield "released", f"{release['released']} jobs that were held for lack of credit"
-        yield from _error_lines(release, "stopped for now")
+        if release["error"]:
+            yield from _problem("", f"stopped for now: {release['error']}", release["remedy"])
 
 
 def _connection_lines(
@@ -100,9 +97,8 @@ def _connection_lines(
     elif bank["reachable"]:
         yield "bank", f"answers since {iso(bank['since'])}"
     else:
-        yield "bank", f"down since {iso(bank['since'])}: {bank['error']}"
-        if bank["remedy"]:
-            yield "", f"try: {bank['remedy']}"
+        text = f"down since {iso(bank['since'])}: {bank['error']}"
+        yield from _problem("bank", text, bank["remedy"])
 
 
 def _outbox_lines(outbox: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -111,11 +107,11 @@ def _outbox_lines(outbox: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     waiting = f"{outbox['reports']} reports wait{oldest}"
     yield "outbox", f"{waiting}; {outbox['on_disk_only']} of them on disk only"
     if later := outbox.get("retry_later"):
-        yield "", f"{later} more ends are too early for the bank's clock; they are sent again later"
-        yield "", "try: set the clocks of both hosts alike (chronyc tracking)"
+        text = f"{later} more ends are too early for the bank's clock; they are sent again later"
+        yield from _problem("", text, "set the clocks of both hosts alike (chronyc tracking)")
     if outbox["error"]:
-        yield "", f"cannot be written: {outbox['error']}"
-        yield "", "try: free space on its disk; the agent then continues by itself"
+        remedy = "free space on its disk; the agent then continues by itself"
+        yield from _problem("", f"cannot be written: {outbox['error']}", remedy)
 
 
 def _work_lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -129,10 +125,10 @@ def _work_lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "runs", f"{status['runs']} known"
 
 
-def _error_lines(job: Mapping[str, Any], consequence: str) -> Iterator[tuple[str, str]]:
-    if job["error"]:
-        yield "", f"{consequence}: {job['error']}"
-        yield "", f"try: {job['remedy']}"
+def _problem(heading: str, text: str, remedy: str | None) -> Iterator[tuple[str, str]]:
+    yield heading, text
+    if remedy:
+        yield "", f"try: {remedy}"
 
 
 def _quarantine(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -153,7 +149,7 @@ COMMAND = Noun(
             (
                 "fairbank agent",
                 "fairbank agent --config /etc/fairbank/agent.toml",
-                "FAIRBANK_AGENT_CONFIG=a.toml fairbank agent run",
+                "FAIRBANK_AGENT_CONFIG=a.toml {}",
             ),
             _add,
             _run,
@@ -163,11 +159,7 @@ COMMAND = Noun(
         "status": Command(
             "outbox, bank, senders, decisions; 8 when something is wrong or not known yet, 6"
             " without an agent",
-            (
-                "fairbank agent status",
-                "fairbank agent status --json",
-                "fairbank agent status --config a.toml || echo look",
-            ),
+            ("{}", "{} --json", "{} --config a.toml || echo look"),
             _add_status,
             _status,
             reads=False,
