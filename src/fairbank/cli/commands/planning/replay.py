@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
-    from fairbank.service.replay import ReplayResult
+    from fairbank.service.replay_result import ReplayResult
 
 PERIODS_MAX = 1_000
 
