@@ -29,9 +29,8 @@ def _add_create(parser: Parser) -> None:
 def _create(context: Context, options: Namespace) -> int:
     from pathlib import Path
 
-    from fairbank.service.clock import SystemClock
     from fairbank.service.ops.backup import Backups
-    from fairbank.setup.bank_settings import opened_store
+    from fairbank.setup.bank_settings import SystemClock, opened_store
 
     with Progress("backup", options) as progress, opened_store(options.config) as store:
         first = partial(progress.wait, "first whether the store's file is sound")

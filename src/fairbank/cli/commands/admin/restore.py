@@ -41,9 +41,8 @@ def add(parser: Parser) -> None:
 def run(context: Context, options: Namespace) -> int:
     from pathlib import Path
 
-    from fairbank.service.clock import SystemClock
     from fairbank.service.ops.backup import Backups
-    from fairbank.setup.bank_settings import opened_store
+    from fairbank.setup.bank_settings import SystemClock, opened_store
 
     if options.check:
         return verify(context, options)
