@@ -79,8 +79,8 @@ class SqlTransaction(ABC):
         """Lock the allocations by ascending id, then the registry, then read. Raises Contention.
 
         Every batch locks in this order, so that two batches never wait for each other in a circle
-        (a deadlock). Allocations are locked only the first time: one opened since may have a lower id than those
-        locked.
+        (a deadlock). Allocations are locked only the first time: one opened since may have a lower
+        id than those locked.
         """
         if self._read_runs is None:
             self._read_runs = []

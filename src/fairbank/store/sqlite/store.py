@@ -278,4 +278,5 @@ class SqliteRestore(SqlRestore):
     def _insert(self, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
         if found := list(rows):
             places = ", ".join("?" for _ in table.columns)
-            self._connection.exec_driver_sql(f"INSERT INTO {table.name} VALUES ({places})", found)  # noqa: S608 (as above)
+            statement = f"INSERT INTO {table.name} VALUES ({places})"  # noqa: S608 (as above)
+            self._connection.exec_driver_sql(statement, found)

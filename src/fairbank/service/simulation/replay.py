@@ -31,7 +31,7 @@ from fairbank.core.errors import Conflict, FairbankError, InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, Instant
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.service.ledger import Ledger
-from fairbank.service.replay_result import Progress, ReplayCounts, ReplayResult, result
+from fairbank.service.simulation.replay_result import Progress, ReplayCounts, ReplayResult, result
 from fairbank.simulator.engine.bank_replay import (
     CreditDemand,
     Fund,
@@ -275,7 +275,9 @@ class ReplayPayers(msgspec.Struct, frozen=True):
 
 
 def grant(bank: Ledger, demand: CreditDemand, plan: ReplayPlan) -> ReplayPayers:
-    """Create the projects with their members and open the allocations. Raises Conflict for a store that is not empty."""
+    """Create the projects, their members and allocations. Raises Conflict for a store that is not
+    empty.
+    """
     with bank.store.reading() as reader:
         if reader.registry().seq:
             raise Conflict("this store is not empty", field="store", remedy="replay into a new one")
