@@ -52,7 +52,7 @@ def test_tokens_are_found_by_their_digest_and_by_their_owner(store: Store) -> No
     assert look.token(b"other") is None
     assert [each.id for each in look.tokens(None, Page())] == [laptop, phone]
     assert [each.scopes for each in look.tokens(BOB, Page())] == [()]
-    assert look.tokens(CAROL) == []
+    assert look.tokens(CAROL, Page()) == []
 
 
 def test_a_token_remembers_by_which_it_was_made(store: Store) -> None:
