@@ -6,13 +6,12 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from importlib import import_module
 
 import pytest
 
 from fairbank.cli.commands.bank.sproject import COMMAND as SPROJECT
 from fairbank.cli.framework.command import Command, Noun
-from fairbank.cli.main import COMMANDS
+from fairbank.cli.main import COMMANDS, load_command
 from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
 from tests.cli.site import CPU
@@ -84,7 +83,7 @@ FORMS = (
 
 def every() -> Iterator[tuple[str, Command]]:
     for entry in COMMANDS:
-        found: Command | Noun = import_module(f"fairbank.cli.{entry.module}").COMMAND
+        found = load_command(entry.location)
         if isinstance(found, Noun):
             yield from ((f"{entry.name} {verb}", each) for verb, each in found.verbs.items())
         else:

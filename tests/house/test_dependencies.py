@@ -162,7 +162,7 @@ def unreachable(graph: Graph) -> list[str]:
 def test_module_without_a_user_is_reported(build: Build) -> None:
     graph = build(
         cli__main="ENTRY = 'fairbank.store.server'",
-        cli__balance="from fairbank.base import units\nCOMMAND = 1",
+        cli__balance="from fairbank.base import units\nCOMMAND = Command()",
         store__server="",
         base__units="",
         base__oracle="from fairbank.base import helper",
@@ -172,7 +172,7 @@ def test_module_without_a_user_is_reported(build: Build) -> None:
 
 
 def test_module_with_a_next_user_may_wait(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "COMMAND = 1\nfrom fairbank.base import used"
+    text = "COMMAND = Command()\nfrom fairbank.base import used"
     graph = build(cli__main=text, base__used="", base__later="", store____init__="")
     (graph.package / "store" / "__init__.py").unlink()
     graph = Graph(graph.package)

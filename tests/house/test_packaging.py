@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,8 @@ from packaging.requirements import Requirement
 
 from fairbank.agent.settings import AgentSettings
 from fairbank.cli.framework.client_settings import SITE_SOCKET
-from fairbank.cli.framework.command import Command, Noun
-from fairbank.cli.main import find
+from fairbank.cli.framework.command import Noun
+from fairbank.cli.main import find, load_command
 from fairbank.slurm.health.plugin_files import TABLE
 from fairbank.slurm.health.slurm_checks import SOCKET
 from fairbank.slurm.policy import POLICY_FILE
@@ -165,7 +164,7 @@ def test_the_package_as_the_guide_installs_it(installed: Path) -> None:
 
 def understand(name: str, *words: str) -> None:
     """Read a command's words as it would itself. Raises InvalidInput."""
-    command: Command | Noun = import_module(f"fairbank.cli.{find(name).module}").COMMAND
+    command = load_command(find(name).location)
     prog, rest = f"fairbank {name}", list(words)
     if isinstance(command, Noun):
         prog, command, rest = command.choose(prog, rest)

@@ -13,7 +13,7 @@ from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sprio import PriorityRow, default_format, lines, parse_format, sort_rows
 from fairbank.slurm.fairshare_view import recomputed_shares
 from fairbank.slurm.fairshare_view.recomputed_priorities import compute_priorities, merge_factors
-from fairbank.slurm.parsers.pending_jobs import read_pending
+from fairbank.slurm.parsers.job_lines import read_pending
 from tests.support.fairshare_recordings import (
     asked,
     grounds,

@@ -64,7 +64,9 @@ def _is_entry_point(module: Module) -> bool:
     if module.name.startswith("store.migrations.") or module.name.endswith("__main__"):
         return True
     return module.name.startswith("cli.") and any(
-        isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMMAND"
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) in ("Command", "Noun", "host_command")
         for node in module.tree.body
     )
 

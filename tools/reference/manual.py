@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import SUPPRESS, Action
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 
 from fairbank import __version__
 from fairbank.bank.refusals import Reason
@@ -28,7 +27,7 @@ def manual() -> Mapping[str, str]:
         "sproject.1": _page("sproject", SPROJECT, "HADM's words for the same bank"),
     }
     for entry in program.COMMANDS:
-        command: Command | Noun = import_module(f"fairbank.cli.{entry.module}").COMMAND
+        command = program.load_command(entry.location)
         pages[f"fairbank-{entry.name}.1"] = _page(f"fairbank {entry.name}", command, entry.about)
     return pages
 
@@ -72,7 +71,7 @@ def _page(name: str, command: Command | Noun, about: str) -> str:
         ]
         if isinstance(command, Noun) and prog == f"{name} {command.default}":
             lines += [".PP", "This is meant where no verb is said."]
-        lines += [".PP", "Examples:", *_verbatim(each.examples)]
+        lines += [".PP", "Examples:", *_verbatim(parser.examples)]
         lines += _groups(parser, own=True)
     seen: set[str] = set()
     for parser in parsers.values():

@@ -9,12 +9,19 @@ from __future__ import annotations
 import os
 from argparse import SUPPRESS, ArgumentParser
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.command import Command, Noun, host_command
 from fairbank.cli.framework.options import add_nothing, add_server
 from fairbank.cli.framework.parser import Parser
+from fairbank.cli.main import (
+    COMMANDS,
+    OVERVIEW,
+    SHORT_NAMES,
+    count_early_options,
+    find,
+    load_command,
+)
 
 if TYPE_CHECKING:
     from argparse import Action, Namespace
@@ -84,12 +91,10 @@ def build_parser(program: str, words: Sequence[str]) -> ArgumentParser:
 
     Only the command that the words name has its options.
     """
-    from fairbank.cli.main import COMMANDS, OVERVIEW, SHORT_NAMES, count_early_options, find
-
     if program == "sproject":
         return _command_parser("commands.bank.sproject", words)
     if short := SHORT_NAMES.get(program):
-        return _command_parser(find(short[0]).module, words)
+        return _command_parser(find(short[0]).location, words)
     *before, last = words
     name, *rest = [*before[count_early_options(before) :], last]
     root = _command_parser(OVERVIEW, words)
@@ -100,16 +105,16 @@ def build_parser(program: str, words: Sequence[str]) -> ArgumentParser:
         return root
     commands = root.add_subparsers(parser_class=ArgumentParser)
     for entry in COMMANDS:
-        parents = [_command_parser(entry.module, rest)] if rest and entry.name == name else []
+        parents = [_command_parser(entry.location, rest)] if rest and entry.name == name else []
         commands.add_parser(entry.name, help=entry.about, add_help=False, parents=parents)
     topics = commands.add_parser("help", help="help on a command or a topic", add_help=False)
     _add_topics(topics, rest)
     return root
 
 
-def _command_parser(module: str, words: Sequence[str]) -> ArgumentParser:
+def _command_parser(location: str, words: Sequence[str]) -> ArgumentParser:
     """Return the parser of a command, with completers. The words follow its name."""
-    command = _load(module)
+    command = load_command(location)
     if isinstance(command, Command):
         return _with_completers(command.parser(""), words)
     # Options may follow the noun itself: then the default verb is meant.
@@ -125,7 +130,6 @@ def _command_parser(module: str, words: Sequence[str]) -> ArgumentParser:
 
 def _add_topics(parser: ArgumentParser, words: Sequence[str]) -> None:
     from fairbank.cli.commands.bank.help_topics import TOPICS
-    from fairbank.cli.main import COMMANDS
 
     topics = parser.add_subparsers()
     for topic in TOPICS:
@@ -133,16 +137,11 @@ def _add_topics(parser: ArgumentParser, words: Sequence[str]) -> None:
     for entry in COMMANDS:
         topic_parser = topics.add_parser(entry.name, help=entry.about, add_help=False)
         if len(words) > 1 and words[0] == entry.name:
-            command = _load(entry.module)
+            command = load_command(entry.location)
             if isinstance(command, Noun):
                 verbs = topic_parser.add_subparsers()
                 for name, verb in command.verbs.items():
                     verbs.add_parser(name, help=verb.about, add_help=False)
-
-
-def _load(module: str) -> Command | Noun:
-    command: Command | Noun = import_module(f"fairbank.cli.{module}").COMMAND
-    return command
 
 
 def _with_completers(parser: ArgumentParser, words: Sequence[str]) -> ArgumentParser:
@@ -168,54 +167,40 @@ def _set_completer(action: Action, completer: object) -> None:
 def _print_script(shell: str, context: Context, options: Namespace) -> int:
     from argcomplete.shell_integration import shellcode
 
-    from fairbank.cli.main import SHORT_NAMES
-
     del options
     programs = ["fairbank", "sproject", *SHORT_NAMES]
     context.say(shellcode(programs, use_defaults=False, shell=shell).rstrip("\n"))
     return 0
 
 
-def _shell(shell: str, examples: tuple[str, str, str]) -> Command:
-    about = f"the completion script for {shell}"
-    run = partial(_print_script, shell)
-    return Command(about, examples, add_nothing, run, reads=False, asks=False)
-
+_EXAMPLES = {
+    "bash": (
+        'eval "$({})"',
+        "{} > ~/.local/share/bash-completion/completions/fairbank",
+        "{} > /usr/share/bash-completion/completions/fairbank",
+    ),
+    "zsh": (
+        'autoload -U compinit && compinit; eval "$({})"',
+        "{} > ~/.fairbank.zsh",
+        "source ~/.fairbank.zsh",
+    ),
+    "fish": (
+        "{} | source",
+        "{} > ~/.config/fish/completions/fairbank.fish",
+        "{} > /usr/share/fish/vendor_completions.d/fairbank.fish",
+    ),
+    "tcsh": ("eval `{}`", "{} > ~/.fairbank.tcsh", "source ~/.fairbank.tcsh"),
+}
 
 COMMAND = Noun(
     "completion of commands, options and names for bash, zsh, fish or tcsh",
     {
-        "bash": _shell(
-            "bash",
-            (
-                'eval "$(fairbank completion bash)"',
-                "fairbank completion bash > ~/.local/share/bash-completion/completions/fairbank",
-                "fairbank completion bash > /usr/share/bash-completion/completions/fairbank",
-            ),
-        ),
-        "zsh": _shell(
-            "zsh",
-            (
-                'autoload -U compinit && compinit; eval "$(fairbank completion zsh)"',
-                "fairbank completion zsh > ~/.fairbank.zsh",
-                "source ~/.fairbank.zsh",
-            ),
-        ),
-        "fish": _shell(
-            "fish",
-            (
-                "fairbank completion fish | source",
-                "fairbank completion fish > ~/.config/fish/completions/fairbank.fish",
-                "fairbank completion fish > /usr/share/fish/vendor_completions.d/fairbank.fish",
-            ),
-        ),
-        "tcsh": _shell(
-            "tcsh",
-            (
-                "eval `fairbank completion tcsh`",
-                "fairbank completion tcsh > ~/.fairbank.tcsh",
-                "source ~/.fairbank.tcsh",
-            ),
-        ),
+        shell: host_command(
+            f"the completion script for {shell}",
+            examples,
+            add_nothing,
+            partial(_print_script, shell),
+        )
+        for shell, examples in _EXAMPLES.items()
     },
 )

@@ -1,4 +1,4 @@
-"""CommandEntry points `fairbank` and `sproject`, and the table of commands.
+"""Entry points `fairbank` and `sproject`, and the table of commands.
 
 A command's module is imported only when the command is used, so that `fairbank --help` and the
 everyday commands start fast.
@@ -18,7 +18,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairbank.cli.framework.command import Command, Noun
 
@@ -31,107 +31,61 @@ EXAMPLES = (
 
 
 class CommandEntry(NamedTuple):
-    """Line of the table of commands; `module` is its path below `fairbank.cli`."""
+    """Command of `fairbank`; `location` is as for `load_command`."""
 
     name: str
-    module: str
+    location: str
     about: str
     group: str
 
 
-_EVERYBODY, _STAFF, _SLURM, _HOST = (
-    "Everybody",
-    "PIs and staff",
-    "On a Slurm host",
-    "On the bank's host",
-)
-_GROUPS = (_EVERYBODY, _STAFF, _SLURM, _HOST)
+# By group: name, location and purpose.
+_TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "Everybody": (
+        ("balance", "commands.bank.balance", "show available credit, and when it runs out"),
+        ("usage", "commands.bank.usage", "show usage by user, time, partition or QOS"),
+        ("statement", "commands.bank.statement", "show the journal of an allocation"),
+        ("jobs", "commands.bank.jobs", "list jobs with their costs, or refused jobs"),
+        ("quote", "commands.bank.quote", "show the price of a job, and whether it fits"),
+        ("whoami", "commands.bank.connection:WHOAMI", "show the authenticated user and its roles"),
+        ("token", "commands.bank.token", "manage tokens for access over the network"),
+        ("status", "commands.bank.connection:STATUS", "check that the bank answers"),
+        ("completion", "completion", "complete commands, options and names in a shell"),
+    ),
+    "PIs and staff": (
+        ("project", "commands.admin.project", "manage projects and their members"),
+        ("alloc", "commands.admin.alloc", "create, change, freeze or cap allocations"),
+        ("deposit", "commands.admin.credit:DEPOSIT", "put credit into an allocation"),
+        ("withdraw", "commands.admin.credit:WITHDRAW", "take credit out of an allocation"),
+        ("transfer", "commands.admin.credit:TRANSFER", "move credit between two allocations"),
+        ("refund", "commands.admin.credit:REFUND", "refund the charge of a job"),
+        ("undo", "commands.admin.credit:UNDO", "reverse an entry by a new one"),
+    ),
+    "On a Slurm host": (
+        ("share", "commands.slurm.share", "show fair share as sshare does, with forecasts"),
+        ("prio", "commands.slurm.prio", "show priorities of pending jobs, as sprio does"),
+        ("why", "commands.slurm.why", "explain why a job waits, with its likely start"),
+        ("reconcile", "commands.slurm.reconcile", "compare every run with Slurm's accounting"),
+        ("shadow", "commands.slurm.shadow", "show what would be charged and refused"),
+        ("slurm", "commands.slurm.slurm", "import from Slurm, write its policy and accounts"),
+        ("agent", "commands.slurm.agent", "run the agent next to slurmctld; show its status"),
+    ),
+    "On the bank's host": (
+        ("init", "commands.admin.server:INIT", "create a bank, or migrate an older one"),
+        ("serve", "commands.admin.server:SERVE", "run the bank"),
+        ("audit", "commands.admin.audit", "recompute the ledger and compare every row"),
+        ("backup", "commands.admin.backup", "create and check backups"),
+        ("restore", "commands.admin.backup:RESTORE", "fill a store from a backup"),
+        ("doctor", "commands.admin.doctor", "check this bank, or the set-up next to Slurm"),
+        ("replay", "commands.planning.replay", "run a recorded workload through a bank"),
+        ("simulate", "commands.planning.simulate", "simulate a workload under other policies"),
+        ("whatif", "commands.planning.whatif", "simulate a workload with one thing changed"),
+        ("report", "commands.planning.report", "draw figures of priorities"),
+        ("demo", "commands.planning.demo", "run a month of jobs, then a first session"),
+    ),
+}
 
-COMMANDS = (
-    CommandEntry(
-        "balance",
-        "commands.bank.balance",
-        "show available credit, and when it runs out",
-        _EVERYBODY,
-    ),
-    CommandEntry(
-        "usage", "commands.bank.usage", "show usage by user, time, partition or QOS", _EVERYBODY
-    ),
-    CommandEntry(
-        "statement", "commands.bank.statement", "show the journal of an allocation", _EVERYBODY
-    ),
-    CommandEntry(
-        "jobs", "commands.bank.jobs", "list jobs with their costs, or refused jobs", _EVERYBODY
-    ),
-    CommandEntry(
-        "quote", "commands.bank.quote", "show the price of a job, and whether it fits", _EVERYBODY
-    ),
-    CommandEntry(
-        "whoami", "commands.bank.whoami", "show the authenticated user and its roles", _EVERYBODY
-    ),
-    CommandEntry(
-        "token", "commands.bank.token", "manage tokens for access over the network", _EVERYBODY
-    ),
-    CommandEntry("status", "commands.bank.status", "check that the bank answers", _EVERYBODY),
-    CommandEntry(
-        "completion", "completion", "complete commands, options and names in a shell", _EVERYBODY
-    ),
-    CommandEntry("project", "commands.admin.project", "manage projects and their members", _STAFF),
-    CommandEntry(
-        "alloc", "commands.admin.alloc", "create, change, freeze or cap allocations", _STAFF
-    ),
-    CommandEntry("deposit", "commands.admin.deposit", "put credit into an allocation", _STAFF),
-    CommandEntry("withdraw", "commands.admin.withdraw", "take credit out of an allocation", _STAFF),
-    CommandEntry(
-        "transfer", "commands.admin.transfer", "move credit between two allocations", _STAFF
-    ),
-    CommandEntry("refund", "commands.admin.refund", "refund the charge of a job", _STAFF),
-    CommandEntry("undo", "commands.admin.undo", "reverse an entry by a new one", _STAFF),
-    CommandEntry(
-        "share", "commands.slurm.share", "show fair share as sshare does, with forecasts", _SLURM
-    ),
-    CommandEntry(
-        "prio", "commands.slurm.prio", "show priorities of pending jobs, as sprio does", _SLURM
-    ),
-    CommandEntry(
-        "why", "commands.slurm.why", "explain why a job waits, with its likely start", _SLURM
-    ),
-    CommandEntry(
-        "reconcile", "commands.slurm.reconcile", "compare every run with Slurm's accounting", _SLURM
-    ),
-    CommandEntry(
-        "shadow", "commands.slurm.shadow", "show what would be charged and refused", _SLURM
-    ),
-    CommandEntry(
-        "slurm", "commands.slurm.slurm", "import from Slurm, write its policy and accounts", _SLURM
-    ),
-    CommandEntry("init", "commands.admin.init", "create a bank, or migrate an older one", _HOST),
-    CommandEntry("serve", "commands.admin.serve", "run the bank", _HOST),
-    CommandEntry(
-        "audit", "commands.admin.audit", "recompute the ledger and compare every row", _HOST
-    ),
-    CommandEntry("backup", "commands.admin.backup", "create and check backups", _HOST),
-    CommandEntry("restore", "commands.admin.restore", "fill a store from a backup", _HOST),
-    CommandEntry(
-        "doctor", "commands.admin.doctor", "check this bank, or the set-up next to Slurm", _HOST
-    ),
-    CommandEntry(
-        "replay", "commands.planning.replay", "run a recorded workload through a bank", _HOST
-    ),
-    CommandEntry(
-        "simulate", "commands.planning.simulate", "simulate a workload under other policies", _HOST
-    ),
-    CommandEntry(
-        "whatif", "commands.planning.whatif", "simulate a workload with one thing changed", _HOST
-    ),
-    CommandEntry("report", "commands.planning.report", "draw figures of priorities", _HOST),
-    CommandEntry(
-        "demo", "commands.planning.demo", "run a month of jobs, then a first session", _HOST
-    ),
-    CommandEntry(
-        "agent", "commands.slurm.agent", "run the agent next to slurmctld; show its status", _SLURM
-    ),
-)
+COMMANDS = tuple(CommandEntry(*row, group) for group, rows in _TABLE.items() for row in rows)
 
 OVERVIEW = "commands.bank.overview"
 
@@ -178,16 +132,16 @@ def run(argv: Sequence[str]) -> int:
 def _execute(words: list[str]) -> int:
     words = _move_options_behind_command(words)
     if not words:
-        return _command(OVERVIEW).execute("fairbank", [])
+        return load_command(OVERVIEW).execute("fairbank", [])
     word, *rest = words
     if word in ("-V", "--version"):
         raise Shown(f"fairbank {__version__}\n")
     if word in ("-h", "--help", "help"):
         return _help(rest)
     if word.startswith("-"):
-        return _command(OVERVIEW).execute("fairbank", words)
+        return load_command(OVERVIEW).execute("fairbank", words)
     entry = find(word)
-    return _command(entry.module).execute(f"fairbank {entry.name}", rest)
+    return load_command(entry.location).execute(f"fairbank {entry.name}", rest)
 
 
 def _help(rest: list[str]) -> int:
@@ -201,8 +155,17 @@ def _help(rest: list[str]) -> int:
     return _execute([*rest, "--help"])
 
 
-def _command(module: str) -> Command | Noun:
-    command: Command | Noun = import_module(f"fairbank.cli.{module}").COMMAND
+def load_command(location: str) -> Command | Noun:
+    """Import and return a command.
+
+    Args:
+        location: module below `fairbank.cli`; of a module with several commands also the variable:
+            `commands.admin.credit:UNDO`.
+    """
+    module, _, variable = location.partition(":")
+    command: Command | Noun = getattr(
+        import_module(f"fairbank.cli.{module}"), variable or "COMMAND"
+    )
     return command
 
 
@@ -217,20 +180,7 @@ def find(word: str) -> CommandEntry:
 
 _WITH_VALUE = frozenset({"--server", "--as", "--units", "--color", "-o", "--format", "--delimiter"})
 _ALONE = frozenset(
-    {
-        "--json",
-        "--csv",
-        "-P",
-        "--parsable",
-        "-n",
-        "--noheader",
-        "-l",
-        "--long",
-        "-v",
-        "--verbose",
-        "-q",
-        "--quiet",
-    }
+    "--json --csv -P --parsable -n --noheader -l --long -v --verbose -q --quiet".split()
 )
 
 
@@ -254,7 +204,7 @@ def count_early_options(words: Sequence[str]) -> int:
 def overview() -> str:
     """Return the help of `fairbank` itself."""
     lines = [f"fairbank: {ABOUT}", "", "Examples:", *(f"  {example}" for example in EXAMPLES), ""]
-    for group in _GROUPS:
+    for group in _TABLE:
         lines += [
             f"{group}:",
             *(f"  {entry.name:<12}{entry.about}" for entry in COMMANDS if entry.group == group),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairbank.core.errors import NotFound
-from fairbank.slurm.parsers.scontrol import read_conf
+from fairbank.slurm.parsers.config import read_conf
 
 DEFAULT_PATH = "/etc/slurm/slurm.conf"
 

@@ -16,7 +16,7 @@ from fairbank.core.time import iso
 from fairbank.rest.client import Refused
 from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands, uid_of
-from fairbank.slurm.parsers.scontrol import slurm_uid
+from fairbank.slurm.parsers.config import slurm_uid
 from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.reconcile.bank_records import (
     BankAllocation,

@@ -28,12 +28,15 @@ from fairbank.slurm.fairshare_view.recomputed_priorities import (
     merge_factors,
 )
 from fairbank.slurm.fairshare_view.share_rows import ranking_rule, recovery_times, share_rows
-from fairbank.slurm.offline import RecordedOutput
-from fairbank.slurm.parsers.priority import TRES, read_tracked_tres
+from fairbank.slurm.output import RecordedOutput, SlurmOutput
+from fairbank.slurm.parsers.config import TRES, read_tracked_tres
 from fairbank.slurm.parsers.sprio import NAMED_SINCE
 from fairbank.slurm.parsers.values import ParsedRows
 
-Source = RecordedOutput | SlurmCommands
+FILES_REMEDY = (
+    "the folder has sshare.txt, sprio.txt, config.txt and for prio --check more;"
+    " docs/howto/explain-fair-share.md says what to ask"
+)
 
 
 class Shares(NamedTuple):
@@ -147,7 +150,7 @@ def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> Re
     return RecomputedPriorities(reported, grounds, shares.rows, shares.rule, unreadable)
 
 
-def _shares(source: Source, now: int, zone: tzinfo) -> Shares:
+def _shares(source: SlurmOutput, now: int, zone: tzinfo) -> Shares:
     answer, settings = source.shares(), source.priority_settings()
     as_of = _as_of(source, now)
     rule = ranking_rule(settings.fair_share, as_of, zone)
@@ -155,7 +158,7 @@ def _shares(source: Source, now: int, zone: tzinfo) -> Shares:
     return Shares(source.cluster or None, as_of, rule, rows, _unreadable(answer))
 
 
-def _priorities(source: Source, now: int) -> Priorities:
+def _priorities(source: SlurmOutput, now: int) -> Priorities:
     settings = source.priority_settings()
     require_multifactor(settings)
     answer, waiting = consistent_rows(source.factors(), settings.factors), source.pending_owners()
@@ -175,11 +178,11 @@ def _priorities(source: Source, now: int) -> Priorities:
     )
 
 
-def _source(folder: str | None) -> Source:
-    return RecordedOutput(folder) if folder else SlurmCommands()
+def _source(folder: str | None) -> SlurmOutput:
+    return RecordedOutput(folder, FILES_REMEDY) if folder else SlurmCommands()
 
 
-def _as_of(source: Source, now: int) -> int:
+def _as_of(source: SlurmOutput, now: int) -> int:
     return source.clock() if isinstance(source, RecordedOutput) else now
 
 

@@ -14,7 +14,7 @@ from fairbank.slurm.fairshare_view.recomputed_priorities import (
     compute_priorities,
     merge_factors,
 )
-from fairbank.slurm.parsers.pending_jobs import PendingFactors
+from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.values import AssociationPriority, SlurmNode, SlurmPartition, SlurmQos
 
 NOON = 1_800_000_000

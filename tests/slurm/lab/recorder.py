@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairbank.slurm.parsers import sacct, sacctmgr, squeue
-from fairbank.slurm.parsers.version import COMPLETE_JSON, read_version
+from fairbank.slurm.parsers.config import COMPLETE_JSON, read_version
 from tests.slurm.lab.answers import DELIMITER
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.place import Place
@@ -45,16 +45,22 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "--allocations",
         "--duplicates",
         f"--delimiter={DELIMITER}",
-        f"--format={','.join(sacct.COLUMNS)}",
+        f"--format={','.join(sacct.JOBS.columns)}",
     ),
-    "squeue-runs": ("squeue", "--all", "--states=all", "--noheader", f"--format={squeue.FORMAT}"),
+    "squeue-runs": (
+        "squeue",
+        "--all",
+        "--states=all",
+        "--noheader",
+        f"--format={squeue.QUEUE_FORMAT}",
+    ),
     "associations-plain": (
         *MANAGED,
         "show",
         "associations",
-        f"format={','.join(sacctmgr.ASSOCIATION_COLUMNS).lower()}",
+        f"format={','.join(sacctmgr.ASSOCIATIONS.columns).lower()}",
     ),
-    "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QOS_COLUMNS).lower()}"),
+    "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QOS.columns).lower()}"),
 }
 # Only of releases whose JSON is not read: there sacct's columns, in several forms, are all there
 # is.
@@ -84,7 +90,7 @@ BEFORE_2311: Mapping[str, tuple[str, ...]] = {
         "show",
         "account",
         "withcoord",
-        f"format={','.join(sacctmgr.COORDINATOR_COLUMNS).lower()}",
+        f"format={','.join(sacctmgr.COORDINATORS.columns).lower()}",
     ),
 }
 SINCE_2311: Mapping[str, tuple[str, ...]] = {

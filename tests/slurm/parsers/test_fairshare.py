@@ -9,9 +9,8 @@ import math
 import pytest
 
 from fairbank.core.slurm_numbers import NICE_MAX, ON_PARENT
-from fairbank.slurm.parsers import pending_jobs, sprio, sshare
-from fairbank.slurm.parsers.sacctmgr import read_priorities
-from fairbank.slurm.parsers.scontrol import read_partitions
+from fairbank.slurm.parsers import job_lines, sacctmgr, sprio, sshare
+from fairbank.slurm.parsers.machine import read_partitions
 from tests.support.fairshare_recordings import printed
 
 ROOT = "root|lab||||0.000000|1000||1.000000||||cpu=0|1|cpu=0"
@@ -234,7 +233,7 @@ def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each
 
 
 def test_jobs_that_wait_of_2205() -> None:
-    answer = pending_jobs.read_pending(printed("fair-tree", "jobs"))
+    answer = job_lines.read_pending(printed("fair-tree", "jobs"))
     assert answer.unreadable == ()
     by_number = {job.job_id: job for job in answer.rows}
     assert sorted(by_number) == list(range(10, 21))
@@ -278,10 +277,10 @@ def test_job_name_like_a_line_of_scontrol_is_not_trusted(where: str) -> None:
         " UserId=root(0) GroupId=root(0) MCS_label=N/A Priority=4294967295 Nice=0 Account=root"
         " QOS=high JobState=PENDING Reason=None"
     )
-    answer = pending_jobs.read_pending(honest.replace(where, where + lie))
+    answer = job_lines.read_pending(honest.replace(where, where + lie))
     assert answer.rows == ()
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, "UserId")]
-    half = pending_jobs.read_pending(
+    half = job_lines.read_pending(
         honest.replace(where, f"{where} Partition=gpu Nice=-5 ArrayTaskId=1-9 JobName=x NumCPUs=1")
     )
     (job,) = half.rows
@@ -311,17 +310,17 @@ def test_a_damaged_job_is_left_out_and_reported(damage: tuple[str, str], field: 
         for line in printed("fair-tree", "jobs").splitlines()
         if line.startswith(("JobId=10 ", "JobId=11 "))
     ]
-    answer = pending_jobs.read_pending("\n".join([lines[0].replace(*damage), lines[1]]))
+    answer = job_lines.read_pending("\n".join([lines[0].replace(*damage), lines[1]]))
     assert [job.job_id for job in answer.rows] == [11]
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, field)]
 
 
 def test_no_job_at_all() -> None:
-    assert pending_jobs.read_pending("No jobs in the system\n").rows == ()
+    assert job_lines.read_pending("No jobs in the system\n").rows == ()
 
 
 def test_associations_have_a_priority_where_they_were_given_one() -> None:
-    answer = read_priorities("root|||\n chem|dave||40\nchem|dave|gpu|7\nbio|eve||many\n")
+    answer = sacctmgr.PRIORITIES.read("root|||\n chem|dave||40\nchem|dave|gpu|7\nbio|eve||many\n")
     assert [(row.account, row.user, row.partition, row.priority) for row in answer.rows] == [
         ("root", "", "", 0),
         ("chem", "dave", "", 40),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
 
 from fairbank.cli import main as program
 from fairbank.cli.framework.command import Noun
@@ -43,7 +42,7 @@ def commands_page() -> str:
 def _helps() -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the name and the help of each command, by the first lines of its sections."""
     for entry in program.COMMANDS:
-        found = import_module(f"fairbank.cli.{entry.module}").COMMAND
+        found = program.load_command(entry.location)
         verbs = (
             {f"fairbank {entry.name} {verb}": command for verb, command in found.verbs.items()}
             if isinstance(found, Noun)

@@ -12,16 +12,20 @@ from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
+    from fairbank.report.columns import Column
+
+    Columns = Sequence[Column]
 
 
 class Command(NamedTuple):
     """One command.
 
+    `examples` are command lines; {} stands for the name of the command.
     `reads`: it prints a list in any of the output formats. `asks`: it sends requests to the bank.
-    `watch`: it can repeat its output (--watch).
+    `watch`: it can repeat its output (--watch). `columns`: of its table, for --helpformat.
     """
 
     about: str
@@ -31,10 +35,11 @@ class Command(NamedTuple):
     reads: bool = True
     asks: bool = True
     watch: bool = False
+    columns: Columns | Callable[[Namespace], Columns] = ()
 
     def parser(self, prog: str) -> Parser:
         """Return the argument parser of this command."""
-        parser = Parser(prog, self.about, self.examples)
+        parser = Parser(prog, self.about, [line.replace("{}", prog) for line in self.examples])
         self.add(parser)
         if self.reads:
             add_output(parser, watch=self.watch)
@@ -53,10 +58,31 @@ class Command(NamedTuple):
         from fairbank.cli.framework.context import Context  # 11 ms that help does not need
 
         try:
-            return self.run(Context(options, prog, words), options)
+            return self._run(Context(options, prog, words), options)
         except FairbankError as error:
             error.field = error.field and parser.typed(error.field, words)
             raise
+
+    def _run(self, context: Context, options: Namespace) -> int:
+        """Run the command, with --helpformat and --watch if it has them."""
+        from fairbank.cli.framework.output import shown_columns, watched
+
+        columns = self.columns(options) if callable(self.columns) else self.columns
+        if columns and shown_columns(context, columns):
+            return 0
+        if self.watch:
+            return watched(context, lambda: self.run(context, options))
+        return self.run(context, options)
+
+
+def host_command(
+    about: str,
+    examples: tuple[str, ...],
+    add: Callable[[Parser], None],
+    run: Callable[[Context, Namespace], int],
+) -> Command:
+    """Return a command that neither prints a list nor sends requests to the bank."""
+    return Command(about, examples, add, run, reads=False, asks=False)
 
 
 class Noun(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentTypeError
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.parser import HelpAction, Parser
 from fairbank.core import ids
@@ -11,151 +11,102 @@ from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import UNITS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, _ArgumentGroup, _MutuallyExclusiveGroup
+    from argparse import ArgumentParser, _ActionsContainer, _ArgumentGroup, _MutuallyExclusiveGroup
 
 WATCH_MIN_SECONDS = 5
+
+
+def add_option(parser: _ActionsContainer, spec: str, about: str | None = None, **more: Any) -> None:
+    """Add an option or argument, written as the help shows it.
+
+    Args:
+        parser: the parser, or a group of it.
+        spec: names and placeholder: `-g, --group GROUP`; a flag has no placeholder: `--all`. An
+            argument has the field of the options as its name: `script JOBFILE`.
+        about: the line of the help.
+        more: further parameters of argparse's `add_argument`.
+    """
+    *names, last = spec.split()
+    if names and not last.startswith("-"):
+        more["metavar"] = last
+    else:
+        names.append(last)
+        if not more.keys() & {"action", "choices"}:
+            more["action"] = "store_true"
+    parser.add_argument(*(name.rstrip(",") for name in names), help=about, **more)
 
 
 def add_common(parser: Parser) -> None:
     """Add the options of every command."""
     group = parser.add_argument_group("Common options")
-    group.add_argument("-h", "--help", action=HelpAction, nargs=0, help="show this help")
-    group.add_argument(
-        "-v",
-        "--verbose",
-        action="count",
-        default=0,
-        help="print notes, such as which columns a table left out",
-    )
-    group.add_argument(
-        *parser.free("-q", "--quiet"), action="store_true", help="print only the answer and errors"
-    )
-    group.add_argument(
-        "--color",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="when to use colours (default: auto; NO_COLOR turns them off)",
-    )
+    add_option(group, "-h, --help", "show this help", action=HelpAction, nargs=0)
+    about = "print notes, such as which columns a table left out"
+    add_option(group, "-v, --verbose", about, action="count", default=0)
+    add_option(group, " ".join(parser.free("-q", "--quiet")), "print only the answer and errors")
+    about = "when to use colours (default: auto; NO_COLOR turns them off)"
+    add_option(group, "--color", about, choices=("auto", "always", "never"), default="auto")
 
 
 def add_server(parser: Parser) -> None:
     """Add the options of every command that sends requests to the bank."""
     group = parser.add_argument_group("Bank and user")
-    group.add_argument(
-        "--server",
-        metavar="ADDRESS",
-        help="unix:/run/fairbank/fairbank.sock or http://host:port (FAIRBANK_SERVER)",
-    )
-    group.add_argument(
-        "--as",
-        dest="acting_as",
-        metavar="USER",
-        type=printable,
-        help="act as another user; for staff, recorded in the journal",
-    )
+    about = "unix:/run/fairbank/fairbank.sock or http://host:port (FAIRBANK_SERVER)"
+    add_option(group, "--server ADDRESS", about)
+    about = "act as another user; for staff, recorded in the journal"
+    add_option(group, "--as USER", about, dest="acting_as", type=printable)
 
 
 def add_output(parser: Parser, *, watch: bool = False) -> None:
     """Add the options of every command that prints a list."""
     group = parser.add_argument_group("Output")
     form = group.add_mutually_exclusive_group()
-    form.add_argument(
-        "--json",
-        dest="form",
-        action="store_const",
-        const="json",
-        help="print JSON, with the name of its schema",
-    )
-    form.add_argument(
-        "--csv",
-        dest="form",
-        action="store_const",
-        const="csv",
-        help="print CSV for a spreadsheet, amounts also in SU-minutes",
-    )
-    form.add_argument(
-        "-P",
-        "--parsable",
-        dest="form",
-        action="store_const",
-        const="parsable",
-        help="pipe-separated, no trailing delimiter",
-    )
-    group.add_argument(
-        "--delimiter",
-        metavar="TEXT",
-        type=printable,
-        default="|",
-        help="delimiter of --parsable instead of |",
-    )
-    _add_table(group)
-    group.add_argument(
-        "--no-pager", action="store_true", help="do not use a pager (as with PAGER=cat)"
-    )
+    for flag, value, about in (
+        ("--json", "json", "print JSON, with the name of its schema"),
+        ("--csv", "csv", "print CSV for a spreadsheet, amounts also in SU-minutes"),
+        ("-P, --parsable", "parsable", "pipe-separated, no trailing delimiter"),
+    ):
+        add_option(form, flag, about, dest="form", action="store_const", const=value)
+    about = "delimiter of --parsable instead of |"
+    add_option(group, "--delimiter TEXT", about, type=printable, default="|")
+    add_option(group, "-n, --noheader", "no header line")
+    about = "columns to show; +COL adds to the default ones"
+    add_option(group, "-o, --format COL%WIDTH,...", about)
+    add_option(group, "-l, --long", "show all columns")
+    add_option(group, "--helpformat", "list the columns")
+    about = "unit of amounts: minutes, hours (SU, default), thousands or millions of SU"
+    add_option(group, "--units", about, choices=tuple(UNITS), default="h")
+    add_option(group, "--no-pager", "do not use a pager (as with PAGER=cat)")
     if watch:
-        group.add_argument(
-            "--watch",
-            metavar="SECS",
-            type=_watch,
-            help=f"repeat every SECS seconds, at least {WATCH_MIN_SECONDS}",
-        )
-
-
-def _add_table(group: _ArgumentGroup) -> None:
-    group.add_argument("-n", "--noheader", action="store_true", help="no header line")
-    group.add_argument(
-        "-o",
-        "--format",
-        metavar="COL%WIDTH,...",
-        help="columns to show; +COL adds to the default ones",
-    )
-    group.add_argument("-l", "--long", action="store_true", help="show all columns")
-    group.add_argument("--helpformat", action="store_true", help="list the columns")
-    group.add_argument(
-        "--units",
-        choices=tuple(UNITS),
-        default="h",
-        help="unit of amounts: minutes, hours (SU, default), thousands or millions of SU",
-    )
+        about = f"repeat every SECS seconds, at least {WATCH_MIN_SECONDS}"
+        add_option(group, "--watch SECS", about, type=_watch)
 
 
 def add_nothing(parser: Parser) -> None:
     """Add no options."""
 
 
-def add_account(parser: Parser, *, resource: bool = True) -> None:
-    parser.add_argument(
-        "-A", "--account", metavar="PROJECT", help="only this project, by its Slurm account"
-    )
-    if resource:
-        parser.add_argument(
-            "-r", "--resource", metavar="NAME", help="only this resource, such as cpu or gpu"
-        )
+def add_account(parser: Parser) -> None:
+    """Add -A and -r."""
+    add_option(parser, "-A, --account PROJECT", "only this project, by its Slurm account")
+    add_option(parser, "-r, --resource NAME", "only this resource, such as cpu or gpu")
 
 
 def add_accounts(parser: Parser, *, resource: bool = True) -> None:
     """Add -A and -r as lists."""
-    parser.add_argument(
-        "-A",
-        "--account",
-        metavar="PROJECT,...",
-        type=listed,
-        help="only these projects, by their Slurm accounts",
-    )
+    about = "only these projects, by their Slurm accounts"
+    add_option(parser, "-A, --account PROJECT,...", about, type=listed)
     if resource:
-        parser.add_argument(
-            "-r",
-            "--resource",
-            metavar="NAME,...",
-            type=listed,
-            help="only these resources, such as cpu or gpu",
-        )
+        about = "only these resources, such as cpu or gpu"
+        add_option(parser, "-r, --resource NAME,...", about, type=listed)
+
+
+def add_group(parser: Parser, about: str = "only of this Unix group, by name or number") -> None:
+    add_option(parser, "-g, --group GROUP", about)
 
 
 def add_users(parser: ArgumentParser | _MutuallyExclusiveGroup) -> None:
-    parser.add_argument(
-        "-u", "--user", metavar="USER,...", type=listed, help="only these users, by name or number"
-    )
+    about = "only these users, by name or number"
+    add_option(parser, "-u, --user USER,...", about, type=listed)
 
 
 def add_clusters(
@@ -163,76 +114,56 @@ def add_clusters(
 ) -> None:
     """Add -M, --clusters and --cluster: one name, or with `several` a list."""
     dest, kind = ("clusters", listed) if several else ("cluster", printable)
-    parser.add_argument(
-        "-M",
-        "--clusters",
-        dest=dest,
-        metavar="NAME,..." if several else "NAME",
-        type=kind,
-        help=about,
-    )
+    placeholder = "NAME,..." if several else "NAME"
+    add_option(parser, f"-M, --clusters {placeholder}", about, dest=dest, type=kind)
     parser.add_argument("--cluster", dest=dest, type=kind, help=SUPPRESS)
 
 
 def add_period(parser: Parser, since: str, until: str = "now") -> None:
     """Add -S and -E; `since` and `until` are the defaults as text."""
     when = "now-7days, midnight, 2026-11-01T00:00"
-    parser.add_argument(
-        "-S", "--starttime", metavar="TIME", help=f"start of the period: {when} (default: {since})"
-    )
-    parser.add_argument(
-        "-E", "--endtime", metavar="TIME", help=f"end of the period, excluded (default: {until})"
-    )
+    add_option(parser, "-S, --starttime TIME", f"start of the period: {when} (default: {since})")
+    add_option(parser, "-E, --endtime TIME", f"end of the period, excluded (default: {until})")
 
 
 def add_limit(parser: Parser, usual: int) -> None:
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=count,
-        default=usual,
-        help=f"maximum number of rows; 0: all (default: {usual})",
-    )
+    about = f"maximum number of rows; 0: all (default: {usual})"
+    add_option(parser, "--limit N", about, type=count, default=usual)
 
 
 def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True) -> None:
     """Add the options of a command that writes: --reason, --dry-run, --yes, --idempotency-key."""
     group = parser.add_argument_group("Safety")
     if reason != "none":
-        group.add_argument(
-            "--reason",
-            metavar="TEXT",
-            required=reason == "required",
-            type=_reason,
-            help="reason, stored in the journal",
-        )
-    group.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="show the entries that would be written, change nothing",
-    )
-    group.add_argument(
-        "--yes",
-        action="store_true",
-        help="do not ask before a change that removes, ends or is large (only a terminal is asked)",
-    )
+        about = "reason, stored in the journal"
+        add_option(group, "--reason TEXT", about, required=reason == "required", type=_reason)
+    add_option(group, "--dry-run", "show the entries that would be written, change nothing")
+    about = "do not ask before a change that removes, ends or is large (only a terminal is asked)"
+    add_option(group, "--yes", about)
     if keyed:
-        once = "for scripts: a request repeated with the same key is applied once"
-        group.add_argument("--idempotency-key", metavar="KEY", type=_key, help=once)
+        about = "for scripts: a request repeated with the same key is applied once"
+        add_option(group, "--idempotency-key KEY", about, type=_key)
 
 
 def add_allocation(parser: Parser) -> None:
     """Add the allocation as an argument."""
-    parser.add_argument(
-        "allocation", metavar="ALLOC", type=number, help="the number of the allocation"
-    )
+    add_option(parser, "allocation ALLOC", "the number of the allocation", type=number)
 
 
 def add_project(parser: Parser) -> None:
     """Add the project as an argument."""
-    parser.add_argument(
-        "project", metavar="PROJECT", help="account, group or number of the project"
-    )
+    add_option(parser, "project PROJECT", "account, group or number of the project")
+
+
+def add_user(parser: Parser) -> None:
+    """Add the user as an argument."""
+    add_option(parser, "user USER", "a user, by name or number")
+
+
+def add_config(parser: Parser) -> None:
+    """Add --config of the commands on the bank's own host."""
+    about = "the bank's settings (FAIRBANK_CONFIG; default: where fairbank init put them)"
+    add_option(parser, "--config FILE", about)
 
 
 # Readers of one word; argparse tells what they raise.

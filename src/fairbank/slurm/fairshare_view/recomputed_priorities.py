@@ -13,7 +13,7 @@ from fairbank.priority.multifactor.pending_jobs import PendingColumns as Columns
 from fairbank.priority.multifactor.settings import Flag, MultifactorSettings
 from fairbank.report.sprio import PriorityRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.parsers.pending_jobs import PendingFactors
+from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.values import AssociationPriority, SlurmNode, SlurmPartition, SlurmQos
 
 Payer = tuple[str, str, str]

@@ -27,8 +27,7 @@ from fairbank.slurm.health.plugin_files import (
     is_loaded,
     is_ours,
 )
-from fairbank.slurm.parsers.scontrol import slurm_uid, split_parameters
-from fairbank.slurm.parsers.version import support_note
+from fairbank.slurm.parsers.config import slurm_uid, split_parameters, support_note
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import POLICY_SIZE_MAX, read_header
 from fairbank.slurm.reconcile.import_plan import SlurmMachine

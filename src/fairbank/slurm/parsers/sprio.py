@@ -14,8 +14,8 @@ from fairbank.core.slurm_numbers import NICE_OFFSET, PRIORITY_MAX
 from fairbank.core.tres import tres_name
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import PIPE, Record, read_rows, split_records
+from fairbank.slurm.parsers.config import Version
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
-from fairbank.slurm.parsers.version import Version
 
 COMMAND = "sprio"
 LETTERS = "ircuYySAaBbFfJjPpQqNTt"
@@ -66,9 +66,9 @@ def letters_of(version: Version) -> str:
     return LETTERS + NAMES if version >= NAMED_SINCE else LETTERS
 
 
-def format_of(version: Version) -> str:
-    """Return the `--format` for this version."""
-    return PIPE.join(f"%{letter}" for letter in letters_of(version))
+def format_of(letters: str) -> str:
+    """Return the `--format` for these columns."""
+    return PIPE.join(f"%{letter}" for letter in letters)
 
 
 def letters_in(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.commands.slurm.reconcile import period_of
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_clusters, add_period
-from fairbank.cli.framework.output import Listing, caption, show, shown_columns, watched
+from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, left, moment, su, text
@@ -55,14 +55,6 @@ def add(parser: Parser) -> None:
 
 
 def run(context: Context, options: Namespace) -> int:
-    return (
-        0
-        if shown_columns(context, REFUSED_COLUMNS if options.refused else COLUMNS)
-        else watched(context, lambda: _once(context, options))
-    )
-
-
-def _once(context: Context, options: Namespace) -> int:
     from fairbank.slurm.toolbox import SlurmToolbox
 
     since, until = period_of(context, DEFAULT_START)
@@ -130,4 +122,5 @@ COMMAND = Command(
     add,
     run,
     watch=True,
+    columns=lambda options: REFUSED_COLUMNS if options.refused else COLUMNS,
 )
