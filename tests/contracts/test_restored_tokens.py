@@ -12,7 +12,7 @@ from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import Page, UserRow
 from fairbank.bank.requests import RevokeToken
-from fairbank.bank.rules.tokens import RESTORED
+from fairbank.bank.rules.registry import RESTORED
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.core.time import ManualClock

@@ -10,9 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.pricing import bill
+from fairbank.bank.pricing import Quote, bill, quote, remarks
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
-from fairbank.bank.quote import Quote, quote, remarks
 from fairbank.bank.refusals import nearest
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData

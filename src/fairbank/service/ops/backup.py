@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.rules.tokens import stay_revoked
+from fairbank.bank.rules.registry import stay_revoked
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import NewIds, RegistryHead, RegistryRows, TransactionData
 from fairbank.core.errors import Conflict, Corrupt, InvalidInput, NotFound
