@@ -90,7 +90,7 @@ def chunks(path: Path) -> Iterator[tuple[type, list[Any]]]:
 
 
 def _lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[str, msgspec.Raw]]:
-    """Yield the rows with the names of their kinds. Raises Corrupt, for a truncated file at its end."""
+    """Yield the rows with their kinds. Raises Corrupt, for a truncated file at its end."""
     with _opened(path) as stream:
         _check_form(stream, path)
         if progress is None:
