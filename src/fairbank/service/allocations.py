@@ -23,8 +23,7 @@ from fairbank.bank.rules import Outcome
 from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.access.identity import Action, Identity, check_allowed
 from fairbank.service.dry_run import last_terms
 from fairbank.service.use_cases import UseCases, only
 from fairbank.store.contract import Reader

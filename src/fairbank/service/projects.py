@@ -7,8 +7,7 @@ from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.requests import AmendProject, CreateProject, RemoveProject, Request, SetMember
 from fairbank.bank.rules import Outcome
 from fairbank.core.errors import NotFound
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.access.identity import Action, Identity, check_allowed
 from fairbank.service.use_cases import UseCases, only
 
 

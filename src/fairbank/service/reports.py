@@ -17,8 +17,7 @@ from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Instant
 from fairbank.core.tres import billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import check_cluster
+from fairbank.service.access.identity import Identity, check_cluster
 from fairbank.service.use_cases import UseCases
 
 PreparedReport = SubmittedRequest | FairbankError

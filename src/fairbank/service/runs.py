@@ -19,8 +19,7 @@ from fairbank.bank.requests import Refund
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.access.identity import Action, Identity, check_allowed
 from fairbank.service.quotes import Offers, UncoveredJob, available_credit, nearest_allocations
 from fairbank.service.use_cases import UseCases, only
 

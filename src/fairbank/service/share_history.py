@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from fairbank.bank.project import Role
 from fairbank.cluster.share_record import ShareKey, ShareQuery, ShareRecord, share_key
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import check_cluster
+from fairbank.service.access.identity import Identity, check_cluster
 from fairbank.service.use_cases import UseCases
 
 

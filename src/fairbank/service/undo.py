@@ -14,8 +14,7 @@ from fairbank.bank.requests import Undo, undo_of
 from fairbank.bank.rules import Outcome, cannot_undo
 from fairbank.cluster.job import Run
 from fairbank.core.errors import NotFound
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.access.identity import Action, Identity, check_allowed
 from fairbank.service.use_cases import UseCases
 from fairbank.store.contract import Reader
 

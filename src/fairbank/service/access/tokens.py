@@ -20,8 +20,7 @@ from fairbank.bank.token import Token
 from fairbank.core import ids
 from fairbank.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import DAY, LAST_INSTANT, Instant, iso
-from fairbank.service.access.identity import FULL, Identity
-from fairbank.service.access.permissions import Action, check_allowed, is_allowed
+from fairbank.service.access.identity import FULL, Action, Identity, check_allowed, is_allowed
 from fairbank.service.use_cases import UseCases
 from fairbank.store.contract import Reader
 

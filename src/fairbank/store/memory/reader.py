@@ -88,12 +88,7 @@ class MemoryReader:
             for each in self._tables.projects.values()
             if (q.visibility.everything or each.id in q.visibility.projects)
             and is_one_of(each.id, q.ids)
-            and all_equal(
-                (each.gname, q.gname),
-                (each.gid, q.gid),
-                (each.account, q.account),
-                (each.removed, q.removed),
-            )
+            and has_fields(each, q, "gname", "gid", "account", "removed")
         )
         return page_of(wanted, _ID, page)
 
@@ -179,17 +174,11 @@ class MemoryReader:
             and allocation_matches(
                 self._tables.allocations[each.allocation], q.resource, q.category, q.active_at
             )
-            and all_equal(
-                (each.allocation, q.allocation), (each.owner, q.owner), (each.state, q.state)
-            )
+            and has_fields(each, q, "allocation", "owner", "state", "partition")
+            and has_fields(each.run, q, "cluster", "job_id")
             and (
                 q.failed is None
                 or (each.outcome is not None and (each.outcome != COMPLETED) is q.failed)
-            )
-            and all_equal(
-                (each.run.cluster, q.cluster),
-                (each.run.job_id, q.job_id),
-                (each.partition, q.partition),
             )
             and is_between(each.start, q.since, q.until)
         )
@@ -197,10 +186,8 @@ class MemoryReader:
 
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
         q = query
-        seen, theirs = (
-            self._ran_for(q.visibility.projects),
-            self._ran_for(q.projects or frozenset()),
-        )
+        seen = self._ran_for(q.visibility.projects)
+        theirs = self._ran_for(q.projects or frozenset())
         wanted = (
             each
             for each in self._tables.entries.values()
@@ -216,7 +203,7 @@ class MemoryReader:
                 or is_one_of(None if each.run else self._project_of(each.book), q.projects)
             )
             and is_one_of(each.kind, q.kinds)
-            and all_equal((each.book, q.book), (each.owner, q.owner))
+            and has_fields(each, q, "book", "owner")
             and is_between(each.at, q.since, q.until)
         )
         return page_of(wanted, _ID, page)
@@ -328,7 +315,7 @@ class MemoryReader:
                 each.state in RESOLVED
                 and self._sees_run(q.visibility, each)
                 and is_one_of(each.project, q.projects)
-                and all_equal((each.allocation, q.allocation), (each.owner, q.owner))
+                and has_fields(each, q, "allocation", "owner")
                 and allocation_matches(self._tables.allocations[each.allocation], q.resource)
                 and is_between(each.ended or 0, q.since, q.until)
             ):
@@ -392,6 +379,11 @@ def refusal_matches(no: Refusal, query: RefusalQuery) -> bool:
 def is_one_of(value: object, wanted: frozenset[T] | None) -> bool:
     """Return whether the value is among those wanted; None matches all."""
     return wanted is None or value in wanted
+
+
+def has_fields(row: object, query: object, *names: str) -> bool:
+    """Return whether each of these fields equals that of the query; None matches all."""
+    return all_equal(*((getattr(row, name), getattr(query, name)) for name in names))
 
 
 def all_equal(*pairs: tuple[object, object]) -> bool:

@@ -181,9 +181,6 @@ class MemoryTables:
         ]
 
     def _projects(self, locks: LockSet) -> list[Project]:
-        gnames = {each.gname for each in locks.creating}
-        gids = {each.gid for each in locks.creating}
-        accounts = {each.account for each in locks.creating}
         wanted = locks.projects | {
             self.allocations[each].project for each in locks.credited if each in self.allocations
         }
@@ -195,6 +192,9 @@ class MemoryTables:
             }
         if not locks.creating:
             return [self.projects[number] for number in sorted(wanted) if number in self.projects]
+        gnames = {each.gname for each in locks.creating}
+        gids = {each.gid for each in locks.creating}
+        accounts = {each.account for each in locks.creating}
         found = [
             each
             for number, each in sorted(self.projects.items())

@@ -4,7 +4,7 @@ differ between databases.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import (
@@ -164,7 +164,6 @@ def paged(found: Select[Any], number: ColumnElement[Any], page: Page) -> Select[
 class JsonMember(FunctionElement[str]):
     """Member of a JSON object as text; NULL if missing."""
 
-    name = "fact"
     type = Text()
     inherit_cache = True
 
@@ -172,7 +171,6 @@ class JsonMember(FunctionElement[str]):
 class Bytewise(FunctionElement[str]):
     """Text that is ordered and compared by bytes, whatever the collation of the database."""
 
-    name = "bytewise"
     type = Text()
     inherit_cache = True
 
@@ -182,9 +180,24 @@ class FewIds(FunctionElement[int]):
     index.
     """
 
-    name = "few"
     type = BigInteger()
     inherit_cache = True
+
+
+_TEMPLATES: Mapping[type, Mapping[str, str]] = {
+    JsonMember: {"sqlite": "json_extract({}, '$.' || {})", "postgresql": "({}::json ->> {})"},
+    Bytewise: {"sqlite": "{}", "postgresql": '({} COLLATE "C")'},
+    FewIds: {"sqlite": "{}", "postgresql": "(SELECT unnest(ARRAY{}))"},
+}
+
+
+def _compile(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
+    parts = [compiler.process(part, **options) for part in element.clauses]
+    return _TEMPLATES[type(element)][compiler.dialect.name].format(*parts)
+
+
+for _kind in _TEMPLATES:
+    compiles(_kind)(_compile)
 
 
 def json_member(details: ColumnElement[Any], member: str) -> JsonMember:
@@ -200,43 +213,3 @@ def in_few(column: ColumnElement[Any], found: Select[Any]) -> ColumnElement[bool
     return column.op("IN", is_comparison=True, return_type=Boolean())(
         FewIds(found.scalar_subquery())
     )
-
-
-def _parts(element: FunctionElement[Any], compiler: SQLCompiler, **how: Any) -> list[str]:
-    return [compiler.process(each, **how) for each in element.clauses]
-
-
-@compiles(JsonMember, "sqlite")
-def _fact_in_sqlite(element: JsonMember, compiler: SQLCompiler, **how: Any) -> str:
-    details, member = _parts(element, compiler, **how)
-    return f"json_extract({details}, '$.' || {member})"
-
-
-@compiles(JsonMember, "postgresql")
-def _fact_in_postgres(element: JsonMember, compiler: SQLCompiler, **how: Any) -> str:
-    details, member = _parts(element, compiler, **how)
-    return f"({details}::json ->> {member})"
-
-
-@compiles(Bytewise, "sqlite")
-def _bytewise_in_sqlite(element: Bytewise, compiler: SQLCompiler, **how: Any) -> str:
-    (text,) = _parts(element, compiler, **how)
-    return text
-
-
-@compiles(Bytewise, "postgresql")
-def _bytewise_in_postgres(element: Bytewise, compiler: SQLCompiler, **how: Any) -> str:
-    (text,) = _parts(element, compiler, **how)
-    return f'({text} COLLATE "C")'
-
-
-@compiles(FewIds, "sqlite")
-def _few_in_sqlite(element: FewIds, compiler: SQLCompiler, **how: Any) -> str:
-    (found,) = _parts(element, compiler, **how)
-    return found
-
-
-@compiles(FewIds, "postgresql")
-def _few_in_postgres(element: FewIds, compiler: SQLCompiler, **how: Any) -> str:
-    (found,) = _parts(element, compiler, **how)
-    return f"(SELECT unnest(ARRAY{found}))"
