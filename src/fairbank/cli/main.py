@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
 from fairbank.cli.framework.error_exit import run_to_exit
-from fairbank.cli.framework.shown import Shown, did_you_mean
+from fairbank.cli.framework.screen import Shown, did_you_mean
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.report.ranking_rule import RankingRule
-from fairbank.report.share_tree import level_of
+from fairbank.report.fair_share import RankingRule, level_of
 from fairbank.report.sshare import ShareRow
 
 

@@ -12,7 +12,7 @@ from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.result import FairTreeResult, Standings
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
-from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.fair_share import RankingRule
 from fairbank.report.sshare import ShareRow
 
 

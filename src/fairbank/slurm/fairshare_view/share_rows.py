@@ -9,9 +9,7 @@ from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.decay import Decay, next_reset
 from fairbank.priority.fairshare.forecast import Standpoint, back_after
 from fairbank.priority.fairshare.settings import Algorithm, FairShare
-from fairbank.report.forecasts import Recovery
-from fairbank.report.ranking_rule import RankingRule
-from fairbank.report.share_tree import level_of
+from fairbank.report.fair_share import RankingRule, Recovery, level_of
 from fairbank.report.sshare import ShareRow
 
 RANKED_USERS_MAX = 500_000

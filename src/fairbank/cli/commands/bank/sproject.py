@@ -11,13 +11,13 @@ from fairbank.cli.framework.error_exit import run_to_exit
 from fairbank.cli.framework.host import uid_of
 from fairbank.cli.framework.options import add_group, add_option, printable
 from fairbank.cli.framework.output import Listing, show
+from fairbank.cli.framework.screen import Shown
 from fairbank.cli.framework.selectors import (
     check_accounts,
     check_group,
     check_resources,
     group_query,
 )
-from fairbank.cli.framework.shown import Shown
 from fairbank.report.columns import Amount, Column, Row, Summand, day, left, moment, su, text
 from fairbank.report.tables import sort_rows
 
