@@ -105,7 +105,7 @@ def short(row: Row, look: Look) -> str:
     return look.lacking(row["asked"], row["available"])
 
 
-def if_told(show: Show, field: str = "available") -> Amount:
+def if_known(show: Show, field: str = "available") -> Amount:
     """Return the amount; - in a table if the refusal does not have the field."""
     return Amount(
         lambda row, look: show(row, look) if row[field] is not None else "" if look.exact else "-"
@@ -117,9 +117,9 @@ REFUSED: Sequence[Column] = (
     Column("JOBID", text("job_id"), right=True),
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource"), drop=2),
-    Column("ASKED", if_told(su("asked"), "asked"), right=True),
-    Column("AVAILABLE", if_told(left("available")), right=True, drop=1),
-    Column("SHORT", if_told(short), right=True),
+    Column("ASKED", if_known(su("asked"), "asked"), right=True),
+    Column("AVAILABLE", if_known(left("available")), right=True, drop=1),
+    Column("SHORT", if_known(short), right=True),
     Column("REASON", _refusal_reason, drop=3),
     Column("USER", text("user"), extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),
@@ -198,10 +198,10 @@ def _owners(context: Context) -> list[int] | None:
 
 def jobs(context: Context, query: dict[str, object], limit: int) -> list[Row]:
     """Return job rows, newest first, with state, cost, run time and wait."""
-    return [_told(context, row) for row in rows_of_each(context, "/job", query, limit)]
+    return [_job_row(context, row) for row in rows_of_each(context, "/job", query, limit)]
 
 
-def _told(context: Context, row: Row) -> Row:
+def _job_row(context: Context, row: Row) -> Row:
     running = row["state"] == "held"
     ran = max(0, context.bank_time - instant_of(row["start"])) if running else row["elapsed"]
     return {

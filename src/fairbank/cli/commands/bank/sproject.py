@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
-from fairbank.cli.commands.bank.jobs import if_told, jobs, refusals, short
+from fairbank.cli.commands.bank.jobs import if_known, jobs, refusals, short
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.error_exit import run_to_exit
 from fairbank.cli.framework.host import uid_of
@@ -77,15 +77,15 @@ JOB_DETAIL = (
 )
 FAILURES = (
     *_JOB,
-    Column("AMOUNT", if_told(su("asked"), "asked"), right=True),
-    Column("BALANCE", if_told(left("available")), right=True),
+    Column("AMOUNT", if_known(su("asked"), "asked"), right=True),
+    Column("BALANCE", if_known(left("available")), right=True),
     Column("TIME", moment("at"), drop=1),
     Column("MESSAGE", text("detail"), drop=3, least=16),
 )
 FAILURE_DETAIL = (
     Column("ACTIVITY-ID", text("id"), right=True),
     Column("RESOURCE", text("resource")),
-    Column("SHORT", if_told(short), right=True),
+    Column("SHORT", if_known(short), right=True),
 )
 
 
