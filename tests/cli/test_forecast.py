@@ -11,7 +11,7 @@ import pytest
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.fair_share import RankingRule, level_of
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.share_rows import recovery_times
+from fairbank.slurm.fairshare_view.shares import recovery_times
 from tests.cli.conftest import Run, Said
 from tests.support.fairshare_recordings import printed, standings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 
-from fairbank.report.simulations import SCHEDULE_HEADER, LINES, schedules_csv
+from fairbank.report.simulations import LINES, SCHEDULE_HEADER, schedules_csv
 
 
 def row(job: int, user: str = "ada") -> tuple[int | str, ...]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from fairbank.core.time import parse_instant, show_duration
 from fairbank.core.units import (
+    AmountFormat,
     ShownSums,
     show_change,
     show_running_sums,
@@ -38,33 +39,32 @@ class Look(NamedTuple):
     """Number of decimals of each amount; None: two, none if the amount is whole."""
 
     @property
-    def _figures(self) -> dict[str, Any]:
-        """Arguments that every function of `core.units` takes."""
-        return {"units": self.units, "separators": self.separators, "decimals": self.decimals}
+    def amounts(self) -> AmountFormat:
+        return AmountFormat(self.units, self.separators, self.decimals)
 
     def su(self, minutes: int) -> str:
         """Format an amount that was granted, used, held or moved: truncated."""
-        return show_su(minutes, **self._figures)
+        return show_su(minutes, self.amounts)
 
     def left(self, minutes: int) -> str:
         """Format credit that can still be used: rounded down, so never shown too high."""
-        return show_su(minutes, down=True, **self._figures)
+        return show_su(minutes, self.amounts, down=True)
 
     def sums(self, granted: int, used: int, held: int, available: int) -> ShownSums:
         """Format the amounts of an allocation so that they add up as shown."""
-        return show_sums(granted, used, held, available, **self._figures)
+        return show_sums(granted, used, held, available, self.amounts)
 
     def running(self, granted: int, used: int, held: int, available: int) -> ShownSums:
         """Format the amounts of a line of a statement so that they add up as shown."""
-        return show_running_sums(granted, used, held, available, **self._figures)
+        return show_running_sums(granted, used, held, available, self.amounts)
 
     def moved(self, *sums: tuple[int, int], owed: bool) -> str:
         """Format the change of sums between two lines; `owed` if they are used or held."""
-        return show_change(*sums, owed=owed, **self._figures)
+        return show_change(*sums, owed=owed, form=self.amounts)
 
     def lacking(self, asked: int, available: int) -> str:
         """Format the shortfall: the requested amount less the available one, as they are shown."""
-        return show_shortfall(asked, available, **self._figures)
+        return show_shortfall(asked, available, self.amounts)
 
     def day(self, instant: int) -> str:
         return datetime.fromtimestamp(instant, self.zone).strftime("%Y-%m-%d")

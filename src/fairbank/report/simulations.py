@@ -124,8 +124,8 @@ def schedules_csv(
 ) -> Iterator[str]:
     """Yield the header, then the jobs of each policy in the given order, in blocks of lines.
 
-    `schedules` has each policy with its jobs: the cells of SCHEDULE_HEADER after the policy, times in seconds
-    of the trace.
+    `schedules` has each policy with its jobs: their cells after the policy, in the order of
+    SCHEDULE_HEADER, times in seconds of the trace.
     """
     yield csv_line(SCHEDULE_HEADER) + "\n"
     for policy, jobs in schedules:

@@ -147,11 +147,6 @@ def _factor_fields(factor: PriorityFactor) -> Iterator[tuple[str, PriorityField]
     yield factor.letter.lower(), PriorityField(factor.head, normal, weight, factor.normal)
 
 
-def _normal_priority(row: PriorityRow) -> float:
-    # sprio leaves a given priority as it is.
-    return row.priority if row.direct is not None else row.priority / PRIORITY_MAX
-
-
 def _normal_tres(row: PriorityRow, weights: WeightRow) -> dict[str, float]:
     return {
         name: value / weights.tres[name] if weights.tres.get(name) else 0.0
@@ -178,7 +173,10 @@ FIELDS: Mapping[str, PriorityField] = {
     ),
     "y": PriorityField(
         "PRIORITY",
-        lambda row, weights: f"{_normal_priority(row):16.14f}",
+        # sprio leaves a given priority as it is.
+        lambda row, weights: (
+            f"{row.priority / (1 if row.direct is not None else PRIORITY_MAX):16.14f}"
+        ),
         lambda weights: "",
         lambda row, weights: row.priority,
     ),
@@ -221,7 +219,7 @@ def select_rows(
 def sort_rows(
     rows: Sequence[PriorityRow], weights: WeightRow, keys: str = "i"
 ) -> list[PriorityRow]:
-    """Sort by characters such as `u,-y`, the first counting most; - reverses. Raises InvalidInput."""
+    """Sort by characters such as `u,-y`, the first counting most; - reverses."""
     found = list(rows)
     for key in reversed(keys.split(",")):
         letter = key.lstrip("+-")
@@ -265,7 +263,7 @@ _WANTED = re.compile(r"(\.?)(\d{0,4})(.)(.*)", re.DOTALL)
 
 
 def parse_format(text: str) -> Format:
-    """Parse `%.15i %9r`: dot: align right, number: width, character: column. Raises InvalidInput."""
+    """Parse `%.15i %9r`: dot: right, number: width, then the column. Raises InvalidInput."""
     before, *wanted = text.split("%")
     cells = []
     for each in filter(None, wanted):

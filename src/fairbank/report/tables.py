@@ -91,7 +91,10 @@ def _fitting(
     )
     while True:
         for short, gap in ((False, 2), (False, 1), (True, 1)):
-            grid = _grid(chosen, rows, look._replace(short=short), gap, header)
+            shown = look._replace(short=short)
+            cells = zip(*(column.cells(rows, shown) for column in chosen), strict=True)
+            heads = [[column.head for column in chosen]] if header else []
+            grid = _Grid(chosen, [*heads, *map(list, cells)], gap)
             if grid.total() <= width:
                 break
         if grid.total(least=True) <= width or not going:
@@ -102,14 +105,6 @@ def _fitting(
             ]
         gone = going.pop()
         chosen = [column for column in chosen if column is not gone]
-
-
-def _grid(
-    columns: Sequence[Column], rows: Sequence[Row], look: Look, gap: int, header: bool
-) -> _Grid:
-    cells = [[column.head for column in columns]] if header else []
-    cells += map(list, zip(*(column.cells(rows, look) for column in columns), strict=True))
-    return _Grid(columns, cells, gap)
 
 
 def _shrunk(grid: _Grid, width: int) -> list[int]:

@@ -188,7 +188,10 @@ class Context(Terminal):
             answer = self.get(
                 path, {**query, "limit": min(left, PAGE) if limit else PAGE, "after": after}
             )
-            left, after = left - len(_listed(answer)), answer.get("next")
+            # A statement has other fields beside its rows.
+            data = answer["data"]
+            rows = data if isinstance(data, list) else data["entries"]
+            left, after = left - len(rows), answer.get("next")
             full = bool(limit) and left <= 0
             yield answer
             if full and after:
@@ -255,10 +258,3 @@ class Context(Terminal):
     def cluster(self) -> str | None:
         """Return the cluster that was named, if any."""
         return self.settings.cluster
-
-
-def _listed(answer: dict[str, Any]) -> list[Row]:
-    """Return the rows of an answer; a statement has other fields, too."""
-    data = answer["data"]
-    found: list[Row] = data if isinstance(data, list) else data["entries"]
-    return found

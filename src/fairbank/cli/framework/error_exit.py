@@ -37,15 +37,13 @@ def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
     except FairbankError as error:
         return _tell(error_lines(error), exit_code(error), program)
     except OSError as error:
-        return _tell(error_lines(translate_os_error(error, _of_file(error))), NOT_DONE, program)
+        # An error without a file name concerns the output.
+        name = error.filename
+        action = f"cannot use {name}" if name else "the output cannot be written"
+        return _tell(error_lines(translate_os_error(error, action)), NOT_DONE, program)
     except Exception as bug:  # noqa: BLE001  the outermost handler: print one sentence
         return _tell(_bug_lines(bug), NOT_DONE, program)
     return code
-
-
-def _of_file(error: OSError) -> str:
-    """Return the failed action; an error without a file name concerns the output."""
-    return f"cannot use {error.filename}" if error.filename else "the output cannot be written"
 
 
 def exit_code(error: FairbankError) -> int:

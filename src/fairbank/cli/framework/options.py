@@ -41,9 +41,7 @@ def add_option(parser: _ActionsContainer, spec: str, about: str | None = None, *
 def add_forms(group: _ArgumentGroup, forms: Mapping[str, str]) -> None:
     """Add the forms of the output, of which one can be requested: `options.form` has its name.
 
-    Args:
-        group: the group of the parser.
-        forms: their help by flags, such as `-P, --parsable`; the first long flag is the name.
+    `forms` has their help by flags, such as `-P, --parsable`; the first long flag is the name.
     """
     choice = group.add_mutually_exclusive_group()
     for flags, about in forms.items():

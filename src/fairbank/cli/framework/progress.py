@@ -99,14 +99,9 @@ def bar(what: str, done: int, of: int, seconds: float) -> str:
     part = min(1.0, done / of) if of else 0.0
     filled = int(part * BAR)
     rate = done / seconds if seconds > 0 else 0.0
+    speed = f"{rate / 1000:.0f}k" if rate >= 10_000 else f"{rate:.0f}"
     left = f"  ETA {_clock((of - done) / rate)}" if rate and 0 < done < of else ""
-    return (
-        f"{what} [{'#' * filled}{'-' * (BAR - filled)}] {int(part * 100):3}%  {_rate(rate)}/s{left}"
-    )
-
-
-def _rate(rate: float) -> str:
-    return f"{rate / 1000:.0f}k" if rate >= 10_000 else f"{rate:.0f}"
+    return f"{what} [{'#' * filled}{'-' * (BAR - filled)}] {int(part * 100):3}%  {speed}/s{left}"
 
 
 def _clock(seconds: float) -> str:

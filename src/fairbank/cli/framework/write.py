@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
-    from fairbank.report.columns import Look, Row
+    from fairbank.report.columns import Row
 
 LARGE = 1_000_000 * 60
 """Amount in SU-minutes from which a command asks: `100M` is easily typed instead of `100k`."""
@@ -141,10 +141,6 @@ def allocation_name(row: Row) -> str:
 # --- dry run ---
 
 
-def _show_details(row: Row, look: Look) -> str:
-    return ", ".join(f"{key} {value}" for key, value in row["details"].items())
-
-
 ENTRY_COLUMNS = (
     Column("KIND", text("kind")),
     Column("ALLOC", text("allocation"), right=True),
@@ -152,7 +148,10 @@ ENTRY_COLUMNS = (
     Column("RESOURCE", text("resource"), drop=2),
     Column("AMOUNT", su("amount"), right=True),
     Column("AVAILABLE", left("available"), right=True),
-    Column("DETAILS", _show_details),
+    Column(
+        "DETAILS",
+        lambda row, look: ", ".join(f"{key} {value}" for key, value in row["details"].items()),
+    ),
     Column("REASON", text("comment"), drop=1),
 )
 

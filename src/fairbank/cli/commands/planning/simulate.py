@@ -96,7 +96,7 @@ def run(context: Context, options: Namespace) -> int:
     try:
         if options.starts is not None:
             _write_starts(outcomes, options.starts)
-        drawn = _draw(context, options, outcomes) if options.plots else ()
+        drawn = _draw(context, options, outcomes) if options.plots else []
     except FairbankError:
         tell(context, outcomes, ())  # the work is done, and may have been long
         raise

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Look, Row
+    from fairbank.slurm.bank import BankClient
+    from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.reconcile.compare import ReconcileComparison, ReconcileFinding
     from fairbank.slurm.reconcile.reconciler import ReconcileResult
     from fairbank.slurm.reconcile.repair import RepairOutcome
@@ -90,14 +92,16 @@ def run(context: Context, options: Namespace) -> int:
             field="--again",
             remedy="fairbank reconcile --fix --again",
         )
-    from fairbank.slurm.toolbox import SlurmToolbox
+    from fairbank.slurm.reconcile.reconciler import Reconciler
 
     since, until = period_of(context, "now-2days")
+    slurm, bank = slurm_and_bank(context)
+    reconciler = Reconciler(slurm, bank, grace_seconds=options.grace * 60, now=context.now())
     with Stages(options) as progress:
-        result = SlurmToolbox(context.client, context.cluster).reconcile(
+        result = reconciler.reconcile(
             since,
             until,
-            grace_seconds=options.grace * 60,
+            cluster=context.cluster,
             fix=options.fix,
             again=options.again,
             progress=progress,
@@ -106,13 +110,21 @@ def run(context: Context, options: Namespace) -> int:
     return 0 if result.is_clean else FOUND
 
 
-def period_of(context: Context, default: str) -> tuple[int, int]:
-    """Return -S and -E as seconds since 1970. Raises InvalidInput if the period is empty.
+def slurm_and_bank(context: Context) -> tuple[SlurmCommands, BankClient]:
+    """Return the Slurm of this host and the bank.
 
-    Args:
-        context: of the command.
-        default: start without -S; the end without -E is now.
+    Raises Forbidden for users who may not see all runs: the others would seem to be missing.
     """
+    from fairbank.slurm.bank import BankClient
+    from fairbank.slurm.commands import SlurmCommands
+
+    bank = BankClient(context.client)
+    bank.require_full_view()
+    return SlurmCommands(), bank
+
+
+def period_of(context: Context, default: str) -> tuple[int, int]:
+    """Return -S and -E as seconds since 1970, by default until now. Raises InvalidInput."""
     period = context.period(default)
     since, until = int(period["since"] or 0), int(period["until"] or context.now())
     if until <= since:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.reconcile import period_of
+from fairbank.cli.commands.slurm.reconcile import period_of, slurm_and_bank
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_clusters, add_option, add_period
 from fairbank.cli.framework.output import Listing, caption, show
@@ -53,12 +53,23 @@ def add(parser: Parser) -> None:
 
 
 def run(context: Context, options: Namespace) -> int:
-    from fairbank.slurm.toolbox import SlurmToolbox
+    from fairbank.slurm.reconcile.reconciler import read_jobs
+    from fairbank.slurm.reconcile.shadow import ShadowInput, simulate
 
     since, until = period_of(context, DEFAULT_START)
+    slurm, bank = slurm_and_bank(context)
     with Stages(options) as progress:
-        slurm = SlurmToolbox(context.client, context.cluster)
-        seen, unreadable = slurm.shadow(since, until, progress=progress)
+        cluster = bank.cluster(slurm.check_cluster(context.cluster))
+        jobs, unreadable = read_jobs(slurm, since, until, progress)
+    seen = simulate(
+        jobs,
+        ShadowInput(
+            cluster=cluster,
+            projects=bank.projects(),
+            allocations=bank.allocations(),
+            now=context.now(),
+        ),
+    )
     context.note(*(f"! not read: {line}" for line in unreadable))
     if options.refused:
         schema, columns = "fairbank.shadow-refused/1", REFUSED_COLUMNS
@@ -77,7 +88,7 @@ def run(context: Context, options: Namespace) -> int:
             f"{caption(context)}   nothing is posted",
             notes=_reasons(seen),
             empty=empty,
-            more={"unreadable": list(unreadable)},
+            more={"unreadable": list(map(str, unreadable))},
         ),
     )
     return 0

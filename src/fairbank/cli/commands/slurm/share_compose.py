@@ -71,13 +71,7 @@ def _shares(site: NodeHoldings) -> Listing:
 
 
 def _share_row(account: str, parts: Iterable[ShareSource], shares: int) -> Row:
-    """Return the sums of the parts by source, in cores of the reference chip.
-
-    Args:
-        account: name of the account.
-        parts: what it has; of the total, what all accounts have.
-        shares: the sum as Slurm's integer.
-    """
+    """Return the sums of the parts by source, in cores, and the sum as Slurm's integer."""
     row: dict[str, object] = {"account": account}
     for source in ("gratis", "lab", "communal"):
         row[source] = float(sum(getattr(part, source) for part in parts))

@@ -129,10 +129,8 @@ def _explain_trace_job(
 ) -> tuple[JobExplanation, None, list[str]]:
     """Simulate until the job starts and explain why it waited.
 
-    Args:
-        options: those of this command.
-        moment: time to explain; None for the submission.
-        is_absolute: `moment` is in seconds since 1970, not seconds of the trace.
+    `moment` is the time to explain, None for the submission: in seconds since 1970 if
+    `is_absolute`, else in seconds of the trace.
     """
     from pathlib import Path
 
