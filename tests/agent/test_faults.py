@@ -52,7 +52,9 @@ def test_killed_agent_sends_open_requests_again(
     agent.wait_until_empty()
     assert site.sums(allocation) == (SU, 50 * SU)
     plugin.connect()
-    assert {each.action for each in plugin.wait(numbers) if isinstance(each, Verdict)} == {"run"}
+    assert {answer.action for answer in plugin.wait(numbers) if isinstance(answer, Verdict)} == {
+        "run"
+    }
     assert site.sums(allocation) == (SU, 50 * SU)
 
 
@@ -169,10 +171,10 @@ def test_full_disk_stops_nothing_while_the_bank_answers(site: Site, tmpfs: Path)
         fill(tmpfs)
         jobs = range(1, 501)
         answers = plugin.exchange(*(prolog_request(job, tres="cpu=1," + "x" * 200) for job in jobs))
-        assert {each.action for each in answers if isinstance(each, Verdict)} == {"run"}
+        assert {answer.action for answer in answers if isinstance(answer, Verdict)} == {"run"}
         assert all(
-            isinstance(each, Ack)
-            for each in plugin.exchange(*(epilog_event(job, 60) for job in jobs))
+            isinstance(answer, Ack)
+            for answer in plugin.exchange(*(epilog_event(job, 60) for job in jobs))
         )
         assert (
             "the outbox cannot be written: database or disk is full; free space" in agent.log_text()

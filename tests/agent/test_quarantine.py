@@ -147,7 +147,7 @@ def test_unreadable_frames_are_answered_and_later_ones_read(site: Site) -> None:
         assert last.action == "run"
         assert plugin.connections == 1  # nobody hung up
         assert_reported(agent)
-    assert [each["job_id"] for each in site.jobs()] == [3]  # nothing was guessed at
+    assert [job["job_id"] for job in site.jobs()] == [3]  # nothing was guessed at
 
 
 def assert_reported(agent: RunningAgent) -> None:

@@ -71,7 +71,9 @@ def verdict_on_repeat(world: World, *, by_another_agent: bool) -> tuple[str, str
     world.verdicts.clear()
     world.deliver(prolog_request(1))
     world.run_until_idle()
-    ((_, verdict),) = [each for each in world.verdicts if each[0].run == prolog_request(1).run]
+    ((_, verdict),) = [
+        verdict for verdict in world.verdicts if verdict[0].run == prolog_request(1).run
+    ]
     return verdict.action, verdict.reason
 
 

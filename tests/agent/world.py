@@ -74,8 +74,8 @@ class World:
         """Start another agent without the outbox of the one before."""
         self.outbox.close()
         self.in_flight.clear()
-        for each in self.path.parent.glob(f"{self.path.name}*"):
-            each.unlink()
+        for path in self.path.parent.glob(f"{self.path.name}*"):
+            path.unlink()
         self.start()
         self.reconnect()
 
@@ -112,8 +112,8 @@ class World:
     def reconnect(self) -> None:
         """Open another connection and deliver all unanswered messages again."""
         self.connection = object()
-        for each in list(self.unanswered.values()):
-            self.engine.handle_message(each, self.connection, self.now)
+        for message in list(self.unanswered.values()):
+            self.engine.handle_message(message, self.connection, self.now)
 
     def read_replies(self) -> None:
         """Read the replies to the plug-in."""
@@ -143,7 +143,7 @@ class World:
             self.bank.bulk(bulk_body([report.body for report in batch])) if is_received else []
         )
         if is_received and is_answered:
-            self.engine.handle_results(batch, [result_of(each) for each in answers], self.now)
+            self.engine.handle_results(batch, [result_of(answer) for answer in answers], self.now)
         else:
             self.fail_request(batch, Unavailable("nobody answers"))
         return answers

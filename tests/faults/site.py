@@ -36,7 +36,7 @@ async def found(
 
 async def granted(wire: Wire, name: str, *, credit: int, start: str, end: str) -> int:
     """One more allocation of a project. Its number."""
-    wanted = {
+    expected = {
         "account": name,
         "resource": RESOURCE,
         "category": "faults",
@@ -45,7 +45,7 @@ async def granted(wire: Wire, name: str, *, credit: int, start: str, end: str) -
         "amount": credit,
         "comment": "test",
     }
-    return int((await wire.ask("POST", "/alloc", wanted)).data["id"])
+    return int((await wire.ask("POST", "/alloc", expected)).data["id"])
 
 
 def report(
@@ -74,10 +74,10 @@ async def filled(wire: Wire, thousands: int) -> None:
     their own.
     """
     await found(wire, "history", 4_001, credit=10**9)
-    for each in range(thousands):
+    for thousand in range(thousands):
         facts = [
             {
-                "job_id": each * 1_000 + number + 1,
+                "job_id": thousand * 1_000 + number + 1,
                 "submitted": int(time.time()),
                 "owner": number % 50,
             }
@@ -154,8 +154,8 @@ class Client:
             **more,
         )
         key = f"{self.job_id}.{do}.{step}"
-        said = [
+        output = [
             self.witness.hear(wires, self.rng, "/job", body, key)
             for wires in ([self.wires, self.echoes] if twice else [self.wires])
         ]
-        return (await asyncio.gather(*said))[0]
+        return (await asyncio.gather(*output))[0]

@@ -43,7 +43,8 @@ class Storm:
         begun = time.monotonic()
         async with asyncio.TaskGroup() as tasks:
             watching = [
-                tasks.create_task(watch(each, staff.allocation, witness, over)) for each in sockets
+                tasks.create_task(watch(socket_path, staff.allocation, witness, over))
+                for socket_path in sockets
             ]
             tasks.create_task(staff.go_on(over))
             async with asyncio.TaskGroup() as living:
@@ -52,8 +53,8 @@ class Storm:
             over.set()
         seconds = time.monotonic() - begun
         looks, least = (
-            sum(each.result()[0] for each in watching),
-            min(each.result()[1] for each in watching),
+            sum(task.result()[0] for task in watching),
+            min(task.result()[1] for task in watching),
         )
         tell(
             f"{self.clients} clients, {len(sockets)} servers, {seconds:.1f} s: {witness.summary()}"
@@ -65,7 +66,7 @@ class Storm:
 
     async def open(self, sockets: Sequence[Path], witness: Witness) -> Staff:
         """A project with its allocation, and the staff that looks after it."""
-        wires = [Wire(each) for each in sockets]
+        wires = [Wire(socket_path) for socket_path in sockets]
         return Staff(
             await found(wires[0], ACCOUNT, 4_000, credit=self.credit),
             wires,
@@ -74,7 +75,10 @@ class Storm:
         )
 
     def client(self, number: int, sockets: Sequence[Path], witness: Witness) -> Client:
-        wires, echoes = [Wire(each) for each in sockets], [Wire(each) for each in sockets]
+        wires, echoes = (
+            [Wire(socket_path) for socket_path in sockets],
+            [Wire(socket_path) for socket_path in sockets],
+        )
         return Client(
             number,
             ACCOUNT,

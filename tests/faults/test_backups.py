@@ -32,10 +32,10 @@ def there_and_back(
     """
     taken, witness = run(taken_in_a_storm(server, backups, seed, folder, thousands=5 * backups))
     counts = []
-    for each in taken:
+    for backup in taken:
         other = elsewhere()
-        restore(other, each.path)
-        counts.append(check_restored(other, each))
+        restore(other, backup.path)
+        counts.append(check_restored(other, backup))
     tell(f"{len(taken)} backups of {counts} entries, of {len(witness.told)} in the end")
     with banking(other) as restored:
         run(works(restored))

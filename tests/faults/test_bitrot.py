@@ -30,13 +30,13 @@ the table itself is not seen.
 
 def rows(url: str) -> dict[str, list[list[object]]]:
     """Everything that the books say."""
-    found = {
+    result = {
         table: Books(url).rows(
             f"SELECT * FROM {table} ORDER BY {ORDER.get(table, ', '.join(KEYS[table]))}"
         )
         for table in KEYS
     }
-    return {table: [list(row.values()) for row in lines] for table, lines in found.items()}
+    return {table: [list(row.values()) for row in lines] for table, lines in result.items()}
 
 
 def flipped(folder: Path, times: int, rng: random.Random) -> Counter[str]:
@@ -54,14 +54,14 @@ def flipped(folder: Path, times: int, rng: random.Random) -> Counter[str]:
             content[:place] + bytes([content[place] ^ 1 << rng.randrange(8)]) + content[place + 1 :]
         )
         try:
-            found = "found by the audit" if findings(url) else "not in the books"
+            result = "found by the audit" if findings(url) else "not in the books"
         except FairbankError as trouble:
-            found = f"found by the database ({trouble.title})"
-        if found == "not in the books":
+            result = f"found by the database ({trouble.title})"
+        if result == "not in the books":
             assert rows(url) == due, f"byte {place} was altered unseen"
-        tally[found] += 1
-        for each in folder.glob("rotten.sqlite*"):
-            each.unlink()
+        tally[result] += 1
+        for path in folder.glob("rotten.sqlite*"):
+            path.unlink()
     return tally
 
 
@@ -94,8 +94,8 @@ def test_the_command_says_so_too_and_its_remedy_helps(
             file.write_bytes(spoilt)
             done = bank.command("audit", "verify")
             assert done.returncode in (7, 8), done.stdout + done.stderr
-        for each in bank.folder.glob("books.sqlite*"):
-            each.rename(each.with_name(f"damaged-{each.name}"))
+        for path in bank.folder.glob("books.sqlite*"):
+            path.rename(path.with_name(f"damaged-{path.name}"))
         for words in (["init", str(bank.folder)], ["restore", str(backup)], ["audit", "verify"]):
             done = bank.command(*words)
             assert done.returncode == 0, done.stderr

@@ -47,28 +47,28 @@ def bank() -> Iterator[FairbankServer]:
 
 
 def test_the_audit_tells_them_before_anything_else(bank: FairbankServer) -> None:
-    said = bank.command("audit", "verify", "--progress", "plain")
-    assert said.returncode == 8, said.stdout
-    first, second, *_ = sorted(said.stdout.splitlines()[:2])
+    result = bank.command("audit", "verify", "--progress", "plain")
+    assert result.returncode == 8, result.stdout
+    first, second, *_ = sorted(result.stdout.splitlines()[:2])
     assert first.startswith("x the store: the index journal_key lacks ")
     assert second.startswith("x the store: the index run_project lacks ")
-    assert said.stderr.startswith("audit: every book, and the store as a whole")
+    assert result.stderr.startswith("audit: every book, and the store as a whole")
 
 
 def test_the_doctor_tells_them_with_what_helps(bank: FairbankServer) -> None:
-    said = bank.command("doctor")
-    assert said.returncode == 8
-    assert "x   the index journal_key lacks " in said.stdout
-    assert "sqlite3 FILE REINDEX" in said.stdout
+    result = bank.command("doctor")
+    assert result.returncode == 8
+    assert "x   the index journal_key lacks " in result.stdout
+    assert "sqlite3 FILE REINDEX" in result.stdout
 
 
 def test_no_backup_is_made_of_them(bank: FairbankServer) -> None:
-    said = bank.command("backup", "create", str(bank.folder / "a.fbk"))
+    result = bank.command("backup", "create", str(bank.folder / "a.fbk"))
     assert (
-        said.returncode,
-        "the books are damaged" in said.stderr,
+        result.returncode,
+        "the books are damaged" in result.stderr,
         list(bank.folder.glob("*.fbk")),
-    ) == (8, True, []), said.stderr
+    ) == (8, True, []), result.stderr
 
 
 @pytest.mark.parametrize("entries_min", [1, 100_000])
@@ -80,9 +80,9 @@ def test_a_key_that_was_used_twice_is_found_though_its_index_has_neither(
         assert not deposit(store, "march").again
         hollow(bank.folder / "books.sqlite", "journal_key")
     with closing(open_store(bank.store)) as store:
-        found = verify(store, Opened(bank.store), {}, jobs=2, entries_min=entries_min).findings
-        assert found == Audit(store).verify().findings
-        (twice,) = (each.what for each in found if "under one key" in each.what)
+        result = verify(store, Opened(bank.store), {}, jobs=2, entries_min=entries_min).findings
+        assert result == Audit(store).verify().findings
+        (twice,) = (finding.what for finding in result if "under one key" in finding.what)
     assert "'march', which may be used once" in twice
 
 

@@ -54,7 +54,7 @@ async def struck(
 ) -> Witness:
     """Run clients on `banks` while processes are killed so often. Return their answers."""
     witness, over = Witness(), asyncio.Event()
-    sockets = [each.socket for each in banks]
+    sockets = [bank.socket for bank in banks]
     storm = Storm(CLIENTS, 0, seed)
     staff = await storm.open(sockets, witness)
     nemesis = Nemesis(banks, victims, witness, random.Random(f"{seed}:nemesis"))

@@ -46,7 +46,7 @@ class Sample:
 
     def found(self) -> set[int | None]:
         """In which books the audit finds something."""
-        return {each.book for each in Audit(self.store).verify().findings}
+        return {finding.book for finding in Audit(self.store).verify().findings}
 
     def rows(self, table: str) -> list[Row]:
         return self.books.rows(f"SELECT * FROM {table} ORDER BY {', '.join(KEYS[table])}")
@@ -55,10 +55,10 @@ class Sample:
         """Of the journal an entry of each kind, else every row; on PostgreSQL, which is slower,
         only two of them.
         """
-        found = list(
+        rows = list(
             {row.get("kind", number): row for number, row in enumerate(self.rows(table))}.values()
         )
-        return found if self.books.is_sqlite else found[-2:]
+        return rows if self.books.is_sqlite else rows[-2:]
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -74,7 +74,7 @@ def sample(
             url = server.url(stack.enter_context(server.fresh_database()))
         write_sample(url)
         sample = Sample(Books(url), stack.enter_context(store_at(url)))
-        assert {row["kind"] for row in sample.rows("journal")} == {each.value for each in Kind}
+        assert {row["kind"] for row in sample.rows("journal")} == {kind.value for kind in Kind}
         assert sample.found() == set()
         yield sample
 
@@ -86,16 +86,16 @@ def tried(sample: Sample, tell: Tell, forgeries: Callable[[str], Iterable[Forger
     missed: list[str] = []
     tally: Counter[str] = Counter()
     for table in KEYS:
-        for each in forgeries(table):
+        for forgery in forgeries(table):
             try:
-                each.do(sample.books)
+                forgery.do(sample.books)
             except psycopg.IntegrityError:  # PostgreSQL lets nobody past its rules
                 tally["refused by the database"] += 1
                 continue
-            found = sample.found()
-            if not found & each.books:
-                missed.append(f"{each.what}: found in {found}")
-            each.undo(sample.books)
+            result = sample.found()
+            if not result & forgery.books:
+                missed.append(f"{forgery.what}: found in {result}")
+            forgery.undo(sample.books)
             tally[table] += 1
     tell(f"{tally.total()} forgeries: {dict(tally)}")
     assert missed == []
@@ -155,7 +155,8 @@ def test_what_sqlite_takes_though_no_column_is_made_for_it(sample: Sample, tell:
         sample,
         tell,
         lambda table: (
-            replace(each, books=each.books | {None}) for each in nonsense(table, sample.some(table))
+            replace(forgery, books=forgery.books | {None})
+            for forgery in nonsense(table, sample.some(table))
         ),
     )
 
@@ -218,11 +219,11 @@ FORGED = [
 @pytest.mark.slow
 def test_a_perfect_forgery_is_found_by_the_heads_that_were_written_down(sample: Sample) -> None:
     audit = Audit(sample.store)
-    heads = {each.book: each for each in audit.journal_heads()}
+    heads = {head.book: head for head in audit.journal_heads()}
     for forge, book, _ in FORGED:
         undo = forge(sample.books)
         assert audit.verify().findings == (), f"{forge.__name__} is no perfect forgery"
-        assert {each.book for each in audit.verify(heads).findings} == {book}
+        assert {finding.book for finding in audit.verify(heads).findings} == {book}
         undo()
     assert audit.verify(heads).findings == ()
 
@@ -237,8 +238,8 @@ def test_the_command_exits_with_8_and_names_the_book(
         heads = bank.folder / "monday.heads"
         heads.write_text(bank.command("audit", "heads").stdout)
         forge(Books(bank.store))
-        found = bank.command("audit", "verify", "--heads", str(heads))
-        assert (found.returncode, f"x {name}" in found.stdout) == (8, True), found.stdout
+        result = bank.command("audit", "verify", "--heads", str(heads))
+        assert (result.returncode, f"x {name}" in result.stdout) == (8, True), result.stdout
 
 
 @pytest.mark.slow
@@ -246,6 +247,6 @@ def test_the_command_says_what_was_altered(database: str) -> None:
     with made(database) as bank:
         write_sample(bank.store)
         Books(bank.store).change("UPDATE allocation SET deposited = deposited + 1 WHERE id = 2")
-        found = bank.command("audit", "verify")
-        assert found.returncode == 8
-        assert "x allocation 2: its row was altered: deposited is" in found.stdout
+        result = bank.command("audit", "verify")
+        assert result.returncode == 8
+        assert "x allocation 2: its row was altered: deposited is" in result.stdout

@@ -60,8 +60,8 @@ def life(number: int, submitted: int, restart: int, rng: random.Random) -> Itera
     keyed = rng.random() < 0.7
     owner = 1_000 + number % 7
     changes = [
-        ("adjust", {"amount": rng.randrange(1, 60) * SU, "time_limit": 7_201 + each})
-        for each in range(rng.choice([0, 1, 2]))
+        ("adjust", {"amount": rng.randrange(1, 60) * SU, "time_limit": 7_201 + change})
+        for change in range(rng.choice([0, 1, 2]))
     ]
     end = (
         {"state": "NODE_FAIL", "amount": 0}
@@ -86,12 +86,12 @@ def stormy(message: Message) -> Message:
 def disorder(orderly: Sequence[list[Message]], rng: random.Random) -> list[Message]:
     """All but some starts and changes, each one to five times, in any order."""
     kept = [
-        stormy(each)
+        stormy(message)
         for messages in orderly
-        for each in messages
-        if each["do"] == "complete" or rng.random() > 0.15
+        for message in messages
+        if message["do"] == "complete" or rng.random() > 0.15
     ]
-    copies = [each for each in kept for _ in range(rng.choice([1, 1, 2, 3, 5]))]
+    copies = [message for message in kept for _ in range(rng.choice([1, 1, 2, 3, 5]))]
     rng.shuffle(copies)
     return copies
 
@@ -105,7 +105,7 @@ async def send(wire: Wire, messages: Sequence[Message]) -> list[Answer]:
     assert answer.status < 500 and answer.status not in (400, 403), answer  # noqa: PT018
     if len(messages) > 1:
         assert all(
-            each["status"] < 500 and each["status"] not in (400, 403) for each in answer.data
+            row["status"] < 500 and row["status"] not in (400, 403) for row in answer.data
         ), answer
     return [answer]
 
@@ -160,8 +160,8 @@ async def tell_both_ways(server: FairbankServer, jobs: int, seed: int) -> list[M
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(pour(server, storm, rng))
         for messages in orderly:
-            for each in messages:
-                answer = await wire.ask("POST", "/job", each)
+            for message in messages:
+                answer = await wire.ask("POST", "/job", message)
                 refused = answer.status in (402, 404, 409)
                 assert answer.status in (200, 201) or refused, answer.body
     return storm
@@ -224,8 +224,8 @@ async def settle(server: FairbankServer) -> tuple[Answer, Answer, list[Answer], 
     first = await wire.ask("POST", "/job", end)
     failures = await wire.ask("GET", "/failure?account=physics")
     later = [
-        await wire.ask("POST", "/job", each)
-        for each in (report("hold", "physics", 1, amount=20 * SU, key="start", **facts), end)
+        await wire.ask("POST", "/job", message)
+        for message in (report("hold", "physics", 1, amount=20 * SU, key="start", **facts), end)
     ]
     balance = await wire.ask("GET", "/balance")
     return first, failures, later, balance

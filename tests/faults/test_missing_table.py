@@ -22,7 +22,7 @@ def test_database_without_a_table_is_reported_as_damaged(
             ["backup", "create", str(bank.folder / "a.fbk")],
         ):
             done = bank.command(*words)
-            said = done.stdout + done.stderr
-            assert (done.returncode, "try again" in said) == (8, False), said
-            assert "no such table: run" in said or 'relation "run" does not exist' in said
+            output = done.stdout + done.stderr
+            assert (done.returncode, "try again" in output) == (8, False), output
+            assert "no such table: run" in output or 'relation "run" does not exist' in output
         assert list(bank.folder.glob("*.fbk")) == []

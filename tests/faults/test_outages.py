@@ -140,7 +140,7 @@ async def wait_behind_a_lock(server: FairbankServer, books: Books) -> None:
         ]
         await until(lambda: waiting(books), "the bank to wait for the lock")
         assert (await wire.ask("GET", "/balance")).data[0]["held"] == 0  # readers do not wait
-    assert {each.result().status for each in asked} == {201}
+    assert {task.result().status for task in asked} == {201}
 
 
 def waiting(books: Books) -> bool:

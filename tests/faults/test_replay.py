@@ -40,9 +40,9 @@ def replayed(
             "replay", str(trace), "--store", url, "--json", *options, timeout=1_800
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        told = json.loads(done.stdout)
-        summary = told["summary"]
-        assert all(check["held"] for check in told["checks"])
+        data = json.loads(done.stdout)
+        summary = data["summary"]
+        assert all(check["held"] for check in data["checks"])
         fingerprints.add(summary["fingerprint"])
         kind, refused = url.partition(":")[0], sum(summary["refusals"].values())
         facts = (
@@ -66,9 +66,9 @@ def test_the_synthetic_month(tmp_path: Path, urls: list[str], tell: Tell) -> Non
         grant=90, periods=2, days=None, by=None, record_overruns=False, progress="none", quiet=True
     )
     done = [replay_trace(options, str(trace), url, cluster="local") for url in urls]
-    assert all(check.holds_true for each in done for check in each.checks)
+    assert all(check.holds_true for replay in done for check in replay.checks)
     assert sum(done[0].refusals.values()) > 0
-    assert len({each.fingerprint for each in done}) == 1
+    assert len({replay.fingerprint for replay in done}) == 1
     tell(
         f"{done[0].demand.jobs:,} jobs, {done[0].operations:,} operations, fingerprint"
         f" {done[0].fingerprint} on {len(urls)} stores"

@@ -37,13 +37,13 @@ async def answered(wire: Wire) -> dict[int, tuple[str, int]]:
 
 async def tells_of(wire: Wire, due: dict[int, tuple[str, int]]) -> None:
     """The figures are the restored ones at once; names may be a few seconds old."""
-    found = await answered(wire)
-    assert {number: left for number, (_, left) in found.items()} == {
+    result = await answered(wire)
+    assert {number: left for number, (_, left) in result.items()} == {
         number: left for number, (_, left) in due.items()
     }
     deadline = time.monotonic() + NAMES_SECONDS
     while await answered(wire) != due:
-        assert time.monotonic() < deadline, f"{found} instead of {due}"
+        assert time.monotonic() < deadline, f"{result} instead of {due}"
         await asyncio.sleep(PAUSE_SECONDS)
 
 

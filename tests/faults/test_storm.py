@@ -23,7 +23,7 @@ Rounds = Callable[[int, int], int]
 def weather(storm: Storm, servers: Sequence[FairbankServer], tell: Tell) -> Witness:
     """Let it blow over the servers, then read the books. Returns their answers."""
     witness = Witness()
-    run(storm.blow([each.socket for each in servers], witness, tell))
+    run(storm.blow([server.socket for server in servers], witness, tell))
     figures = check_books(witness, Books(servers[0].store))
     assert figures["refusal"] > 0, "this was no storm: everybody was paid"
     audit = servers[0].command("audit", "verify")

@@ -40,7 +40,7 @@ async def move(
     enough: Enough,
 ) -> None:
     """Transfers between any two, many of them for more than there is."""
-    rng, wires = random.Random(f"{seed}:{mover}"), [Wire(each.socket) for each in banks]
+    rng, wires = random.Random(f"{seed}:{mover}"), [Wire(bank.socket) for bank in banks]
     for step in itertools.count():
         if enough(step):
             return
@@ -81,13 +81,14 @@ async def bank_test(
     """
     wire, over = Wire(banks[0].socket), asyncio.Event()
     numbers = [
-        await found(wire, f"p{each}", 6_000 + each, credit=EACH) for each in range(ALLOCATIONS)
+        await found(wire, f"p{number}", 6_000 + number, credit=EACH)
+        for number in range(ALLOCATIONS)
     ]
     begun = time.monotonic()
     async with asyncio.TaskGroup() as tasks:
         looking = [
-            tasks.create_task(look(banks[each % len(banks)], over, witness))
-            for each in range(READERS)
+            tasks.create_task(look(banks[number % len(banks)], over, witness))
+            for number in range(READERS)
         ]
         async with asyncio.TaskGroup() as moving:
             for mover in range(MOVERS):
@@ -95,7 +96,7 @@ async def bank_test(
             await strike()
         over.set()
     moved = sum(answer.status == 201 for answer in witness.told.values())
-    looks = sum(each.result() for each in looking)
+    looks = sum(task.result() for task in looking)
     tell(
         f"{moved:,} transfers, {looks:,} looks at the total, {time.monotonic() - begun:.1f} s;"
         f" {witness.summary()}"

@@ -101,8 +101,8 @@ def entry_of(answer: Answer) -> int | None:
     """The journal entry that an answer speaks of, where it speaks of one."""
     if answer.status in GOOD:
         return int(answer.data["entry"])
-    found = answer.body.get("refusal", {}).get("entry")
-    return None if found is None else int(found)
+    result = answer.body.get("refusal", {}).get("entry")
+    return None if result is None else int(result)
 
 
 def told(answer: Answer) -> dict[str, Any]:
@@ -143,10 +143,10 @@ def _check_answers(witness: Witness, journal: list[dict[str, Any]]) -> None:
         entry = by_key[key]
         assert entry["id"] == entry_of(answer), f"{key}: {answer.body} is not {entry}"
         if answer.status in GOOD:
-            said = answer.data
-            facts = (said["amount"], said["allocation"], said["run"], said["available"])
+            output = answer.data
+            facts = (output["amount"], output["allocation"], output["run"], output["available"])
             assert facts == (entry["amount"], entry["book"], entry["run"], left_of(entry)), (
-                f"{key}: {said} is not {entry}"
+                f"{key}: {output} is not {entry}"
             )
         else:
             assert entry["kind"] in NOS, f"{key} was refused: {entry}"

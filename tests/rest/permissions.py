@@ -183,11 +183,11 @@ def cells() -> Iterator[Cell]:
     for line in TABLE.strip().splitlines()[1:]:
         operation, on_what, *expected = line.split()
         for whose in (OWN, FOREIGN, NOBODYS) if on_what == "any" else (on_what,):
-            for role, each in zip(ROLES, expected, strict=True):
-                yield Cell(operation, whose, role, each)
+            for role, status in zip(ROLES, expected, strict=True):
+                yield Cell(operation, whose, role, status)
 
 
-EXPECTED = {(each.operation, each.whose, each.role): each.expected for each in cells()}
+EXPECTED = {(cell.operation, cell.whose, cell.role): cell.expected for cell in cells()}
 
 
 class Asking:
@@ -217,8 +217,8 @@ class Asking:
 
 def told(operation: str, response: httpx.Response) -> str:
     """Return a response as a cell of the table."""
-    said = str(response.status_code)
+    text = str(response.status_code)
     data = response.json().get("data") if "json" in response.headers["content-type"] else None
     if isinstance(data, list) and operation == "report_runs":
-        return f"{said}:{data[0]['status']}"
-    return f"{said}:0" if data == [] else said
+        return f"{text}:{data[0]['status']}"
+    return f"{text}:0" if data == [] else text

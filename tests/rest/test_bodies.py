@@ -110,7 +110,7 @@ def test_repeated_key_in_one_report_of_a_batch_is_refused(world: World) -> None:
     answer = world.ask(
         "POST", "/job/bulk", AGENT, content=f'{{"reports":[{good},{twice}]}}'.encode(), headers=JSON
     )
-    assert [(each["status"], each.get("field")) for each in answer.json()["data"]] == [
+    assert [(row["status"], row.get("field")) for row in answer.json()["data"]] == [
         (201, None),
         (400, "amount"),
     ]

@@ -36,7 +36,7 @@ def test_every_route_that_changes_the_ledger_has_a_dry_run() -> None:
         operation["operationId"]
         for item in document()["paths"].values()
         for operation in item.values()
-        if any(each["name"] == "dry-run" for each in operation.get("parameters", ()))
+        if any(parameter["name"] == "dry-run" for parameter in operation.get("parameters", ()))
     }
     changing = {operation for operation, (method, _) in operations().items() if method != "GET"}
     assert (
@@ -109,7 +109,7 @@ def test_dry_run_shows_no_number_of_a_new_object(world: World) -> None:
     }
     planned, _ = ask(world, SUPERUSER, "POST", "/alloc", **terms, amount=60, credit_limit=6, **WHY)
     assert [
-        (each["kind"], each["allocation"], each["available"]) for each in planned.json()["data"]
+        (row["kind"], row["allocation"], row["available"]) for row in planned.json()["data"]
     ] == [("open", None, 6), ("deposit", None, 66)]
 
 

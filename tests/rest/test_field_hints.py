@@ -18,8 +18,8 @@ from fairbank.rest.schemas.report import AnyReport
 from tests.rest.responses import WHY, refused
 from tests.rest.world import SUPERUSER, World, report
 
-HANDLERS = {each.fn.__name__: each for each in ROUTES}
-EVERYWHERE = frozenset().union(*(fields_of(each) for each in ROUTES))
+HANDLERS = {route.fn.__name__: route for route in ROUTES}
+EVERYWHERE = frozenset().union(*(fields_of(route) for route in ROUTES))
 
 
 @pytest.mark.parametrize("reason", Reason)
@@ -106,18 +106,15 @@ def test_unknown_target_of_a_transfer_is_refused_by_its_field(old_world: World) 
 def test_refused_report_of_a_batch_names_its_field(world: World) -> None:
     sent = {"reports": [report(91, amount=10**9), report(92, account="nobody")]}
     rows = world.ask("POST", "/job/bulk", SUPERUSER, json=sent).json()["data"]
-    assert [(each["status"], each["field"]) for each in rows] == [
-        (402, "account"),
-        (404, "account"),
-    ]
+    assert [(row["status"], row["field"]) for row in rows] == [(402, "account"), (404, "account")]
 
 
 # --- in the code ---
 
 KINDS = {
     name
-    for name, each in vars(errors).items()
-    if isinstance(each, type) and issubclass(each, errors.FairbankError)
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and issubclass(value, errors.FairbankError)
 } - {"Busy"}
 # What is about all of the request, or about who asks, has no field.
 FIELDLESS = {"Unauthenticated", "Forbidden", "Unavailable", "Corrupt", "FairbankError"}
@@ -132,9 +129,9 @@ def made() -> Iterator[tuple[str, str, set[str | None], str]]:
     """Return the place, class, keywords and message of each error that the source raises."""
     root = Path(fairbank.__file__).parent
     for path in sorted(
-        each
+        path
         for room in ("bank", "core", "cluster", "service", "rest")
-        for each in (root / room).rglob("*.py")
+        for path in (root / room).rglob("*.py")
     ):
         for node in ast.walk(ast.parse(path.read_text())):
             if (
@@ -143,7 +140,7 @@ def made() -> Iterator[tuple[str, str, set[str | None], str]]:
                 and node.func.id in KINDS
                 and node.args
             ):
-                given = {each.arg for each in node.keywords}
+                given = {keyword.arg for keyword in node.keywords}
                 yield (
                     f"{path.relative_to(root)}:{node.lineno}",
                     node.func.id,
@@ -162,6 +159,6 @@ def test_every_error_in_the_source_names_its_field() -> None:
         for place, kind, given, text in made()
         if "field" not in given
         and kind not in FIELDLESS
-        and not any(each in text for each in WHOLE)
+        and not any(phrase in text for phrase in WHOLE)
     ]
     assert nameless == []

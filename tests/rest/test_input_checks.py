@@ -73,10 +73,10 @@ def test_unknown_word_in_a_parameter_is_refused(old_world: World, path: str, wor
 
 def test_all_parameters_with_words_are_tested() -> None:
     takers = {
-        (path, each["name"])
+        (path, parameter["name"])
         for path, item in document()["paths"].items()
-        for each in item.get("get", {}).get("parameters", ())
-        if "enum" in each["schema"]
+        for parameter in item.get("get", {}).get("parameters", ())
+        if "enum" in parameter["schema"]
     }
     assert takers == {
         *((path, "state") for path in ("/alloc", "/balance", "/job")),
@@ -93,10 +93,10 @@ def test_all_parameters_with_words_are_tested() -> None:
 
 def texts_of_addresses() -> list[tuple[str, str]]:
     return [
-        (path, each["name"])
+        (path, parameter["name"])
         for path, item in document()["paths"].items()
-        for each in item.get("get", {}).get("parameters", ())
-        if each["in"] == "query" and each["schema"]["type"] == "string"
+        for parameter in item.get("get", {}).get("parameters", ())
+        if parameter["in"] == "query" and parameter["schema"]["type"] == "string"
     ]
 
 
@@ -144,11 +144,13 @@ def test_all_routes_with_a_period_are_tested() -> None:
         for method, path in operations().values()
         if method == "GET" and {"since", "until"} <= parameters(path)
     }
-    assert takers == {each.replace("/1/", "/{allocation}/") for each in LISTS_OF_A_TIME}
+    assert takers == {path.replace("/1/", "/{allocation}/") for path in LISTS_OF_A_TIME}
 
 
 def parameters(path: str) -> set[str]:
-    return {each["name"] for each in document()["paths"][path]["get"].get("parameters", ())}
+    return {
+        parameter["name"] for parameter in document()["paths"][path]["get"].get("parameters", ())
+    }
 
 
 @pytest.mark.parametrize(
@@ -185,7 +187,7 @@ def test_invalid_address_is_refused(old_world: World, path: str, status: int) ->
 def test_request_must_have_one_host(
     old_world: World, method: str, path: str, hosts: list[str]
 ) -> None:
-    headers = [("Host", each) for each in hosts]
+    headers = [("Host", host) for host in hosts]
     request = old_world.client.build_request(method, path)
     request.headers = httpx.Headers([*headers, ("X-Test-Uid", str(AGENT))])
     answer = old_world.client.send(request)

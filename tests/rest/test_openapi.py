@@ -50,14 +50,14 @@ def test_document_is_served_unchanged(old_world: World) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "operation"),
     described(),
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_every_operation_is_described(method: str, path: str, operation: dict[str, Any]) -> None:
     assert method in METHODS
     assert operation["description"].endswith(".")
     assert operation["summary"]
     assert (
-        [tag for tag in operation["tags"] if tag in {each["name"] for each in document()["tags"]}]
+        [tag for tag in operation["tags"] if tag in {known["name"] for known in document()["tags"]}]
         == operation["tags"]
         != []
     )
@@ -74,7 +74,7 @@ def test_every_operation_is_described(method: str, path: str, operation: dict[st
 @pytest.mark.parametrize(
     ("method", "path", "operation"),
     described(),
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_every_parameter_has_bounds(method: str, path: str, operation: dict[str, Any]) -> None:
     for parameter in operation.get("parameters", ()):
@@ -92,16 +92,16 @@ def test_only_listed_routes_need_no_authentication() -> None:
 
 def test_every_reference_resolves() -> None:
     text = json.dumps(document())
-    found = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
-    assert found == document()["components"]["schemas"].keys()
+    result = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
+    assert result == document()["components"]["schemas"].keys()
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        each
-        for each in document()["components"]["schemas"]
-        if each.startswith("New") or each.endswith("Report")
+        name
+        for name in document()["components"]["schemas"]
+        if name.startswith("New") or name.endswith("Report")
     ],
 )
 def test_request_bodies_refuse_unknown_fields(name: str) -> None:
@@ -119,7 +119,7 @@ def test_bundled_files_are_unchanged() -> None:
             line.split() for line in (folder / "SHA256SUMS").read_text().splitlines()
         )
     }
-    there = {each.name for each in folder.iterdir()} - {"SHA256SUMS"}
+    there = {path.name for path in folder.iterdir()} - {"SHA256SUMS"}
     assert {
         name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in there
     } == sums

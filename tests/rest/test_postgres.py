@@ -35,10 +35,10 @@ def world(request: pytest.FixtureRequest, postgres18: PostgresServer) -> Iterato
 
 def filters() -> list[tuple[str, str]]:
     return [
-        (path.replace("{allocation}", "1").replace("{entry}", "1"), each["name"])
+        (path.replace("{allocation}", "1").replace("{entry}", "1"), parameter["name"])
         for path, item in document()["paths"].items()
-        for each in item.get("get", {}).get("parameters", ())
-        if each["in"] == "query" and each["schema"]["type"] == "string"
+        for parameter in item.get("get", {}).get("parameters", ())
+        if parameter["in"] == "query" and parameter["schema"]["type"] == "string"
     ]
 
 
@@ -53,12 +53,12 @@ def test_nul_in_a_filter_is_refused_before_the_database(world: World) -> None:
 def test_unusual_text_in_a_filter_finds_nothing(world: World, text: str) -> None:
     for path, name in filters():
         answer = world.ask("GET", f"{path}?{name}={text}", SUPERUSER)
-        said = (
+        output = (
             answer.status_code in (400, 409)
             if name == "comment"
             else answer.status_code == 400 or answer.json()["data"] == []
         )
-        assert said or name == "after", (path, name)
+        assert output or name == "after", (path, name)
 
 
 def test_nul_in_a_body_is_refused(world: World) -> None:

@@ -23,18 +23,20 @@ class Counting(NamedTuple):
         stored.
         """
         answer = self.world.ask("POST", "/job/bulk", AGENT, json={"reports": reports})
-        assert [each["refusal"]["reason"] for each in answer.json()["data"]] == [reason] * len(
+        assert [row["refusal"]["reason"] for row in answer.json()["data"]] == [reason] * len(
             reports
         ), answer.text
-        looks = sum(each.startswith("SELECT") for each in self.seen[self.seen.index("COMMIT") :])
+        looks = sum(
+            statement.startswith("SELECT") for statement in self.seen[self.seen.index("COMMIT") :]
+        )
         self.seen.clear()
         return looks
 
     def questions(self) -> int:
         """Return the number of statements that read, repeated ones included."""
-        asked = sum(each.lstrip().startswith(("SELECT", "WITH")) for each in self.seen)
+        total = sum(statement.lstrip().startswith(("SELECT", "WITH")) for statement in self.seen)
         self.seen.clear()
-        return asked
+        return total
 
     def balances(self, uid: int, query: str) -> tuple[int, int]:
         """Return the number of balances of a request, and of its statements."""
@@ -86,12 +88,12 @@ def test_nearest_allocations_of_a_batch_take_one_statement(counting: Counting) -
     assert counting.looked("INSUFFICIENT_CREDIT", report(1, amount=10**12)) == 0
     missed = [
         report(
-            each,
-            account=("chem", "bio")[each % 2],
-            start=NOW - each * DAY,
-            submitted=NOW - each * DAY,
+            number,
+            account=("chem", "bio")[number % 2],
+            start=NOW - number * DAY,
+            submitted=NOW - number * DAY,
         )
-        for each in range(100, 160)
+        for number in range(100, 160)
     ]
     assert counting.looked("NO_ALLOCATION", missed[0]) == 1
     assert counting.looked("NO_ALLOCATION", *missed[1:], report(2, resource="tape")) == 1

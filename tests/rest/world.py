@@ -81,9 +81,11 @@ def socket_of_tests(app: Asgi) -> Asgi:
 
     async def asgi(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            told = [value for name, value in scope["headers"] if name == _AS]
-            scope["headers"] = [each for each in scope["headers"] if each[0] != _AS]
-            scope["extensions"] = {EXTENSION: Peer(1, int(told[0]), int(told[0]))} if told else {}
+            output = [value for name, value in scope["headers"] if name == _AS]
+            scope["headers"] = [header for header in scope["headers"] if header[0] != _AS]
+            scope["extensions"] = (
+                {EXTENSION: Peer(1, int(output[0]), int(output[0]))} if output else {}
+            )
         await app(scope, receive, send)
 
     return asgi
@@ -127,7 +129,7 @@ class World:
     def request(self, *requests: Request) -> list[Done | Refusal]:
         """Apply requests to the ledger directly, to prepare a test."""
         return self.context.services.write_queue.apply(
-            [SubmittedRequest(each, self.clock.now(), SUPERUSER) for each in requests]
+            [SubmittedRequest(request, self.clock.now(), SUPERUSER) for request in requests]
         )
 
     def token(self, uid: int, *scopes: str, days: int = 10) -> str:
@@ -204,7 +206,7 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
         )
         for start, end in spans
     ]
-    allocation, later = (done(each).allocation or 0 for each in world.request(*opened))
+    allocation, later = (done(outcome).allocation or 0 for outcome in world.request(*opened))
     run = Run("alpha", number, NOW - 3_600)
     held = hold(run, project, owner, 60_000)
     charged = Charge(

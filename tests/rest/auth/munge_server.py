@@ -97,15 +97,15 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
                     return
             elif not event.get("more_body"):
                 break
-        status, said = await asyncio.to_thread(admit, scope, body)
+        status, output = await asyncio.to_thread(admit, scope, body)
         await send(
             {
                 "type": "http.response.start",
                 "status": status,
-                "headers": [(b"content-length", str(len(said)).encode())],
+                "headers": [(b"content-length", str(len(output)).encode())],
             }
         )
-        await send({"type": "http.response.body", "body": said.encode()})
+        await send({"type": "http.response.body", "body": output.encode()})
 
     Server(server_config(app)).run(sockets=[bind_unix(Path(socket_path))])
 

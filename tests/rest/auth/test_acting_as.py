@@ -62,8 +62,8 @@ def test_acting_as_is_recorded_once_per_request(world: World) -> None:
 def test_journal_names_both_users_and_the_request(world: World) -> None:
     world.ask("GET", f"/alloc/{world.own['allocation']}", ADMIN, as_=MEMBER)
     with world.context.services.store.reading() as reader:
-        notes = [each for each in reader.scan(Entry) if each.kind is Kind.NOTE]
-    assert [(each.actor, each.acting_as) for each in notes] == [(ADMIN, MEMBER)]
+        notes = [entry for entry in reader.scan(Entry) if entry.kind is Kind.NOTE]
+    assert [(note.actor, note.acting_as) for note in notes] == [(ADMIN, MEMBER)]
     assert f"acted as user {MEMBER}: GET /alloc/{world.own['allocation']}" in (
         notes[0].details or ""
     )
@@ -73,7 +73,7 @@ def test_journal_marks_a_dry_run(world: World) -> None:
     path = f"/project/{world.own['project']}/member/{MEMBER}"
     assert world.ask("DELETE", f"{path}?dry-run=true", SUPERUSER, as_=PI).status_code == 200
     with world.context.services.store.reading() as reader:
-        (note,) = [each for each in reader.scan(Entry) if each.kind is Kind.NOTE]
+        (note,) = [entry for entry in reader.scan(Entry) if entry.kind is Kind.NOTE]
     assert f"acted as user {PI}: a dry run of DELETE {path}" in (note.details or "")
 
 
@@ -84,7 +84,7 @@ def test_entries_written_while_acting_as_have_both_uids(world: World) -> None:
     rows = world.ask("GET", f"/alloc/{world.own['allocation']}/statement", SUPERUSER).json()[
         "data"
     ]["entries"]
-    entry = next(each for each in rows if each["id"] == made.json()["data"]["entry"])
+    entry = next(row for row in rows if row["id"] == made.json()["data"]["entry"])
     assert (entry["actor"], entry["acting_as"]) == (SUPERUSER, PI)
 
 
@@ -95,7 +95,7 @@ def test_admin_reports_runs_only_as_the_agent(world: World) -> None:
     rows = world.ask("GET", f"/alloc/{held['allocation']}/statement", SUPERUSER).json()["data"][
         "entries"
     ]
-    entry = next(each for each in rows if each["id"] == held["entry"])
+    entry = next(row for row in rows if row["id"] == held["entry"])
     assert (entry["kind"], entry["actor"], entry["acting_as"]) == ("hold", ADMIN, AGENT)
 
 

@@ -99,8 +99,8 @@ def make(world: World, identity: int, **more: object) -> str:
 
 
 def test_token_gives_its_owner_and_scopes(world: World) -> None:
-    told = world.ask("GET", "/whoami", token=make(world, PI)).json()["data"]
-    assert (told["uid"], told["scopes"]) == (PI, ["read"])
+    output = world.ask("GET", "/whoami", token=make(world, PI)).json()["data"]
+    assert (output["uid"], output["scopes"]) == (PI, ["read"])
 
 
 def test_token_secret_is_shown_once_and_not_stored(world: World) -> None:
@@ -189,7 +189,7 @@ def test_token_creates_no_token_that_outlives_it(world: World) -> None:
         token=make(world, PI, scopes=["write"], days=1),
         json={"label": "x", "scopes": ["write"], "days": 731},
     )
-    first, second = (each["expires"] for each in world.ask("GET", "/token", PI).json()["data"])
+    first, second = (row["expires"] for row in world.ask("GET", "/token", PI).json()["data"])
     assert (second, made.json()["data"]["expires"]) == (first, first)
 
 
@@ -245,9 +245,9 @@ def test_creation_and_revocation_of_tokens_are_recorded(world: World) -> None:
     secret = make(world, PI)
     world.ask("DELETE", "/token/1", SUPERUSER)
     with world.context.services.store.reading() as reader:
-        entries = [each for each in reader.scan(Entry) if each.kind is Kind.TOKEN]
-    assert [(each.actor, each.owner) for each in entries] == [(PI, PI), (SUPERUSER, PI)]
-    made, taken_back = (json.loads(each.details or "") for each in entries)
+        entries = [entry for entry in reader.scan(Entry) if entry.kind is Kind.TOKEN]
+    assert [(entry.actor, entry.owner) for entry in entries] == [(PI, PI), (SUPERUSER, PI)]
+    made, taken_back = (json.loads(entry.details or "") for entry in entries)
     assert (made["token"], made["label"], made["scopes"], made["revoked"]) == (
         1,
         "a script",
@@ -255,7 +255,7 @@ def test_creation_and_revocation_of_tokens_are_recorded(world: World) -> None:
         None,
     )
     assert taken_back == made | {"revoked": NOW}
-    assert not [each for each in entries if secret in str(each)]
+    assert not [entry for entry in entries if secret in str(entry)]
     assert world.context.services.audit.verify().findings == ()
 
 

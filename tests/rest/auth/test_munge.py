@@ -104,11 +104,11 @@ def test_expired_credential_is_refused(munged: Munged, munge: Munge) -> None:
 
 def test_credential_from_the_future_is_refused_as_clock_skew() -> None:
     """EMUNGE_CRED_REWOUND, which needs two hosts of different time: only the words are tried."""
-    told = _cannot_decode(16, "Rewound credential", encoded_at=1_000, now=400, ttl=300)
-    assert isinstance(told, Unauthenticated)
-    assert "clock skew" in told.message
-    assert "600 s" in told.message
-    assert "clocks" in (told.remedy or "")
+    output = _cannot_decode(16, "Rewound credential", encoded_at=1_000, now=400, ttl=300)
+    assert isinstance(output, Unauthenticated)
+    assert "clock skew" in output.message
+    assert "600 s" in output.message
+    assert "clocks" in (output.remedy or "")
 
 
 def test_restricted_credential_is_refused_for_other_users(munged: Munged, munge: Munge) -> None:
@@ -138,9 +138,9 @@ def test_shortened_or_extended_credential_is_refused(munge: Munge) -> None:
         b" " + credential,
         credential * 2,
     ]
-    for each in wrong:
+    for text in wrong:
         with pytest.raises(Unauthenticated):
-            munge.decode(each)
+            munge.decode(text)
 
 
 def test_other_base64_of_the_same_bytes_is_refused(munged: Munged, munge: Munge) -> None:

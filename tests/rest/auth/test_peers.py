@@ -18,9 +18,9 @@ from tests.support.account import Account
 def test_peer_is_the_connecting_process(server: Asked) -> None:
     with server.unix() as connection:
         for _ in range(3):  # kept alive
-            said = ask(connection, request())
-            assert Peer(*said["peer"]) == Peer(os.getpid(), os.geteuid(), os.getegid())
-            assert said["extensions"] == ["fairbank.peer"]
+            output = ask(connection, request())
+            assert Peer(*output["peer"]) == Peer(os.getpid(), os.geteuid(), os.getegid())
+            assert output["extensions"] == ["fairbank.peer"]
 
 
 @needs_root
@@ -57,14 +57,14 @@ FORGED = (
 
 def test_tcp_connection_has_no_peer(server: Asked) -> None:
     with closing(server.tcp()) as connection:
-        said = ask(connection, request("/?fairbank.peer=0", *FORGED))
-    assert (said["peer"], said["extensions"]) == (None, [])
+        output = ask(connection, request("/?fairbank.peer=0", *FORGED))
+    assert (output["peer"], output["extensions"]) == (None, [])
 
 
 def test_headers_do_not_change_the_peer(server: Asked) -> None:
     with server.unix() as connection:
-        said = ask(connection, request("/?fairbank.peer=0", *FORGED))
-    assert said["peer"][1] == os.geteuid()
+        output = ask(connection, request("/?fairbank.peer=0", *FORGED))
+    assert output["peer"][1] == os.geteuid()
 
 
 def test_upgrade_does_not_change_the_peer(server: Asked) -> None:

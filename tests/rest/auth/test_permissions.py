@@ -12,13 +12,13 @@ from tests.rest.permissions import EXPECTED, ROLES, Asking, cells
 
 
 def test_table_covers_every_operation_and_role() -> None:
-    wanted = {
+    expected = {
         (operation, whose, role)
         for operation in operations()
         for whose in (OWN, FOREIGN, NOBODYS)
         for role in ROLES
     }
-    assert EXPECTED.keys() == wanted
+    assert EXPECTED.keys() == expected
 
 
 @pytest.mark.parametrize("operation", operations())
@@ -57,10 +57,10 @@ def neutral(response: httpx.Response) -> tuple[int, list[tuple[str, str]], str]:
         "nosuch",
     ]
     text = response.text
-    for each in asked:
-        text = text.replace(each, "X")
+    for name in asked:
+        text = text.replace(name, "X")
     return (
         response.status_code,
-        [each for each in response.headers.items() if each[0] != "content-length"],
+        [header for header in response.headers.items() if header[0] != "content-length"],
         text,
     )

@@ -82,8 +82,8 @@ def test_replay_is_refused_on_all_servers(
 ) -> None:
     here, there = branches
     seen = [sign(speak(munged_pair[0]), ASKED) for _ in range(3)]
-    for each in seen:
-        assert here.ask(each)[0] == 200
+    for answer in seen:
+        assert here.ask(answer)[0] == 200
     used = (401, "this credential was used before")
     assert here.ask(seen[0]) == used, "munged's own memory says so"
     assert there.ask(seen[0]) == used, (

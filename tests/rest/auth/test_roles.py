@@ -55,12 +55,12 @@ def test_coordinator_cannot_remove_the_pi(old_world: World) -> None:
 def test_caps_require_a_higher_role_than_the_user(
     old_world: World, by: int, capped: int, status: int, cap: int | None
 ) -> None:
-    said = old_world.ask(
+    output = old_world.ask(
         "PUT", f"/alloc/{old_world.own['allocation']}/cap/{capped}", by, json={"cap": cap}
     )
-    assert said.status_code == status
+    assert output.status_code == status
     if status == 403:
-        assert (said.json()["refusal"]["reason"], said.json()["remedy"]) == (
+        assert (output.json()["refusal"]["reason"], output.json()["remedy"]) == (
             "ROLE_ABOVE",
             "ask a superuser",
         )

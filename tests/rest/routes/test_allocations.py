@@ -32,7 +32,7 @@ def test_grant_with_a_key_happens_once(world: World) -> None:
         world.ask("POST", "/alloc", SUPERUSER, json=grant(), headers={"Idempotency-Key": "g1"})
         for _ in range(2)
     ]
-    assert [each.status_code for each in answers] == [201, 200]
+    assert [answer.status_code for answer in answers] == [201, 200]
     assert answers[0].json() == answers[1].json()
 
 
@@ -55,7 +55,7 @@ def test_grant_with_a_key_happens_once(world: World) -> None:
     ],
 )
 def test_allocations_are_filtered(old_world: World, query: str, which: list[str]) -> None:
-    assert ids_of(data(old_world, f"/alloc{query}")) == [old_world.own[each] for each in which]
+    assert ids_of(data(old_world, f"/alloc{query}")) == [old_world.own[name] for name in which]
 
 
 def test_balances_show_active_allocations_by_default(old_world: World) -> None:
@@ -132,7 +132,7 @@ def test_credit_is_deposited_withdrawn_and_transferred(world: World) -> None:
     ).json()["data"]
     assert moved["available"] == before
     assert [
-        each["amount"] for each in data(world, f"/credit?allocation={world.own['allocation']}")[:3]
+        row["amount"] for row in data(world, f"/credit?allocation={world.own['allocation']}")[:3]
     ] == [-500, -100, 600]
     assert data(world, f"/credit?allocation={world.own['later']}")[0]["amount"] == 500
 
@@ -176,8 +176,8 @@ def test_allocation_times_are_text_or_numbers(world: World) -> None:
         world.ask("POST", "/alloc", SUPERUSER, json=grant(resource=f"r{place}", start=start))
         for place, start in enumerate((NOW, str(NOW), iso(NOW)))
     ]
-    assert [each.status_code for each in made] == [201, 201, 201]
-    assert {each.json()["data"]["start"] for each in made} == {iso(NOW)}
+    assert [answer.status_code for answer in made] == [201, 201, 201]
+    assert {answer.json()["data"]["start"] for answer in made} == {iso(NOW)}
     path = f"/alloc/{made[0].json()['data']['id']}"
     assert world.ask("PATCH", path, SUPERUSER, json={"end": NOW + DAY, "comment": "x"}).json()[
         "data"

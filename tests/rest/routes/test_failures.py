@@ -45,11 +45,11 @@ def test_refusal_has_available_credit_only_if_credit_is_the_reason(
     for row in (single, listed):
         assert figures(row) == figures(no)
     assert no["asked"] is not None
-    assert [no[each] is None for each in FIGURES[1:]] == [not has, not has]
+    assert [no[name] is None for name in FIGURES[1:]] == [not has, not has]
 
 
 def figures(of: dict[str, Any]) -> list[int | None]:
-    return [of[each] for each in FIGURES]
+    return [of[name] for name in FIGURES]
 
 
 WITHDRAW, OVERLAPPING = (
@@ -94,8 +94,8 @@ def test_refused_movement_has_amounts_only_if_they_are_the_reason(
 
 def test_refusals_of_an_unknown_account_are_found_by_its_name(world: World) -> None:
     assert world.ask("POST", "/job", AGENT, json=report(78, account="nope")).status_code == 404
-    assert [each["job_id"] for each in data(world, "/failure?account=nope", SUPERUSER)] == [78]
-    assert [each["job_id"] for each in data(world, "/failure?account=nope", MEMBER)] == [78], (
+    assert [row["job_id"] for row in data(world, "/failure?account=nope", SUPERUSER)] == [78]
+    assert [row["job_id"] for row in data(world, "/failure?account=nope", MEMBER)] == [78], (
         "the job's owner"
     )
     assert data(world, "/failure?account=nope", STRANGER) == []
@@ -106,8 +106,8 @@ def test_refused_reports_of_a_batch_have_the_same_amounts(world: World) -> None:
     rows = world.ask(
         "POST", "/job/bulk", AGENT, json={"reports": [body for body, _ in REPORTS.values()]}
     ).json()["data"]
-    told = {row["refusal"]["reason"]: row["refusal"]["available"] is not None for row in rows}
-    assert told == {reason: has for reason, (_, has) in REPORTS.items()}
+    output = {row["refusal"]["reason"]: row["refusal"]["available"] is not None for row in rows}
+    assert output == {reason: has for reason, (_, has) in REPORTS.items()}
 
 
 def test_refusal_without_a_hold_has_the_cost_of_the_run() -> None:
@@ -122,8 +122,8 @@ def test_refusal_without_a_hold_has_the_cost_of_the_run() -> None:
 @pytest.mark.parametrize("shape", ["FailureRow", "RefusalDetails"])
 def test_document_marks_amounts_of_refusals_as_nullable(shape: str) -> None:
     properties = document()["components"]["schemas"][shape]["properties"]
-    for each in FIGURES:
-        assert {kind["type"] for kind in properties[each]["anyOf"]} == {"integer", "null"}
+    for name in FIGURES:
+        assert {kind["type"] for kind in properties[name]["anyOf"]} == {"integer", "null"}
 
 
 def test_refused_job_names_the_nearest_allocation(world: World) -> None:
@@ -141,8 +141,8 @@ def test_refused_job_names_the_nearest_allocation(world: World) -> None:
         == f"let it begin earlier, by staff: fairbank alloc set {opened} --start {iso(NOW - 900)}"
         " --reason '...'"
     )
-    told = world.ask("GET", f"/failure/{no['refusal']['entry']}", SUPERUSER).json()["data"]
-    assert (told["detail"], told["remedies"]) == (no["detail"], no["refusal"]["remedies"])
+    output = world.ask("GET", f"/failure/{no['refusal']['entry']}", SUPERUSER).json()["data"]
+    assert (output["detail"], output["remedies"]) == (no["detail"], no["refusal"]["remedies"])
     world.ask(
         "PATCH",
         f"/alloc/{opened}",

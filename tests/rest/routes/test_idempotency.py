@@ -81,8 +81,8 @@ def test_repeated_batch_gets_the_same_answers(world: World) -> None:
         world.ask("POST", "/job/bulk", AGENT, json={"reports": LIFE}).json()["data"]
         for _ in range(2)
     ]
-    assert [each["status"] for each in answers[0]] == [201, 201, 201]
-    assert [each["status"] for each in answers[1]] == [
+    assert [answer["status"] for answer in answers[0]] == [201, 201, 201]
+    assert [answer["status"] for answer in answers[1]] == [
         409,
         409,
         200,
@@ -96,9 +96,9 @@ def test_repeated_batch_gets_the_same_answers(world: World) -> None:
         world.ask("POST", "/job/bulk", AGENT, json={"reports": keyed}).json()["data"]
         for _ in range(2)
     ]
-    assert [each["status"] for each in answers[1]] == [200, 200, 200]
-    assert [{**each["granted"], "again": False} for each in answers[1]] == [
-        each["granted"] for each in answers[0]
+    assert [answer["status"] for answer in answers[1]] == [200, 200, 200]
+    assert [{**answer["granted"], "again": False} for answer in answers[1]] == [
+        answer["granted"] for answer in answers[0]
     ]
 
 
@@ -234,8 +234,8 @@ def test_key_header_of_a_report_is_refused(world: World) -> None:
     before = world.entries()
     for path, body in (("/job", START), ("/job/bulk", {"reports": [START]})):
         answer = world.ask("POST", path, AGENT, json=body, headers={"Idempotency-Key": "k"})
-        said = answer.json()
-        assert (answer.status_code, said["field"], '"key"' in said["remedy"]) == (
+        output = answer.json()
+        assert (answer.status_code, output["field"], '"key"' in output["remedy"]) == (
             400,
             "Idempotency-Key",
             True,

@@ -240,9 +240,9 @@ def test_batch_of_a_thousand_reports_is_accepted(world: World) -> None:
         "POST",
         "/job/bulk",
         AGENT,
-        json={"reports": [report(5_000 + each) for each in range(1_000)]},
+        json={"reports": [report(5_000 + number) for number in range(1_000)]},
     ).json()["data"]
-    assert [each["status"] for each in rows] == [201] * 1_000
+    assert [row["status"] for row in rows] == [201] * 1_000
 
 
 def test_invalid_report_affects_no_other(world: World) -> None:
@@ -257,8 +257,8 @@ def test_invalid_report_affects_no_other(world: World) -> None:
         good,
     ]
     rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": reports}).json()["data"]
-    assert [each["status"] for each in rows] == [201, 400, 400, 403, 402, 404, 200]
-    assert [each.get("field") for each in rows] == [
+    assert [row["status"] for row in rows] == [201, 400, 400, 403, 402, 404, 200]
+    assert [row.get("field") for row in rows] == [
         None,
         "job_id",
         None,
@@ -315,7 +315,7 @@ def test_repeated_deposit_with_a_key_happens_once(world: World) -> None:
         )
         for _ in range(2)
     ]
-    assert [each.status_code for each in ask] == [201, 200]
+    assert [answer.status_code for answer in ask] == [201, 200]
     assert ask[0].json()["data"]["available"] == ask[1].json()["data"]["available"]
 
 

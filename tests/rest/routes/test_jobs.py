@@ -22,7 +22,7 @@ def test_run_is_held_and_charged(world: World) -> None:
         "POST", "/job", AGENT, json=report(42, do="adjust", billing=2, time_limit=7_200)
     )
     assert (longer.status_code, longer.json()["data"]["amount"]) == (201, 120)
-    told = {"exit_code": 2, "cpu_seconds": 1_200}
+    output = {"exit_code": 2, "cpu_seconds": 1_200}
     end = report(
         42,
         do="complete",
@@ -31,7 +31,7 @@ def test_run_is_held_and_charged(world: World) -> None:
         end=NOW + 1_800,
         elapsed=1_800,
         state="FAILED",
-        **told,
+        **output,
     )
     ended = world.ask("POST", "/job", AGENT, json=end)
     assert (ended.json()["data"]["amount"], ended.json()["data"]["written_off"]) == (60, 0)
@@ -139,16 +139,16 @@ def test_unknown_values_of_a_run_are_null(old_world: World) -> None:
         "exit_signal",
         "cpu_seconds",
     )
-    assert [row[each] for each in untold] == [None] * 9
+    assert [row[field] for field in untold] == [None] * 9
 
 
 def test_details_in_a_batch_are_stored(world: World) -> None:
-    said = [report(number, nodes=number, name=f"step-{number}") for number in (61, 62)]
+    output = [report(number, nodes=number, name=f"step-{number}") for number in (61, 62)]
     assert [
-        each["status"]
-        for each in world.ask("POST", "/job/bulk", AGENT, json={"reports": said}).json()["data"]
+        row["status"]
+        for row in world.ask("POST", "/job/bulk", AGENT, json={"reports": output}).json()["data"]
     ] == [201, 201]
-    assert {(each["name"], each["nodes"]) for each in data(world, "/job?limit=2")} == {
+    assert {(row["name"], row["nodes"]) for row in data(world, "/job?limit=2")} == {
         ("step-61", 61),
         ("step-62", 62),
     }

@@ -9,14 +9,14 @@ from tests.rest.world import ADMIN, AGENT, COORDINATOR, MEMBER, PI, STRANGER, Wo
 
 
 def test_whoami_shows_user_roles_and_scopes(old_world: World) -> None:
-    told = data(old_world, "/whoami", COORDINATOR)
-    assert (told["actor"], told["uid"], told["superuser"], told["admin"]) == (
+    body = data(old_world, "/whoami", COORDINATOR)
+    assert (body["actor"], body["uid"], body["superuser"], body["admin"]) == (
         COORDINATOR,
         COORDINATOR,
         False,
         False,
     )
-    assert told["roles"] == [{"project": old_world.own["project"], "role": "coordinator"}]
+    assert body["roles"] == [{"project": old_world.own["project"], "role": "coordinator"}]
     assert data(old_world, "/whoami", AGENT)["clusters"] == ["alpha"]
     acting = old_world.ask("GET", "/whoami", ADMIN, as_=PI).json()["data"]
     assert (acting["actor"], acting["uid"], acting["admin"]) == (ADMIN, PI, False)

@@ -88,12 +88,12 @@ def test_closing_sums_are_those_of_the_last_entry_shown(old_world: World) -> Non
 
 def rows_of(answer: Any) -> list[Any]:
     """Return the rows of a list, or of the part of a response that is a list."""
-    found = answer["data"]
+    result = answer["data"]
     rows: list[Any] = (
-        found
-        if isinstance(found, list)
-        else found.get("entries")
-        if "closing" in found
-        else found["heads"]
+        result
+        if isinstance(result, list)
+        else result.get("entries")
+        if "closing" in result
+        else result["heads"]
     )
     return rows

@@ -109,13 +109,13 @@ def test_removed_project_is_shown_to_staff_only(over: World) -> None:
         removed: over.ask("GET", f"/project?removed={removed}", SUPERUSER).json()["data"]
         for removed in ("no", "yes", "any")
     }
-    assert [[each["account"] for each in lists[which]] for which in ("no", "yes", "any")] == [
+    assert [[row["account"] for row in lists[which]] for which in ("no", "yes", "any")] == [
         ["bio"],
         ["chem"],
         ["chem", "bio"],
     ]
     assert len(over.ask("GET", "/alloc?account=chem", SUPERUSER).json()["data"]) == 2
-    assert {each["owner_uid"] for each in over.ask("GET", "/job", MEMBER).json()["data"]} == {
+    assert {row["owner_uid"] for row in over.ask("GET", "/job", MEMBER).json()["data"]} == {
         MEMBER
     }  # the own runs
 
@@ -206,7 +206,7 @@ def test_new_project_is_found_by_each_name(world: World) -> None:
     )
     assert made.status_code == 201
     row = made.json()["data"]
-    told = {
+    output = {
         "id": row["id"],
         "gname": "phys",
         "gid": 4_000,
@@ -215,7 +215,7 @@ def test_new_project_is_found_by_each_name(world: World) -> None:
         "removed": False,
         "entry": row["entry"],
     }
-    assert row == told
+    assert row == output
     assert row["entry"] > 0
     for query in ("gname=phys", "gid=4000", "account=physics"):
         assert ids_of(data(world, f"/project?{query}", SUPERUSER)) == [row["id"]]

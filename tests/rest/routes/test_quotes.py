@@ -14,22 +14,22 @@ def test_quote_lists_its_calculation(old_world: World) -> None:
         "tres": "cpu=8,mem=64G",
         "time_limit": "12:00:00",
     }
-    told = old_world.ask("POST", "/quote", MEMBER, json=body).json()["data"]
-    assert (told["billing"], told["factor"], told["seconds"], told["amount"]) == (
+    output = old_world.ask("POST", "/quote", MEMBER, json=body).json()["data"]
+    assert (output["billing"], output["factor"], output["seconds"], output["amount"]) == (
         "32",
         "1",
         43_200,
         32 * 720,
     )
-    assert [(each["what"], each["weighted"], each["counts"]) for each in told["lines"]] == [
+    assert [(line["what"], line["weighted"], line["counts"]) for line in output["lines"]] == [
         ("cpu", "8", False),
         ("mem", "32", True),
     ]
-    assert (told["allocation"], told["fits"]) == (old_world.own["allocation"], True)
-    assert told["after"] == told["available"] - told["amount"]
-    assert (told["cluster"], told["longest_seconds"], told["notes"]) == (
+    assert (output["allocation"], output["fits"]) == (old_world.own["allocation"], True)
+    assert output["after"] == output["available"] - output["amount"]
+    assert (output["cluster"], output["longest_seconds"], output["notes"]) == (
         "alpha",
-        told["available"] // 32 * 60,
+        output["available"] // 32 * 60,
         [],
     )
     before = old_world.entries()

@@ -99,15 +99,15 @@ def test_run_is_seen_by_its_project_and_the_paying_one(world: World) -> None:
         (PI, "chem", [30_000]),
     ):
         assert [
-            each["charged"]
-            for each in world.ask("GET", f"/usage?account={account}", uid).json()["data"]
+            row["charged"]
+            for row in world.ask("GET", f"/usage?account={account}", uid).json()["data"]
         ] == used, (uid, account)
-        told = world.ask("GET", f"/activity?account={account}", uid).json()["data"]
-        assert {each["job_id"] == 77 for each in told} == {account == "kid"}, (uid, account)
+        output = world.ask("GET", f"/activity?account={account}", uid).json()["data"]
+        assert {row["job_id"] == 77 for row in output} == {account == "kid"}, (uid, account)
     of_the_allocation = f"/usage?allocation={world.own['allocation']}&by=allocation"
     for uid, paid in ((PI, 30_060), (STRANGER, 60)):
         assert [
-            each["charged"] for each in world.ask("GET", of_the_allocation, uid).json()["data"]
+            usage["charged"] for usage in world.ask("GET", of_the_allocation, uid).json()["data"]
         ] == [paid]
 
 
@@ -121,7 +121,8 @@ def test_refused_limit_change_belongs_to_the_project_of_the_run(world: World) ->
     row = world.ask("GET", f"/failure/{no['entry']}", STRANGER).json()["data"]
     assert (row["account"], row["allocation"]) == ("kid", world.own["allocation"])
     assert [
-        each["id"] for each in world.ask("GET", "/failure?account=kid", STRANGER).json()["data"]
+        failure["id"]
+        for failure in world.ask("GET", "/failure?account=kid", STRANGER).json()["data"]
     ] == [no["entry"]]
 
 

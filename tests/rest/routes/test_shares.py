@@ -106,8 +106,8 @@ def test_a_dry_run_changes_nothing(world: World) -> None:
 
 def test_values_are_read_as_stored(world: World) -> None:
     kept(world)
-    found = data(world, "/share?users=true", SUPERUSER)
-    assert who(found) == ["bio", "Zoë@x.org", "chem", "ayla", "minh", "root"]
+    body = data(world, "/share?users=true", SUPERUSER)
+    assert who(body) == ["bio", "Zoë@x.org", "chem", "ayla", "minh", "root"]
     usual = {
         "cluster": "alpha",
         "day": "2026-11-18",
@@ -116,9 +116,9 @@ def test_values_are_read_as_stored(world: World) -> None:
         "partition": None,
         "factor": None,
     }
-    assert found[2] == {**usual, **CHEM}
-    assert (found[4]["shares"], found[4]["partition"], found[4]["level"]) == ("parent", "gpu", None)
-    assert (found[5]["shares"], found[5]["usage"]) == (None, 100.0)
+    assert body[2] == {**usual, **CHEM}
+    assert (body[4]["shares"], body[4]["partition"], body[4]["level"]) == ("parent", "gpu", None)
+    assert (body[5]["shares"], body[5]["usage"]) == (None, 100.0)
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_users_see_values_of_their_projects(world: World, uid: int, seen: list[s
     kept(world)
     assert who(data(world, "/share?users=true", uid)) == seen
     assert who(data(world, "/share", uid)) == [
-        each for each in seen if each in ("bio", "chem", "root")
+        name for name in seen if name in ("bio", "chem", "root")
     ]
     assert who(data(world, "/share?users=true&account=bio", uid)) == [
-        each for each in seen if each in ("bio", "Zoë@x.org")
+        name for name in seen if name in ("bio", "Zoë@x.org")
     ]
 
 
@@ -156,15 +156,15 @@ def test_values_are_listed_by_day_and_page(world: World) -> None:
     assert {
         row["day"] for row in data(world, "/share?since=2026-11-16&until=2026-11-18", SUPERUSER)
     } == {"2026-11-16", "2026-11-17"}
-    found, after = list[dict[str, Any]](), ""
+    result, after = list[dict[str, Any]](), ""
     while True:
         page = world.ask("GET", f"/share?users=true&limit=7{after}", SUPERUSER).json()
-        found += page["data"]
+        result += page["data"]
         if page["next"] is None:
             break
         after = f"&after={page['next']}"
-    assert len(found) == 24
-    assert found == data(world, "/share?users=true&limit=1000", SUPERUSER)
+    assert len(result) == 24
+    assert result == data(world, "/share?users=true&limit=1000", SUPERUSER)
 
 
 @pytest.mark.parametrize("uid", [ADMIN, PI, MEMBER, STRANGER, OTHER_AGENT])

@@ -83,7 +83,7 @@ def test_undo_matches_its_dry_run(world: World) -> None:
         assert undo(world, SUPERUSER, number).status_code == 201
         assert world.entries() == entries + len(planned)
         assert planned[-1]["details"]["undoes"] == number
-        assert {each["comment"] for each in planned} == {f"undo of entry {number}: a slip"}
+        assert {entry["comment"] for entry in planned} == {f"undo of entry {number}: a slip"}
         no, real = foretell(world, SUPERUSER, number), undo(world, SUPERUSER, number)
         assert (no.status_code, no.json()) == (real.status_code, real.json()) == (409, no.json())
         assert no.json()["refusal"]["reason"] == "ALREADY_UNDONE"

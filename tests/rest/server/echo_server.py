@@ -59,15 +59,15 @@ def serve(path: str, loop: str) -> None:
             "asked": asked,
             "length": length,
         }
-        said = json.dumps(answer).encode()
+        output = json.dumps(answer).encode()
         await send(
             {
                 "type": "http.response.start",
                 "status": 200,
-                "headers": [(b"content-length", str(len(said)).encode())],
+                "headers": [(b"content-length", str(len(output)).encode())],
             }
         )
-        await send({"type": "http.response.body", "body": said})
+        await send({"type": "http.response.body", "body": output})
 
     log_to(sys.stderr)
     over_tcp = socket.create_server(("127.0.0.1", 0))
@@ -156,9 +156,9 @@ def hung_up(connection: socket.socket) -> bool:
 
 def ask(connection: socket.socket, sent: bytes) -> dict[str, Any]:
     connection.sendall(sent)
-    status, said = answer(connection)
+    status, output = answer(connection)
     assert status == 200
-    return said
+    return output
 
 
 def as_user(account: Account, task: Callable[[], object]) -> Any:

@@ -51,7 +51,7 @@ def test_bytes_after_a_request_are_refused_after_its_response(
     server: Asked, before: bytes, sent: bytes, detail: str
 ) -> None:
     *answers, (status, problem) = said(server, before + sent)
-    assert [each for each, _ in answers] == [200] * (2 if before else 1)
+    assert [status for status, _ in answers] == [200] * (2 if before else 1)
     assert (status, problem["title"], problem["field"]) == (400, "invalid input", "Content-Length")
     assert problem["detail"] == detail
     assert "Content-Length" in problem["remedy"]
@@ -104,7 +104,7 @@ def test_half_closed_connection_gets_its_responses(server: Asked) -> None:
 )
 def test_truncated_request_is_refused(server: Asked, before: int, sent: bytes) -> None:
     *answers, (status, problem) = said(server, request() * before + sent, ended=True)
-    assert [each for each, _ in answers] == [200] * before
+    assert [status for status, _ in answers] == [200] * before
     assert (status, problem["detail"], problem["remedy"]) == (
         400,
         "the request ended before it was complete",
@@ -155,7 +155,7 @@ def test_connection_without_request_gets_no_response(server: Asked) -> None:
 @pytest.mark.parametrize("protocol", ["websocket", "foo/2"])
 @pytest.mark.parametrize("before", [b"", request()])
 def test_upgrade_is_refused_by_its_header(server: Asked, before: bytes, protocol: str) -> None:
-    headers = [each.format(protocol) for each in UPGRADE]
+    headers = [template.format(protocol) for template in UPGRADE]
     *answers, (status, problem) = said(server, before + request("/", *headers))
     assert len(answers) == (1 if before else 0)
     assert (status, problem["field"], problem["remedy"]) == (
@@ -168,7 +168,7 @@ def test_upgrade_is_refused_by_its_header(server: Asked, before: bytes, protocol
 
 @pytest.mark.parametrize("together", [True, False])
 def test_body_with_upgrade_is_no_other_request(server: Asked, together: bool) -> None:
-    headers = [each.format("h2c") for each in UPGRADE]
+    headers = [template.format("h2c") for template in UPGRADE]
     sent = request("/", *headers, body=b"{}", method="POST")
     [(status, problem)] = said(server, sent if together else sent[:-2])
     assert (status, problem["field"]) == (400, "Upgrade")
@@ -176,7 +176,7 @@ def test_body_with_upgrade_is_no_other_request(server: Asked, together: bool) ->
 
 def test_optional_upgrade_is_answered_in_http_1_1(server: Asked) -> None:
     """curl --http2 does."""
-    [(status, _)] = said(server, request("/", *(each.format("h2c") for each in UPGRADE)))
+    [(status, _)] = said(server, request("/", *(template.format("h2c") for template in UPGRADE)))
     assert status == 200
 
 

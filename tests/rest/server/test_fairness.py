@@ -86,8 +86,8 @@ class Knocking:
     def answer(self) -> tuple[int, bytes]:
         """The status, and all that came until the server hung up."""
         with self.wire:
-            said = b"".join(iter(lambda: self.wire.recv(65_536), b""))
-        return int(said.split()[1]), said
+            output = b"".join(iter(lambda: self.wire.recv(65_536), b""))
+        return int(output.split()[1]), output
 
 
 STRANGERS: Mapping[str, str | None] = {
@@ -108,10 +108,10 @@ STRANGERS: Mapping[str, str | None] = {
 def test_unauthenticated_request_is_refused_before_its_body_is_read(
     server: Served, who: str, body: str
 ) -> None:
-    status, said = Knocking(server, STRANGERS[who], body=body).answer()
+    status, output = Knocking(server, STRANGERS[who], body=body).answer()
     assert status == 401
-    assert b"www-authenticate: munge, bearer" in said.lower()
-    assert b"connection: close" in said.lower()
+    assert b"www-authenticate: munge, bearer" in output.lower()
+    assert b"connection: close" in output.lower()
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_unauthenticated_request_is_refused_before_its_body_is_read(
 def test_credential_for_another_request_is_refused_before_the_body(
     server: Served, munged: Munged, more: dict[str, str], differs: str
 ) -> None:
-    status, said = Knocking(server, signed(munged, **more)).answer()  # type: ignore[arg-type]
-    assert (status, f"the {differs} differs".encode() in said) == (401, True)
+    status, output = Knocking(server, signed(munged, **more)).answer()  # type: ignore[arg-type]
+    assert (status, f"the {differs} differs".encode() in output) == (401, True)
 
 
 def test_credential_for_another_body_is_refused_after_the_body(
@@ -132,8 +132,8 @@ def test_credential_for_another_body_is_refused_after_the_body(
         server, signed(munged, body=b"{}"), body=f"content-length: {len(BODY)}\r\nconnection: close"
     )
     knocking.wire.sendall(BODY)
-    status, said = knocking.answer()
-    assert (status, b"the body hash differs" in said) == (401, True)
+    status, output = knocking.answer()
+    assert (status, b"the body hash differs" in output) == (401, True)
 
 
 def test_credential_is_valid_for_a_slow_body(server: Served, munged: Munged) -> None:
@@ -202,8 +202,8 @@ def silent(path: Path) -> Iterator[list[socket.socket]]:
         finally:
             door.shutdown(socket.SHUT_RDWR)
             taking.join(10)
-            for each in waiting:
-                each.close()
+            for connection in waiting:
+                connection.close()
 
 
 def test_hanging_munge_delays_no_report(folder: Path, munged: Munged) -> None:
@@ -225,11 +225,11 @@ def test_hanging_munge_delays_no_report(folder: Path, munged: Munged) -> None:
             server.tcp.get("/whoami", headers={"Authorization": f"Bearer {secret}"}).status_code
             == 200
         )
-        for each in knocking:
-            each.wire.setblocking(False)
+        for connection in knocking:
+            connection.wire.setblocking(False)
             with pytest.raises(BlockingIOError):
-                each.wire.recv(1)
-            each.wire.close()
+                connection.wire.recv(1)
+            connection.wire.close()
 
 
 class SlowLists(MemoryStore):
@@ -277,7 +277,7 @@ def test_slow_queries_delay_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
             )
             refused = world.ask("POST", "/job", AGENT, json=report(3, amount=10**12))
             assert refused.status_code == 402  # without waiting to hear who else could pay
-            assert not any(each.done() for each in lists)
+            assert not any(task.done() for task in lists)
         finally:
             store.gate.set()
-        assert [each.result().status_code for each in lists] == [200] * len(lists)
+        assert [task.result().status_code for task in lists] == [200] * len(lists)

@@ -80,10 +80,10 @@ def test_trailers_never_become_headers(server: Asked) -> None:
     chunks = b"3\r\nabc\r\n0\r\nAuthorization: Bearer fbk_x\r\n\r\n"
     with server.unix() as connection:
         for _ in range(2):
-            said = ask(
+            output = ask(
                 connection, request("/", "Transfer-Encoding: chunked", method="POST") + chunks
             )
-            assert (said["headers"], said["length"]) == (["host", "transfer-encoding"], 3)
+            assert (output["headers"], output["length"]) == (["host", "transfer-encoding"], 3)
 
 
 def test_large_body_is_no_large_head(server: Asked) -> None:
@@ -115,12 +115,12 @@ def test_data_that_is_not_http_is_refused(server: Asked, sent: bytes) -> None:
 
 
 def test_data_that_is_not_http_is_logged_with_its_sender(server: Asked) -> None:
-    said = len(server.log.read_text().splitlines())
+    size = len(server.log.read_text().splitlines())
     for connection in (server.unix(), server.tcp()):
         with connection:
             connection.sendall(b"hello\r\n\r\n")
             assert answer(connection)[0] == 400
-    local, remote = (json.loads(line) for line in server.log.read_text().splitlines()[said:])
+    local, remote = (json.loads(line) for line in server.log.read_text().splitlines()[size:])
     assert local["message"] == remote["message"] == "Invalid HTTP request received."
     assert (local["uid"], local["pid"], remote["host"]) == (os.getuid(), os.getpid(), "127.0.0.1")
 

@@ -83,10 +83,10 @@ def test_failure_before_the_body_is_logged_and_counted(
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert "secret" not in answer.text
     assert [
-        each["status"] for each in lines if each["from"] == "fairbank.request" and "status" in each
+        line["status"] for line in lines if line["from"] == "fairbank.request" and "status" in line
     ] == [status]
-    told = {"method": "POST", "route": "unknown", "status": str(status)}
-    assert metrics.registry.get_sample_value("fairbank_requests_total", told) == 1
+    output = {"method": "POST", "route": "unknown", "status": str(status)}
+    assert metrics.registry.get_sample_value("fairbank_requests_total", output) == 1
     assert metrics.registry.get_sample_value("fairbank_requests_in_progress") == 0
 
 
@@ -94,11 +94,11 @@ def test_requests_in_work_are_limited() -> None:
     front = _front(_never, requests_max=1, timeout_seconds=30)
 
     async def two() -> list[int]:
-        said: list[int] = []
+        output: list[int] = []
 
         async def send(message: Any) -> None:
             if message["type"] == "http.response.start":
-                said.append(message["status"])
+                output.append(message["status"])
                 assert (b"retry-after", b"1") in message["headers"]
 
         scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
@@ -108,7 +108,7 @@ def test_requests_in_work_are_limited() -> None:
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
-        return said
+        return output
 
     assert asyncio.run(two()) == [503]
 
@@ -148,7 +148,7 @@ def test_user_cannot_take_all_places() -> None:
             for _ in range(100)
         ]
         await _settled()
-        refused = sum(each.done() for each in tasks)
+        refused = sum(task.done() for task in tasks)
         agent = asyncio.create_task(_ask(front, AGENT, _body))
         await _settled()
         let_in = not agent.done()
@@ -183,7 +183,7 @@ def test_memory_of_bodies_is_limited() -> None:
     async def heavy() -> tuple[list[int], int]:
         tasks = [asyncio.create_task(_ask(front, 2003, _then_silence(part))) for _ in range(40)]
         await _settled()
-        refused = [each.result() for each in tasks if each.done()]
+        refused = [task.result() for task in tasks if task.done()]
         agent = await _ask(front, AGENT, _body)
         await _left(*tasks)
         return refused, agent
@@ -195,8 +195,8 @@ def test_memory_of_bodies_is_limited() -> None:
 
 def test_body_in_parts_reaches_the_application_complete() -> None:
     parts = [
-        {"type": "http.request", "body": each, "more_body": bool(each)}
-        for each in (b"a", b"b", b"")
+        {"type": "http.request", "body": part, "more_body": bool(part)}
+        for part in (b"a", b"b", b"")
     ]
     assert (
         asyncio.run(
@@ -235,11 +235,11 @@ async def _reads_its_body(scope: Any, receive: Any, send: Any) -> None:
 
 async def _ask(front: Middleware, uid: int, receive: Any, *, path: str = "/job") -> int:
     """A POST of `uid` over the Unix socket; the status."""
-    said: list[int] = []
+    output: list[int] = []
 
     async def send(message: Any) -> None:
         if message["type"] == "http.response.start":
-            said.append(message["status"])
+            output.append(message["status"])
 
     headers = [(b"content-length", b"100")]
     scope = {
@@ -250,7 +250,7 @@ async def _ask(front: Middleware, uid: int, receive: Any, *, path: str = "/job")
         "extensions": {EXTENSION: Peer(1, uid, uid)},
     }
     await front(scope, receive, send)
-    return said[0]
+    return output[0]
 
 
 async def _body() -> Any:
@@ -273,6 +273,6 @@ async def _settled() -> None:
 
 
 async def _left(*tasks: asyncio.Task[int]) -> None:
-    for each in tasks:
-        each.cancel()
+    for task in tasks:
+        task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

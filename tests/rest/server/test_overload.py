@@ -49,7 +49,7 @@ def test_full_write_queue_answers_503_with_retry_after(store: SlowStore) -> None
         assert (third.status_code, third.headers["retry-after"]) == (503, "1")
         assert third.json()["remedy"] == "try again in 1 s; the request was not carried out"
         assert first.result().status_code == 201
-        assert [each["status"] for each in second.result().json()["data"]] == [201, 201]
+        assert [row["status"] for row in second.result().json()["data"]] == [201, 201]
         assert world.ask("GET", "/job?job_id=4", SUPERUSER).json()["data"] == []
         assert world.ask("POST", "/job", AGENT, json=report(4)).status_code == 201
 
@@ -101,7 +101,7 @@ def test_failure_has_a_number_that_the_log_explains(
     assert "secret" not in answer.text
     assert "ZeroDivision" not in answer.text
     number = answer.json()["detail"].rpartition(" ")[2]
-    record = next(each for each in caplog.records if number in each.getMessage())
+    record = next(entry for entry in caplog.records if number in entry.getMessage())
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
 
@@ -119,11 +119,11 @@ def test_each_caller_gets_its_own_outcomes() -> None:
     async def many() -> list[int]:
         queue = AsyncWriteQueue(counter, asyncio.get_running_loop())
         answers = await asyncio.gather(
-            *(queue.apply([_note(str(each))] * (each % 3)) for each in range(300))
+            *(queue.apply([_note(str(number))] * (number % 3)) for number in range(300))
         )
-        return [len(each) for each in answers]
+        return [len(answer) for answer in answers]
 
-    assert asyncio.run(many()) == [each % 3 for each in range(300)]
+    assert asyncio.run(many()) == [number % 3 for number in range(300)]
     counter.close()
 
 

@@ -107,16 +107,18 @@ def test_half_closed_client_is_answered(folder: Path, more: str) -> None:
             f"POST /job HTTP/1.1\r\nHost: bank\r\n{more}Content-Type:"
             " application/json\r\nContent-Length: "
         )
-        said = told(server, "".join(f"{head}{len(body)}\r\n\r\n{body}" for body in bodies).encode())
-        assert said.count(b"HTTP/1.1 201 Created") == 2
+        output = told(
+            server, "".join(f"{head}{len(body)}\r\n\r\n{body}" for body in bodies).encode()
+        )
+        assert output.count(b"HTTP/1.1 201 Created") == 2
         assert len(server.unix.get("/job").json()["data"]) == 2
 
 
 def test_request_without_host_is_refused(folder: Path) -> None:
     with served(folder) as server:
-        said = told(server, b"GET /alloc HTTP/1.1\r\n\r\n")
-        assert said.startswith(b"HTTP/1.1 400 ")
-        assert b'"field":"Host"' in said
+        output = told(server, b"GET /alloc HTTP/1.1\r\n\r\n")
+        assert output.startswith(b"HTTP/1.1 400 ")
+        assert b'"field":"Host"' in output
         assert told(server, b"GET /alloc HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
 
 
@@ -124,7 +126,7 @@ def test_client_of_the_commands_works(folder: Path) -> None:
     with served(folder) as server:
         client = Client(parse_address(f"unix:{server.socket}"))
         client.post("/project", {"gname": "chem", "gid": 100})
-        assert [each["gname"] for each in client.get("/project")["data"]] == ["chem"]
+        assert [row["gname"] for row in client.get("/project")["data"]] == ["chem"]
 
 
 def test_server_stops_in_order_on_sigterm(folder: Path) -> None:
@@ -161,7 +163,7 @@ def test_acknowledged_reports_survive_the_stop(folder: Path) -> None:
             assert server.stop() == 0
     store = open_store(url)
     with store.reading() as reader:
-        known = {each.run.job_id for each in reader.runs(RunQuery(), Page(1_000))}
+        known = {run.run.job_id for run in reader.runs(RunQuery(), Page(1_000))}
     store.close()
     assert acknowledged <= known
     assert len(known) < 1_000

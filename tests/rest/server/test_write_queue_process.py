@@ -67,15 +67,15 @@ def server(postgres18: PostgresServer) -> Iterator[FairbankServer]:
 def counters(pid: int) -> list[int]:
     """Those that this process has started."""
     return [
-        each
-        for each in children(pid)
-        if b"fairbank.setup.write_queue" in Path(f"/proc/{each}/cmdline").read_bytes()
+        child
+        for child in children(pid)
+        if b"fairbank.setup.write_queue" in Path(f"/proc/{child}/cmdline").read_bytes()
     ]
 
 
 def child(pid: int) -> int:
-    (found,) = counters(pid)
-    return found
+    (result,) = counters(pid)
+    return result
 
 
 def gone(pid: int) -> bool:
@@ -92,19 +92,19 @@ def ask(server: FairbankServer, gid: int) -> None:
 
 
 def test_closing_answers_queued_requests(counter: WriteQueue) -> None:
-    told: list[BatchResult] = []
+    output: list[BatchResult] = []
 
     def hand_in(first: int) -> None:
         for number in range(first, first + 50):
-            counter.submit(notes(str(number)), told.append)
+            counter.submit(notes(str(number)), output.append)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(hand_in, range(0, 200, 50)))
     assert len(counter.apply(notes("one more", "and one"))) == 2
-    counter.submit(notes("the last"), told.append)
+    counter.submit(notes("the last"), output.append)
     counter.close()
-    assert len(told) == 201
-    assert all(isinstance(came, list) for came in told)
+    assert len(output) == 201
+    assert all(isinstance(came, list) for came in output)
     assert count_entries(counter.bank.store) == 203
     assert counter.failure is None
     with pytest.raises(Busy, match="the server is stopping"):
@@ -116,13 +116,13 @@ def test_callers_get_an_error_when_the_process_dies(
 ) -> None:
     process = child(os.getpid())
     os.kill(process, signal.SIGSTOP)
-    told: list[BatchResult] = []
+    output: list[BatchResult] = []
     for number in range(3):
-        counter.submit(notes(str(number)), told.append)
+        counter.submit(notes(str(number)), output.append)
     assert counter.waiting == 3
     os.kill(process, signal.SIGKILL)
-    wait_until(lambda: len(told) == 3, "everybody to be told")
-    assert all(isinstance(came, Unavailable) and "not known" in came.message for came in told)
+    wait_until(lambda: len(output) == 3, "everybody to be told")
+    assert all(isinstance(came, Unavailable) and "not known" in came.message for came in output)
     wait_until(lambda: counter.failure, "the failure")
     assert "status -9" in str(counter.failure)
     assert (
@@ -220,11 +220,11 @@ def test_no_caller_waits_in_vain_while_the_process_stops(counter: WriteQueue) ->
                     await asyncio.sleep(0)
 
     threads = [Thread(target=hand_in) for _ in range(2)]
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     asyncio.run(take_and_give())
     stop[0] = True
-    for each in threads:
-        each.join(30)
-        assert not each.is_alive()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
     assert count_entries(counter.bank.store) == len(answered)
