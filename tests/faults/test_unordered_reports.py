@@ -1,6 +1,4 @@
-"""Messages of runs that come late, several times, in any order or not at all: through the real
-interface, the same books.
-"""
+"""Late, repeated, unordered and lost reports give the same ledger, through HTTP."""
 
 from __future__ import annotations
 
@@ -15,14 +13,14 @@ from typing import Any
 import pytest
 
 from fairbank.bank.audit import Head
-from tests.faults.audit_runs import heads as heads_of
-from tests.faults.site import DAY, SU, found, granted, report
-from tests.faults.tables import Books, Row
+from tests.faults.in_process import heads as heads_of
+from tests.faults.ledger_tables import LedgerTables, Row
+from tests.faults.site import DAY, SU, add_allocation, create_project, report
 from tests.support.conditions import wait_until
 from tests.support.server import FairbankServer, banking
 from tests.support.wire import Answer, Wire, run
 
-Tell = Callable[[str], None]
+LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 Message = dict[str, Any]
 
@@ -32,31 +30,33 @@ WIRES = 8
 
 
 def day(ago: int) -> str:
-    """Midnight so many days ago."""
+    """Return the date so many days ago."""
     return datetime.fromtimestamp(time.time() // DAY * DAY - ago * DAY, UTC).strftime("%Y-%m-%d")
 
 
 async def open_projects(wire: Wire) -> None:
-    """Two projects alike: each with credit in a period that is over, and in the present one."""
-    for name, gid in (("orderly", 5_001), ("stormy", 5_002)):
-        past = await found(wire, name, gid, credit=CREDIT, start=day(30), end=day(-1))
+    """Create two equal projects, each with credit in a past and in the present period."""
+    for name, gid in (("ordered", 5_001), ("unordered", 5_002)):
+        past = await create_project(wire, name, gid, credit=CREDIT, start=day(30), end=day(-1))
         ending = {"event": "end", "end": day(AGO_DAYS), "comment": "it is over"}
         (await wire.ask("PATCH", f"/alloc/{past}", ending)).data  # noqa: B018 (must be good)
-        await granted(wire, name, credit=CREDIT, start=day(AGO_DAYS), end=day(-30))
+        await add_allocation(wire, name, credit=CREDIT, start=day(AGO_DAYS), end=day(-30))
 
 
-def lives(number: int, rng: random.Random) -> Iterator[list[Message]]:
-    """Generate the reports of the runs of one job. It may be requeued, and its number may come
+def reports_of_job(number: int, rng: random.Random) -> Iterator[list[Message]]:
+    """Generate the reports of the runs of one job. It may be requeued, and its number may be used
     again.
     """
     submitted = (int(time.time()) // DAY - rng.choice([0, 1, AGO_DAYS + 2, 9])) * DAY
     for epoch in range(rng.choice([1, 1, 2])):
         for restart in range(rng.choice([1, 1, 2])):
-            yield list(life(number, submitted + epoch * 1_000, restart, rng))
+            yield list(reports_of_run(number, submitted + epoch * 1_000, restart, rng))
 
 
-def life(number: int, submitted: int, restart: int, rng: random.Random) -> Iterator[Message]:
-    """A start, perhaps changes of the limit, an end; each under a key, or all without."""
+def reports_of_run(
+    number: int, submitted: int, restart: int, rng: random.Random
+) -> Iterator[Message]:
+    """Generate a start, changes of the limit and an end, all with a key or all without."""
     keyed = rng.random() < 0.7
     owner = 1_000 + number % 7
     changes = [
@@ -73,31 +73,31 @@ def life(number: int, submitted: int, restart: int, rng: random.Random) -> Itera
     ):
         key = {"key": f"{number}.{submitted}.{restart}.{place}"} if keyed else {}
         yield report(
-            do, "orderly", number, submitted=submitted, owner=owner, restart=restart, **more, **key
+            do, "ordered", number, submitted=submitted, owner=owner, restart=restart, **more, **key
         )
 
 
-def stormy(message: Message) -> Message:
-    """The same for the other project: another cluster's job, another key, nothing else."""
-    changed = message | {"account": "stormy", "job_id": message["job_id"] + 1_000_000}
-    return changed | {"key": f"stormy.{message['key']}"} if "key" in message else changed
+def for_unordered_project(message: Message) -> Message:
+    """Return the same report for the other project, with another job number and key."""
+    changed = message | {"account": "unordered", "job_id": message["job_id"] + 1_000_000}
+    return changed | {"key": f"unordered.{message['key']}"} if "key" in message else changed
 
 
-def disorder(orderly: Sequence[list[Message]], rng: random.Random) -> list[Message]:
-    """All but some starts and changes, each one to five times, in any order."""
-    kept = [
-        stormy(message)
-        for messages in orderly
+def shuffle_reports(ordered: Sequence[list[Message]], rng: random.Random) -> list[Message]:
+    """Drop some starts and changes, repeat each report up to five times, and shuffle them."""
+    remaining = [
+        for_unordered_project(message)
+        for messages in ordered
         for message in messages
         if message["do"] == "complete" or rng.random() > 0.15
     ]
-    copies = [message for message in kept for _ in range(rng.choice([1, 1, 2, 3, 5]))]
+    copies = [message for message in remaining for _ in range(rng.choice([1, 1, 2, 3, 5]))]
     rng.shuffle(copies)
     return copies
 
 
 async def send(wire: Wire, messages: Sequence[Message]) -> list[Answer]:
-    """One at a time, or many at once: the answers, none of them a failure."""
+    """Send one report, or several in a batch, and check that the bank accepts the form."""
     path, body = (
         ("/job", messages[0]) if len(messages) == 1 else ("/job/bulk", {"reports": messages})
     )
@@ -110,115 +110,123 @@ async def send(wire: Wire, messages: Sequence[Message]) -> list[Answer]:
     return [answer]
 
 
-async def pour(server: FairbankServer, messages: list[Message], rng: random.Random) -> None:
-    """Send everything over several connections at once, in parcels of any size."""
+async def send_concurrently(
+    server: FairbankServer, messages: list[Message], rng: random.Random
+) -> None:
+    """Send all reports over several connections at once, in batches of random size."""
     waiting = iter(messages)
 
-    async def carry(wire: Wire) -> None:
+    async def send_rest(wire: Wire) -> None:
         while parcel := list(islice(waiting, rng.choice([1, 1, 1, 2, 17]))):
             await send(wire, parcel)
 
     async with asyncio.TaskGroup() as tasks:
         for _ in range(WIRES):
-            tasks.create_task(carry(Wire(server.socket)))
+            tasks.create_task(send_rest(Wire(server.socket)))
 
 
-def final(books: Books, account: str) -> tuple[list[Row], list[Row], list[Row]]:
+def final_state(tables: LedgerTables, account: str) -> tuple[list[Row], list[Row], list[Row]]:
     """Return the final state of a project: balances, sums of its users, runs."""
-    mine = (
+    allocations_of_project = (
         "IN (SELECT a.id FROM allocation a JOIN project p ON p.id = a.project WHERE p.account ="
         " :account)"
     )
-    balances = books.rows(
-        f"SELECT start_at, deposited, charged, held FROM allocation WHERE id {mine} ORDER BY"
-        " start_at",
+    balances = tables.rows(
+        "SELECT start_at, deposited, charged, held FROM allocation WHERE id"
+        f" {allocations_of_project} ORDER BY start_at",
         account=account,
     )
-    users = books.rows(
+    users = tables.rows(
         "SELECT a.start_at, u.uid, u.charged, u.held FROM user_sum u JOIN allocation a ON a.id ="
-        f" u.allocation WHERE a.id {mine} ORDER BY a.start_at, u.uid",
+        f" u.allocation WHERE a.id {allocations_of_project} ORDER BY a.start_at, u.uid",
         account=account,
     )
-    runs = books.rows(
+    runs = tables.rows(
         "SELECT a.start_at AS period, r.job_id % 1000000 AS job, submitted, restart, r.state,"
         " r.held, r.charged, written_off, outcome FROM run r JOIN allocation a ON a.id ="
-        f" r.allocation WHERE a.id {mine} ORDER BY job, submitted, restart",
+        f" r.allocation WHERE a.id {allocations_of_project} ORDER BY job, submitted, restart",
         account=account,
     )
     return balances, users, runs
 
 
-async def tell_both_ways(server: FairbankServer, jobs: int, seed: int) -> list[Message]:
-    """In order for one project, in disorder for the other, both at once. What was sent in
-    disorder.
+async def send_to_both_projects(server: FairbankServer, jobs: int, seed: int) -> list[Message]:
+    """Send the reports in order to one project, and shuffled to the other. Return the shuffled
+    reports.
     """
     rng = random.Random(seed)
     wire = Wire(server.socket)
     await open_projects(wire)
-    orderly = [messages for number in range(1, jobs + 1) for messages in lives(number, rng)]
-    storm = disorder(orderly, rng)
+    ordered = [
+        messages for number in range(1, jobs + 1) for messages in reports_of_job(number, rng)
+    ]
+    shuffled = shuffle_reports(ordered, rng)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(pour(server, storm, rng))
-        for messages in orderly:
+        tasks.create_task(send_concurrently(server, shuffled, rng))
+        for messages in ordered:
             for message in messages:
                 answer = await wire.ask("POST", "/job", message)
                 refused = answer.status in (402, 404, 409)
                 assert answer.status in (200, 201) or refused, answer.body
-    return storm
+    return shuffled
 
 
-def campaign(server: FairbankServer, jobs: int, seed: int, tell: Tell) -> None:
-    """Both projects end alike, and whatever is said once more changes nothing; said a third time,
-    it does not leave a line.
+def campaign(server: FairbankServer, jobs: int, seed: int, log_figure: LogFigure) -> None:
+    """Check that both projects end equal, that repeated reports change nothing, and that a third
+    repetition writes no entry.
     """
-    storm = run(tell_both_ways(server, jobs, seed))
-    books, rng = Books(server.store), random.Random(seed)
-    due = final(books, "orderly")
-    assert final(books, "stormy") == due
+    shuffled = run(send_to_both_projects(server, jobs, seed))
+    tables, rng = LedgerTables(server.store), random.Random(seed)
+    expected = final_state(tables, "ordered")
+    assert final_state(tables, "unordered") == expected
     heads: dict[int, Head] = {}
     for _ in range(2):
         before, heads = heads, heads_of(server.store)
-        rng.shuffle(storm)
-        run(pour(server, storm, rng))
-        assert final(books, "stormy") == due
+        rng.shuffle(shuffled)
+        run(send_concurrently(server, shuffled, rng))
+        assert final_state(tables, "unordered") == expected
     assert heads_of(server.store) == heads != before
     audit = server.command("audit", "verify")
-    tell(
-        f"{len(storm)} messages of {len(due[2])} runs in disorder, and twice again;"
+    log_figure(
+        f"{len(shuffled)} messages of {len(expected[2])} runs in disorder, and twice again;"
         f" {audit.stdout.strip()}"
     )
     assert audit.returncode == 0, audit.stdout
 
 
 @pytest.mark.campaign
-def test_any_order_any_copies_any_losses_on_postgresql(
-    database: str, rounds: Rounds, seed: int, tell: Tell
+def test_unordered_repeated_and_lost_reports_give_the_same_ledger_on_postgresql(
+    database: str, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
     with banking(database) as server:
-        campaign(server, rounds(3_000, 120), seed, tell)
+        campaign(server, rounds(3_000, 120), seed, log_figure)
 
 
 @pytest.mark.campaign
-def test_any_order_any_copies_any_losses_on_sqlite(rounds: Rounds, seed: int, tell: Tell) -> None:
+def test_unordered_repeated_and_lost_reports_give_the_same_ledger_on_sqlite(
+    rounds: Rounds, seed: int, log_figure: LogFigure
+) -> None:
     with banking() as server:
-        campaign(server, rounds(3_000, 120), seed, tell)
+        campaign(server, rounds(3_000, 120), seed, log_figure)
 
 
 @pytest.mark.slow
-def test_reports_in_any_order_give_the_same_ledger(database: str, tell: Tell) -> None:
+def test_reports_in_any_order_give_the_same_ledger(database: str, log_figure: LogFigure) -> None:
     with banking(database) as server:
-        campaign(server, 30, 1, tell)
+        campaign(server, 30, 1, log_figure)
 
 
-# --- a settlement without a hold ---
+# --- end without a hold ---
 
 
-async def settle(server: FairbankServer) -> tuple[Answer, Answer, list[Answer], Answer]:
-    """The end of a run without its start; the refusals; the start and the end again; the
-    balance.
+async def report_end_without_hold(
+    server: FairbankServer,
+) -> tuple[Answer, Answer, list[Answer], Answer]:
+    """Report the end of a run without its start, then the start and the end. Return the first
+    answer, the refusals, the later answers and the balance.
     """
     wire = Wire(server.socket)
-    await found(wire, "physics", 5_000, credit=100 * SU)
+    await create_project(wire, "physics", 5_000, credit=100 * SU)
     facts = {"submitted": int(time.time()), "owner": 7}
     end = report("complete", "physics", 1, amount=5 * SU, key="end", **facts)
     first = await wire.ask("POST", "/job", end)
@@ -232,9 +240,9 @@ async def settle(server: FairbankServer) -> tuple[Answer, Answer, list[Answer], 
 
 
 @pytest.mark.campaign
-def test_a_settlement_without_a_hold_is_a_late_charge() -> None:
+def test_end_without_hold_is_a_late_charge() -> None:
     with banking() as server:
-        charged, failures, (hold, end), balance = run(settle(server))
+        charged, failures, (hold, end), balance = run(report_end_without_hold(server))
         assert (charged.status, charged.data["amount"], failures.data) == (201, 5 * SU, [])
         assert (hold.status, hold.body["refusal"]["reason"]) == (409, "RUN_CLOSED")
         assert (end.status, end.data) == (200, charged.data | {"again": True})
@@ -242,27 +250,27 @@ def test_a_settlement_without_a_hold_is_a_late_charge() -> None:
 
 
 @pytest.mark.slow
-def test_where_policy_wants_no_late_charges_it_is_refused_kept_and_never_lost() -> None:
+def test_end_without_hold_is_refused_and_stored_if_late_charges_are_off() -> None:
     with banking(policy="late_charges = false") as server:
-        refused, failures, (hold, end), balance = run(settle(server))
+        refused, failures, (hold, end), balance = run(report_end_without_hold(server))
         assert (refused.status, refused.body["refusal"]["reason"]) == (404, "NO_HOLD")
-        (kept,) = failures.data
-        assert (kept["id"], kept["reason"], kept["job_id"], kept["asked"]) == (
+        (remaining,) = failures.data
+        assert (remaining["id"], remaining["reason"], remaining["job_id"], remaining["asked"]) == (
             refused.body["refusal"]["entry"],
             "NO_HOLD",
             1,
             5 * SU,
         )
-        assert (hold.status, end.status) == (201, 201)  # the end had only come too early
+        assert (hold.status, end.status) == (201, 201)  # the end had only arrived too early
         assert [(row["charged"], row["held"]) for row in balance.data] == [(5 * SU, 0)]
         assert server.command("audit", "verify").returncode == 0
 
 
 @pytest.mark.campaign
-@pytest.mark.usefixtures("at_length")
-def test_a_hold_whose_end_was_lost_lapses_and_a_very_late_end_still_counts() -> None:
-    """The server sweeps once a minute, so this takes more than one; tests/bank/test_report_order.py has
-    the rule itself.
+@pytest.mark.usefixtures("long_form")
+def test_hold_without_end_lapses_and_its_late_end_is_charged() -> None:
+    """The server closes expired holds once a minute, so this takes more than a minute;
+    tests/bank/test_report_order.py tests the rule itself.
     """
     with banking(policy="hold_grace_seconds = 1") as server:
         run(lapse(server))
@@ -271,13 +279,13 @@ def test_a_hold_whose_end_was_lost_lapses_and_a_very_late_end_still_counts() -> 
 
 async def lapse(server: FairbankServer) -> None:
     wire = Wire(server.socket)
-    await found(wire, "physics", 5_000, credit=100 * SU)
+    await create_project(wire, "physics", 5_000, credit=100 * SU)
     facts = {"submitted": int(time.time()) - 2 * DAY, "owner": 7}
     answer = await wire.ask("POST", "/job", report("hold", "physics", 1, amount=20 * SU, **facts))
     assert 200 <= answer.status < 300, answer.body
 
     def open_holds() -> list[Row]:
-        return Books(server.store).rows("SELECT id FROM run WHERE state = 'held'")
+        return LedgerTables(server.store).rows("SELECT id FROM run WHERE state = 'held'")
 
     await asyncio.to_thread(wait_until, lambda: not open_holds(), "the hold to lapse", seconds=100)
     assert (await wire.ask("GET", "/balance")).data[0]["available"] == 100 * SU
