@@ -1,4 +1,4 @@
-"""Bank in this process, called as the REST server calls it: reports in, answers out."""
+"""Bank in this process, called as the REST server calls it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class InProcessBank:
         self.clock = ManualClock(NOW)
         rules = policy or Policy(
             clock_tolerance_seconds=DAY
-        )  # the clock stands still, and runs end
+        )  # the clock stands still, so ends of runs lie in its future
         self._services = services(
             MemoryStore(),
             clock=self.clock,

@@ -110,7 +110,7 @@ def plugin(agent: RunningAgent) -> Iterator[Plugin]:
 
 @pytest.fixture
 def bank() -> Iterator[InProcessBank]:
-    """Bank whose project has 100 SU."""
+    """Provide a bank whose project has 100 SU."""
     bank = InProcessBank(CREDIT)
     yield bank
     bank.close()
@@ -118,7 +118,7 @@ def bank() -> Iterator[InProcessBank]:
 
 @pytest.fixture
 def world(tmp_path: Path, bank: InProcessBank) -> Iterator[World]:
-    """Engine between a plug-in, an outbox and the bank of this process."""
+    """Provide an engine between a plug-in, an outbox and the bank of this process."""
     world = world_with(tmp_path, bank)
     yield world
     world.close()

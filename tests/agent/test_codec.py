@@ -194,7 +194,7 @@ def test_one_line_fits_any_text(text: str) -> None:
     assert len(verdict.text.encode()) <= TEXT_MAX
 
 
-# ---------------------------------------------------------------- the C of the plug-in
+# ---------------------------------------------------------------- the plug-in's C code
 
 
 @pytest.fixture(scope="module")

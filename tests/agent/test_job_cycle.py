@@ -1,4 +1,4 @@
-"""Life of a job through a real agent and a real bank: held, charged, refused."""
+"""Life of a job through a real agent and a real bank: hold, charge, refusal."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_next_agent_reads_what_was_written(tmp_path: Path) -> None:
         True,
         1,
     )
-    assert report.created == pytest.approx(203.0)  # the same moment, by the clock of another agent
+    assert report.created == pytest.approx(203.0)  # the same time on the clock of another agent
 
 
 def test_failed_commit_writes_nothing(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ class Jobs:
     def __init__(self, plugin: Plugin, rng: random.Random) -> None:
         self._plugin, self._rng = plugin, rng
         self._next = 1
-        self._asked: dict[int, int] = {}  # the number of the question to its job
+        self._asked: dict[int, int] = {}  # job of each prolog request
         self._running: list[int] = []
         self.begun: set[int] = set()
         self.deferred = 0
@@ -43,7 +43,7 @@ class Jobs:
 
     @staticmethod
     def cost(job: int) -> int:
-        return job % 7 + 1  # a minute each
+        return job % 7 + 1  # one minute for each billing unit
 
     def advance(self, fresh: int) -> None:
         """Request `fresh` starts, handle answers, and end or change some running jobs."""

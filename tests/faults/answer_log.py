@@ -100,8 +100,8 @@ class AnswerLog:
         refused = sum(number for status, number in self.statuses.items() if status in REFUSED)
         return (
             f"{len(self.answers):,} operations acknowledged in {len(latencies):,} answers"
-            f" ({refused:,} refusals, {self.statuses[UNAVAILABLE]:,} times 503, {self.lost:,} answers"
-            f" lost); latency:"
+            f" ({refused:,} refusals, {self.statuses[UNAVAILABLE]:,} times 503,"
+            f" {self.lost:,} answers lost); latency:"
             f" median {middle:.0f} ms, 99% {slow:.0f} ms, longest {longest:.0f} ms"
         )
 

@@ -63,8 +63,8 @@ class Contention:
             f" {answer_log.summary()}"
         )
         log_figure(
-            f"{len(answer_log.answers) / seconds:,.0f} operations/s; {reads:,} reads of the balance,"
-            f" the lowest was {least} SU-minutes"
+            f"{len(answer_log.answers) / seconds:,.0f} operations/s; {reads:,} reads of the"
+            f" balance, the lowest was {least} SU-minutes"
         )
 
     async def open(self, sockets: Sequence[Path], answer_log: AnswerLog) -> Staff:

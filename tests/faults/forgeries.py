@@ -24,7 +24,7 @@ KEYS = {
     "registry": ("id",),
     "token": ("id",),
 }
-"""Tables that the audit checks, with their keys. Nonces are temporary and not part of the ledger."""
+"""Tables that the audit checks, with their keys. Nonces are not part of the ledger."""
 
 FAR = 10**9  # beyond every number in use
 _BOOK_OF = {"journal": "book", "allocation": "id", "run": "allocation", "user_sum": "allocation"}

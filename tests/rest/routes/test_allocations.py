@@ -54,17 +54,19 @@ def test_grant_with_a_key_happens_once(world: World) -> None:
         ("?gid=1&account=chem", []),
     ],
 )
-def test_allocations_are_filtered(old_world: World, query: str, which: list[str]) -> None:
-    assert ids_of(data(old_world, f"/alloc{query}")) == [old_world.own[name] for name in which]
-
-
-def test_balances_show_active_allocations_by_default(old_world: World) -> None:
-    assert ids_of(data(old_world, "/balance")) == [old_world.own["allocation"]]
-    assert ids_of(data(old_world, "/balance?all=true")) == [
-        old_world.own["allocation"],
-        old_world.own["later"],
+def test_allocations_are_filtered(shared_world: World, query: str, which: list[str]) -> None:
+    assert ids_of(data(shared_world, f"/alloc{query}")) == [
+        shared_world.own[name] for name in which
     ]
-    assert data(old_world, "/balance")[0]["used_percent"] == 5  # 30,000 of 600,000
+
+
+def test_balances_show_active_allocations_by_default(shared_world: World) -> None:
+    assert ids_of(data(shared_world, "/balance")) == [shared_world.own["allocation"]]
+    assert ids_of(data(shared_world, "/balance?all=true")) == [
+        shared_world.own["allocation"],
+        shared_world.own["later"],
+    ]
+    assert data(shared_world, "/balance")[0]["used_percent"] == 5  # 30,000 of 600,000
 
 
 def test_allocation_can_be_frozen_thawed_ended_and_reopened(world: World) -> None:
@@ -87,7 +89,7 @@ def test_allocation_can_be_frozen_thawed_ended_and_reopened(world: World) -> Non
 def test_state_follows_the_clock(world: World) -> None:
     of = {which: f"/alloc/{world.own[which]}" for which in ("allocation", "later")}
     assert [data(world, of[which])["state"] for which in of] == ["active", "planned"]
-    world.clock.at = Instant(NOW + 365 * DAY)  # nobody swept
+    world.clock.at = Instant(NOW + 365 * DAY)  # without the periodic upkeep
     assert (
         data(world, of["allocation"])["state"]
         == data(world, f"{of['allocation']}/statement")["allocation"]["state"]
@@ -164,10 +166,10 @@ def test_cap_limits_a_user(world: World) -> None:
     assert world.ask("POST", "/job", AGENT, json=report(1)).status_code == 201
 
 
-def test_pi_sees_only_allocations_of_their_projects(old_world: World) -> None:
-    assert ids_of(data(old_world, "/alloc", OTHER_PI)) == [
-        old_world.foreign["allocation"],
-        old_world.foreign["later"],
+def test_pi_sees_only_allocations_of_their_projects(shared_world: World) -> None:
+    assert ids_of(data(shared_world, "/alloc", OTHER_PI)) == [
+        shared_world.foreign["allocation"],
+        shared_world.foreign["later"],
     ]
 
 

@@ -46,9 +46,9 @@ def test_statement_without_entries_has_the_sums(world: World) -> None:
     assert body["opening"]["charged"] == 30_000
 
 
-def test_activity_lists_have_hadms_fields(old_world: World) -> None:
-    allocation = old_world.own["allocation"]
-    rows = data(old_world, f"/activity?allocation={allocation}&order=oldest")
+def test_activity_lists_have_hadms_fields(shared_world: World) -> None:
+    allocation = shared_world.own["allocation"]
+    rows = data(shared_world, f"/activity?allocation={allocation}&order=oldest")
     assert [(row["kind"], row["amount"]) for row in rows] == [
         ("deposit", 600_000),
         ("hold", 60_000),
@@ -56,15 +56,15 @@ def test_activity_lists_have_hadms_fields(old_world: World) -> None:
         ("hold", 60),
     ]
     assert {row["allocation_id"] for row in rows} == {allocation}
-    predebit = data(old_world, "/predebit?account=chem")[0]
+    predebit = data(shared_world, "/predebit?account=chem")[0]
     assert (predebit["amount"], predebit["status"], predebit["owner_uid"]) == (
         60,
         "executing",
         MEMBER,
     )
-    assert data(old_world, "/debit") == [
+    assert data(shared_world, "/debit") == [
         {
-            "activity_id": old_world.own["job"],
+            "activity_id": shared_world.own["job"],
             "allocation_id": allocation,
             "amount": 30_000,
             "comments": None,
@@ -73,15 +73,15 @@ def test_activity_lists_have_hadms_fields(old_world: World) -> None:
     ]
 
 
-def test_debits_are_filtered_by_owner_and_have_pages(old_world: World) -> None:
-    (debit,) = data(old_world, "/debit")
-    assert data(old_world, f"/debit?owner_uid={MEMBER}") == [debit]
-    assert data(old_world, f"/debit?owner_uid={MEMBER + 1}") == []
-    page = old_world.ask("GET", "/debit?limit=1", ADMIN).json()
+def test_debits_are_filtered_by_owner_and_have_pages(shared_world: World) -> None:
+    (debit,) = data(shared_world, "/debit")
+    assert data(shared_world, f"/debit?owner_uid={MEMBER}") == [debit]
+    assert data(shared_world, f"/debit?owner_uid={MEMBER + 1}") == []
+    page = shared_world.ask("GET", "/debit?limit=1", ADMIN).json()
     assert page["next"] == f"{debit['allocation_id']}-{MEMBER}"
-    assert data(old_world, f"/debit?limit=1&after={page['next']}") == []
-    no = old_world.ask("GET", "/debit?after=12", ADMIN)
-    assert (no.status_code, no.json()["field"]) == (400, "after")
+    assert data(shared_world, f"/debit?limit=1&after={page['next']}") == []
+    answer = shared_world.ask("GET", "/debit?after=12", ADMIN)
+    assert (answer.status_code, answer.json()["field"]) == (400, "after")
 
 
 def test_predebits_and_activity_have_comments(world: World) -> None:

@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def root() -> Iterator[None]:
-    """The root logger as it was."""
+    """Restore the root logger after each test."""
     root = logging.getLogger()
     before = root.handlers[:], root.level
     yield
