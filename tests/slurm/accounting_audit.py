@@ -1,5 +1,5 @@
-"""The books held against accounting, run by run, with arithmetic of our own: nothing here calls the
-product's.
+"""Comparison of the ledger with accounting, run by run. It computes prices itself and calls no
+product code.
 """
 
 from __future__ import annotations
@@ -46,11 +46,10 @@ ONE_HOLD, END_MAY_COME_FIRST = (1,), (0, 1)
 
 
 def executions(office: Office, since: float) -> list[dict[str, str]]:
-    """Return the accounting records of each execution since then, requeued ones included.
-
-    A record without a start is shown only if it is asked for by number, so the jobs of the ledger
-    are asked for a second time. If a job is requeued while its prolog runs, 24.11 leaves a record
-    that stays pending, with a newer record of the same job: the older one is dropped.
+    """Return the accounting records of each execution since a time, requeued ones included. sacct
+    shows a record without a start only if it is requested by number, so the jobs of the ledger are
+    requested a second time. If a job is requeued while its prolog runs, 24.11 leaves a record that
+    stays pending, with a newer record of the same job: the older one is dropped.
     """
     numbers = ",".join(
         map(str, sorted({run["job_id"] for run in office.rows("/job", cluster="lab")}))
@@ -78,12 +77,14 @@ def executions(office: Office, since: float) -> list[dict[str, str]]:
 
 
 def words_of(instant: float) -> str:
-    """As Slurm's commands and ours take it, in the lab's time zone."""
+    """Return the time in the form that Slurm's and Fairbank's commands accept, in the lab's time
+    zone.
+    """
     return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def instant(text: str) -> int:
-    """Seconds since 1970; 0 for what has not been."""
+    """Return seconds since 1970; 0 for a time that Slurm does not know."""
     return (
         0
         if text in ("Unknown", "None", "")
@@ -97,8 +98,8 @@ def instants(run: dict[str, Any]) -> tuple[int, ...]:
 
 
 def key(row: dict[str, str]) -> tuple[int, int]:
-    """Return job id and submit time: the id alone is not unique, because slurmctld may count from 1
-    again.
+    """Return job id and submit time. The id alone is not unique, because slurmctld may restart its
+    numbers at 1.
     """
     return int(row["JobIDRaw"]), instant(row["Submit"])
 
@@ -108,7 +109,9 @@ def _job(run: dict[str, Any]) -> tuple[int, int]:
 
 
 def price(row: dict[str, str]) -> int:
-    """SU-minutes: the dearest of its resources, times its seconds, a begun minute counting."""
+    """Return the price in SU-minutes: the most expensive resource times the elapsed time, rounded
+    up to a minute.
+    """
     (weights,) = [group.weights for group in SIZES["full"] if group.partition == row["Partition"]]
     given = tres(row["AllocTRES"])
     memory = given.get("mem", "0G")
@@ -123,8 +126,8 @@ def price(row: dict[str, str]) -> int:
 
 @dataclass(frozen=True)
 class Wrong:
-    """Something that does not agree, in words; of which job, by number and submission; and when all
-    that happened (seconds since 1970).
+    """Difference between ledger and accounting, with its job (id and submit time) and the times of
+    its events (seconds since 1970).
     """
 
     words: str
@@ -155,11 +158,10 @@ def reckon(
     lost: Iterable[tuple[int, int]] = (),
     begun: Mapping[int, Sequence[int]] | None = None,
 ) -> Reckoning:
-    """Compare all that ran since then. `holds`: how many a run of the books may have had. Jobs
-    `lost` by Slurm itself, by number and submission, have no end that anybody could know, and are
-    left out. Where jobs are put off because the bank was away, accounting counts seconds for a run
-    that was never let run, and that nobody pays: `begun` tells when the scripts of each job truly
-    began.
+    """Compare all runs since a time. `holds` has the allowed numbers of holds of a run. Jobs in
+    `lost` (id and submit time) are skipped: Slurm has lost their ends. If jobs are deferred because
+    the bank is unavailable, accounting counts seconds for a run that never started and costs
+    nothing: `begun` has the real start times of each job's scripts.
     """
     found = Reckoning()
     gone = set(lost)
@@ -255,7 +257,7 @@ def _compare(
 def _once_each(
     office: Office, found: Reckoning, known: Mapping[int, dict[str, Any]], holds: Collection[int]
 ) -> None:
-    """Every run has as many holds as it may, and one resolution."""
+    """Check that every run has an allowed number of holds, and one charge or release."""
     steps: dict[int, list[str]] = defaultdict(list)
     for entry in office.rows("/entry", about="units"):
         if entry["run"] in known:

@@ -1,4 +1,6 @@
-"""Simulated agent for tests of the plug-in: a policy decides; it can be absent, slow or silent."""
+"""Simulated agent for tests of the plug-in. A policy decides; the agent can be stopped, slow or
+silent.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ def cancelling(text: str) -> Policy:
 
 
 class Agent:
-    """Listens from `start` to `stop`; what it has heard stays. `raw`, when set, is sent instead of
-    any answer.
+    """Simulated agent that listens from `start` to `stop` and keeps the messages it received. If
+    `raw` is set, it is sent instead of any answer.
     """
 
     def __init__(self, path: Path, policy: Policy = let_run) -> None:
@@ -78,7 +80,7 @@ class Agent:
         return self._listener is None
 
     def stop(self) -> None:
-        """Gone as after kill -9: no word, and the file of the socket stays."""
+        """Stop as after kill -9: without a message, and the socket file stays."""
         if self._listener is not None:
             with contextlib.suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)

@@ -1,6 +1,4 @@
-"""People of the lab who submit jobs of all kinds, many at a time, and what operators do to some of
-them.
-"""
+"""Simulated users who submit many jobs of all kinds, and operator actions on some of them."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ class Taken(NamedTuple):
 
 @dataclass
 class Crowd:
-    """`taken` is what was submitted, in no order."""
+    """Simulated users. `taken` has the accepted jobs in no particular order."""
 
     slurm: Cluster
     rng: random.Random
@@ -51,8 +49,8 @@ class Crowd:
         return counted
 
     def mass(self, count: int) -> None:
-        """So many jobs, of kinds drawn by lot, by a few users at a time. Raises AssertionError,
-        TimeoutError when one of them failed.
+        """Submit `count` jobs of random kinds, a few users at a time. Raises AssertionError or
+        TimeoutError if one fails.
         """
         kinds = ("batch", "failing", "memory", "gpu", "t4", "exclusive", "array", "srun", "salloc")
         weights = (30, 5, 8, 8, 4, 2, 3, 6, 3)
@@ -71,7 +69,7 @@ class Crowd:
         self.taken += [Taken(kind, done.result(), size) for kind, size, done in under_way]
 
     def _one(self, kind: str, user: str, cores: int, seconds: int) -> int:
-        """The number of the job. What is waited for at a terminal has ended well by then."""
+        """Submit a job and return its number. For srun and salloc, wait for its successful end."""
         here, sleep = ("--time=10", f"-c{cores}"), f"sleep {seconds}"
         if kind in ("srun", "salloc"):
             there = (*here, f"--exclude={DOOMED}")
@@ -98,31 +96,31 @@ class Crowd:
     # ------------------------------------------------------------------ what happens to some
 
     def submitted(self, kind: str, user: str, *options: str, script: str = LONG) -> int:
-        """A job of that kind; its number."""
+        """Submit a job of this kind and return its number."""
         job = self.slurm.submit(user, *options, script=script)
         self.taken.append(Taken(kind, job))
         return job
 
     def running(self, kind: str, user: str, *options: str, script: str = LONG) -> int:
-        """A job that runs by now."""
+        """Submit a job, wait until it runs, and return its number."""
         job = self.submitted(kind, user, *options, script=script)
         self.slurm.wait_for(job, "RUNNING", seconds=60)
         return job
 
     def timeouts(self, count: int) -> list[int]:
-        """Jobs that reach their limit of a minute."""
+        """Submit jobs that reach their limit of one minute."""
         return [self.submitted("timeout", "bob", "--time=1", "-c2") for _ in range(count)]
 
     def of_the_poor(self, count: int) -> list[int]:
-        """Jobs of 20 SU."""
+        """Submit jobs of 20 SU for a project with little credit."""
         return [
             self.submitted("of the poor", "dave", "-c20", "--time=60", script="sleep 2")
             for _ in range(count)
         ]
 
     def failed_nodes(self, count: int) -> list[int]:
-        """Jobs on a node whose slurmd is killed: those that may not be requeued end there, the
-        others start again when it is back.
+        """Run jobs on a node and kill its slurmd. Jobs with --no-requeue end; the others start
+        again when the node is back.
         """
         lost = [
             self.running("no requeue", "alice", "--no-requeue", f"--nodelist={DOOMED}")
@@ -144,7 +142,7 @@ class Crowd:
         return lost + again
 
     def requeued(self, count: int) -> list[int]:
-        """Jobs that an operator puts back into the queue, and that end at once the second time."""
+        """Run and requeue jobs that end at once the second time."""
         jobs = [
             self.running("requeue", "alice", "--requeue", "--time=10", script=ONCE_LONG)
             for _ in range(count)
@@ -156,8 +154,8 @@ class Crowd:
         return jobs
 
     def changed_limits(self, count: int, seen: Callable[[int, int], None]) -> list[int]:
-        """Jobs whose limit is changed twice as they run; `seen(job, minutes)` waits until that is
-        known. Then they are cancelled.
+        """Change the limit of running jobs twice, then cancel them. `seen(job, minutes)` waits
+        until the new limit has arrived.
         """
         jobs = []
         for _ in range(count):
@@ -170,7 +168,9 @@ class Crowd:
         return jobs
 
     def cancelled(self, count: int) -> list[int]:
-        """Jobs cancelled by their owners: one as it runs, one before it could, in turn."""
+        """Submit jobs and cancel them as their owner: alternately one that runs and one that is
+        pending.
+        """
         jobs = []
         for number in range(count):
             if number % 2:
@@ -181,7 +181,7 @@ class Crowd:
         return jobs
 
     def suspended(self, count: int) -> list[int]:
-        """Jobs that stand still for a while, for which nobody pays."""
+        """Run jobs and suspend them for a while that costs nothing."""
         jobs = []
         for _ in range(count):
             jobs.append(self.running("suspended", "alice", "-c8", script="sleep 20"))
@@ -192,16 +192,14 @@ class Crowd:
         return jobs
 
     def hasten(self, *jobs: int) -> None:
-        """Start them soon, not two minutes after they were requeued; within the same second their
+        """Start requeued jobs in three seconds instead of two minutes. In the same second, their
         credentials would count as revoked.
         """
         for job in jobs:
             self.slurm.run("root", "scontrol", "update", f"jobid={job}", "starttime=now+3")
 
     def wait_until_over(self, held: str = "Allocation_exhausted") -> list[str]:
-        """Until nothing is left in the queue but what is held for that reason. Those jobs, by
-        number.
-        """
+        """Wait until the queue has only jobs held for this reason; return their numbers."""
 
         def left() -> list[tuple[str, ...]]:
             lines = self.slurm.root(

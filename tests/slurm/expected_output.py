@@ -1,5 +1,5 @@
-"""Expected output of sshare and sprio, computed by Fairbank from the state that a real Slurm
-started from.
+"""Expected output of sshare and sprio, computed by Fairbank from the state that slurmctld started
+from.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tests.slurm.recounted_usage import NAMES, at_tick
 
 
 def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, DecayedUsage]:
-    """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs
-    that run, at its tick.
+    """Return the tree, the fair-share result, and the usage at slurmctld's tick, running jobs
+    included.
     """
     rule = read_settings(read_config(there.config)).fair_share
     tree = planted([_association(row) for row in there.associations])
@@ -105,7 +105,7 @@ def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -
 
 
 def _in_slurms_order(limits: str) -> str:
-    """sacctmgr tells them as an administrator wrote them down."""
+    """Sort limits: sacctmgr prints them in the order in which they were set."""
     return ",".join(
         sorted(
             filter(None, limits.split(",")),
@@ -125,8 +125,8 @@ def weights(there: Said) -> WeightRow:
 def queue(
     there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]
 ) -> list[PriorityRow]:
-    """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its
-    partitions.
+    """Return the rows of sprio: one for each partition of each pending job that is neither held nor
+    has a later begin time.
     """
     newer = release_of(read_config(there.config)["SLURM_VERSION"]) > (22, 5)
     rows = [

@@ -1,8 +1,5 @@
-"""Proxy between two programs that talk over Unix sockets: says things twice, late, in another
-order, not at all, or hangs up in the middle.
-
-FrameMischief stands between the plug-in and the agent, RequestMischief between the agent and the
-bank.
+"""Proxies between two programs on Unix sockets that duplicate, delay, reorder, swallow or cut off
+messages. FrameMischief is used between plug-in and agent, RequestMischief between agent and bank.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ HEAD_MAX = 64 * 1024
 
 
 class Mood(Enum):
-    """Faults done to messages."""
+    """Fault applied to messages."""
 
     CALM = "passed on"
     DOUBLE = "said twice"
@@ -35,8 +32,8 @@ class Mood(Enum):
 
 
 class Mischief(ABC):
-    """Listens at `path` and speaks to who listens at `beyond`, from `start` to `stop`. `mood` may
-    change at any time; `done` counts.
+    """Proxy that listens at `path` and connects to `beyond`, from `start` to `stop`. `mood` may
+    change at any time; `done` counts messages.
     """
 
     def __init__(self, path: Path, beyond: Path, rng: random.Random) -> None:
@@ -103,9 +100,7 @@ class Mischief(ABC):
         there: asyncio.StreamReader,
         back: asyncio.StreamWriter,
     ) -> None:
-        """Pass on what is said until one of the two hangs up, or we do. Raises OSError,
-        EOFError.
-        """
+        """Pass on messages until one side closes the connection. Raises OSError, EOFError."""
 
     def _count(self) -> None:
         self.done[self.mood.value] += 1
@@ -115,8 +110,8 @@ class Mischief(ABC):
 
 
 class FrameMischief(Mischief):
-    """Frames of decision 0012, either way. The greeting alone is left in peace: who is not greeted
-    hangs up.
+    """Proxy for frames of decision 0012, in both directions. Greetings are passed on unchanged,
+    because a peer without a greeting closes the connection.
     """
 
     async def _talk(
@@ -162,7 +157,9 @@ def _write(writer: asyncio.StreamWriter, frame: bytes) -> None:
 
 
 class RequestMischief(Mischief):
-    """HTTP requests and their answers. What is cut off was sometimes heard, and sometimes not."""
+    """Proxy for HTTP requests and responses. A request that is cut off may or may not have reached
+    the server.
+    """
 
     async def _talk(
         self,
@@ -195,13 +192,13 @@ class RequestMischief(Mischief):
             writer.write(answer)
 
     async def _swallow(self) -> None:
-        """Say nothing, and keep the line open, for as long as the mood lasts."""
+        """Keep the connection open without an answer while the fault lasts."""
         while self.mood is Mood.MUTE:
             self._changed.clear()
             await self._changed.wait()
 
     async def _say_aside(self, request: bytes) -> None:
-        """The same once more, at the same time, by another connection; nobody hears the answer."""
+        """Send the same request at the same time on another connection, and ignore the response."""
         with contextlib.suppress(OSError, EOFError):
             reader, writer = await asyncio.open_unix_connection(str(self.beyond), limit=HEAD_MAX)
             try:
@@ -212,7 +209,7 @@ class RequestMischief(Mischief):
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
-    """A request or an answer with its body."""
+    """Read a request or response with its body."""
     head = await reader.readuntil(b"\r\n\r\n")
     fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:] if b":" in line)
     return head + await reader.readexactly(int(fields.get(b"content-length", b"0")))

@@ -1,5 +1,5 @@
-"""A real Slurm whose controller has counted usage once and will not again for long: what it started
-from, and what it says.
+"""Real Slurm whose controller counts usage once and then not for a long time: the state it started
+from, and its output.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Own(NamedTuple):
 
 
 class Start(NamedTuple):
-    """State that slurmctld starts from: own usage of user associations and of QOS by their numbers,
-    the time of the last tick, and of the last reset of usage.
+    """State that slurmctld starts from: own usage of user associations and QOS by number, and the
+    times of the last tick and of the last usage reset.
     """
 
     associations: ByNumber
@@ -61,7 +61,7 @@ class Start(NamedTuple):
 
 
 class Said(NamedTuple):
-    """Output of Slurm about itself, without sshare and sprio; and the time of its tick."""
+    """Output of Slurm without sshare and sprio, and the time of its tick."""
 
     counted_at: int
     config: str
@@ -76,7 +76,7 @@ class Said(NamedTuple):
 
 
 def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
-    """Have sacctmgr do all of this at once."""
+    """Run several sacctmgr commands at once."""
     cluster.run(
         "root",
         "sacctmgr",
@@ -88,9 +88,9 @@ def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
 
 
 def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] = ()) -> Start:
-    """Stop slurmctld, read what it wrote down, start it with these settings and with what sacctmgr
-    is told meanwhile, so that neither concerns what ran before, and wait for its first tick; for
-    DEPTH_OBLIVIOUS also for the next one after a command has read every row.
+    """Restart slurmctld and return the state that it had saved. Settings and sacctmgr commands are
+    applied while it is down, so that they do not affect earlier jobs. Wait for the first tick; for
+    DEPTH_OBLIVIOUS also for the next tick after a command has read every row.
     """
     cluster.stop(SLURMCTLD)
     state = cluster.place.state
@@ -148,8 +148,8 @@ def _one_tres(job: dict[str, str]) -> dict[str, str]:
 
 
 def _associations(cluster: Cluster) -> list[dict[str, str]]:
-    """In the order of Slurm's own list, which decides where levels tie: that of a left number, and
-    since 23.11 that of the names from the root down, by their bytes.
+    """Return associations in the order of Slurm's own list, which decides ties between levels: by
+    left number, and since 23.11 by lineage, compared as bytes.
     """
     if cluster.release < (23, 11):
         return sorted(
@@ -225,14 +225,14 @@ def _counted_at(cluster: Cluster) -> int:
 
 
 def _ticks(cluster: Cluster) -> tuple[int, int]:
-    """The last tick and the last reset, as slurmctld has written them down."""
+    """Return the last tick and the last reset that slurmctld has saved."""
     file = cluster.place.state / "priority_last_decay_ran"
     last, reset = struct.unpack(">QQ", file.read_bytes()[-16:]) if file.exists() else (0, 0)
     return int(last), int(reset)
 
 
 def _usage(state: bytes) -> ByNumber:
-    """Of the file in which slurmctld keeps usage: long doubles, as text with six decimals."""
+    """Parse slurmctld's file of usage: long doubles as text with six decimals."""
     found: dict[int, np.longdouble] = {}
     at = 10  # behind the version and the time
     while at < len(state):
@@ -252,12 +252,12 @@ def own_usage(there: Said, start: Start) -> Own:
 
 
 def in_order(rows: Sequence[Row], by_number: ByNumber) -> Longs:
-    """A figure for each row; 0 where there is none."""
+    """Return a figure for each row; 0 if there is none."""
     return np.array([by_number.get(int(row["ID"]), Long(0)) for row in rows], Long)
 
 
 def left_usage(there: Said, start: Start) -> Own:
-    """Return the usage that is left at the tick: none if usage is reset by then."""
+    """Return the usage that remains at the tick: none if usage was reset before it."""
     own, period = (
         own_usage(there, start),
         parse_reset(read_config(there.config)["PriorityUsageResetPeriod"]),
@@ -271,12 +271,12 @@ def left_usage(there: Said, start: Start) -> Own:
 
 
 def instant(text: str) -> int:
-    """Slurm's time, in the zone of the lab; 0 where there is none."""
+    """Parse Slurm's time in the lab's time zone; 0 if there is none."""
     return 0 if text in ("Unknown", "N/A") else int(np.datetime64(text, "s").astype(np.int64))
 
 
 def minutes(text: str) -> int:
-    """Of Slurm's time limit."""
+    """Parse Slurm's time limit."""
     days, _, clock = text.rpartition("-")
     hours, rest, _ = clock.split(":")
     return int(days or 0) * 1_440 + int(hours) * 60 + int(rest)

@@ -1,5 +1,5 @@
-"""Differences between Slurm's output and ours: each different cell by its name, or else the
-line.
+"""Differences between Slurm's output and Fairbank's: each different cell by column name, or the
+whole line.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from collections.abc import Iterator
 def compared(
     question: str, theirs: list[str], ours: list[str], counted: Counter[str]
 ) -> Iterator[str]:
-    """The differences in words; rows and cells are counted. Blanks at the end of a line
-    make none.
-    """
+    """Yield the differences as text and count rows and cells. Trailing blanks are ignored."""
     if len(theirs) != len(ours):
         yield f"{question}: {len(theirs)} lines, not {len(ours)}"
     head = [cell.strip() for cell in theirs[0].split("|")]
@@ -27,7 +25,7 @@ def compared(
 
 
 def _cells(head: list[str], cells: list[tuple[str, str]]) -> Iterator[str]:
-    """Those that differ in more than their width."""
+    """Yield the cells that differ in more than their width."""
     who = " ".join(cell for cell, _ in cells[:3])
     for name, (one, other) in zip(head, cells, strict=False):
         if one.strip() != other.strip():

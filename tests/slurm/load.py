@@ -1,6 +1,4 @@
-"""Work while things go wrong: jobs submitted without end, and a client that looks at the queue all
-the time.
-"""
+"""Load during faults: continuous job submission, and a client that polls the queue."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ bank: a slurmctld that stands still until that is over would answer none in time
 
 
 class Submitted(NamedTuple):
-    """A job, and between which two instants slurmctld took it (in seconds since 1970)."""
+    """Job, and the times before and after its submission (seconds since 1970)."""
 
     job: int
     asked: float
@@ -39,10 +37,10 @@ class Submitted(NamedTuple):
 
 
 class Haste:
-    """An operator. Starts soon what was put back into the queue, and would wait for two minutes
-    there; not within the same second, since then its credential would count as revoked. And where a
-    slurmctld has lost jobs and given their numbers again, a slurmd that knows the old ones still
-    refuses the new ones, and Slurm holds those and drains the node: `slurms_own` counts them.
+    """Simulated operator. It starts requeued jobs in three seconds instead of two minutes; in the
+    same second, their credentials would count as revoked. If slurmctld loses jobs and uses their
+    numbers again, a slurmd that knows the old jobs refuses the new ones, and Slurm holds them and
+    drains the node. The operator resumes the node and releases such jobs; `slurms_own` counts them.
     """
 
     def __init__(self, slurm: Cluster) -> None:
@@ -51,7 +49,7 @@ class Haste:
         self._seen: dict[str, float] = {}
 
     def see_to_it(self) -> None:
-        """Once. What takes too long is left for the next time."""
+        """Start requeued jobs once. After a timeout, the rest waits for the next call."""
         with contextlib.suppress(TimeoutError):
             self._start_what_was_put_back()
 
@@ -79,8 +77,8 @@ class Haste:
 
 
 class Load:
-    """Submits scripts, GPU jobs and arrays as long as few are queued, from `start` to `stop`. What
-    failed is counted in `failed`.
+    """Submitter of scripts, GPU jobs and arrays while the queue is short, from `start` to `stop`.
+    `failed` counts failed submissions.
     """
 
     def __init__(self, slurm: Cluster, rng: random.Random) -> None:
@@ -101,9 +99,7 @@ class Load:
         assert not self._thread.is_alive()
 
     def wait_for_more(self, jobs: int) -> None:
-        """Return when so many more are submitted, or nobody can submit because the queue is
-        full.
-        """
+        """Wait until this many more jobs are submitted, or the queue is full."""
         wanted = len(self.submitted) + jobs
         wait_until(
             lambda: len(self.submitted) >= wanted or self.is_full(),
@@ -165,7 +161,7 @@ class Load:
 
 
 def begun(slurm: Cluster) -> dict[int, list[int]]:
-    """Return the start times of each job's scripts in seconds since 1970, as the scripts wrote
+    """Return the start times of each job's scripts (seconds since 1970), as the scripts wrote
     them.
     """
     found: dict[int, list[int]] = defaultdict(list)
@@ -179,7 +175,7 @@ def begun(slurm: Cluster) -> dict[int, list[int]]:
 
 @dataclass(frozen=True)
 class Look:
-    """One squeue: when it began and ended, and whether it was answered."""
+    """One call of squeue: its start, its end, and its success."""
 
     begun: float
     ended: float
@@ -191,7 +187,7 @@ class Look:
 
 
 class Looking:
-    """squeue again and again, from `start` to `stop`."""
+    """Client that calls squeue repeatedly, from `start` to `stop`."""
 
     def __init__(self, slurm: Cluster) -> None:
         self.slurm = slurm
@@ -217,12 +213,12 @@ class Looking:
 
 
 def missed(looks: list[Look]) -> int:
-    """Return the number of looks without an answer in time."""
+    """Return the number of polls without an answer in time."""
     return sum(1 for each in looks if not each.answered)
 
 
 def told(looks: list[Look]) -> str:
-    """Return the durations of the looks in words."""
+    """Return the durations of the polls as text."""
     took = sorted(each.seconds for each in looks if each.answered)
     if not took:
         return f"none answered of {len(looks)}"

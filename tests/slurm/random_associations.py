@@ -1,5 +1,5 @@
-"""Associations, settings, jobs that run and jobs that wait, drawn by lot for a proof beside a real
-Slurm. Nothing here speaks to one.
+"""Random associations, settings, running and pending jobs for a comparison with a real Slurm.
+Nothing here contacts Slurm.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Account(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """Owner of jobs that are charged to an association: of one partition, or (empty) of any."""
+    """Owner of jobs that are charged to an association, of one partition or (empty) of any."""
 
     user: str
     account: str
@@ -49,7 +49,7 @@ class Seat(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """A job: who submits it with which options, and what an operator then says of it."""
+    """Planned job: its owner, its options, and an operator's later changes."""
 
     seat: Seat
     options: tuple[str, ...]
@@ -65,14 +65,14 @@ class Planted(NamedTuple):
 
 
 def first_words() -> Iterator[str]:
-    """Generate the calls of sacctmgr that are made once."""
+    """Generate the sacctmgr commands that run once."""
     yield from (f"add qos {name}" for name in QUALITIES if name not in people.QUALITIES)
     yield f"modify qos {ENDLESS} set flags=NoDecay"
     yield f"modify account root set qos={','.join(QUALITIES)} defaultqos=normal"
 
 
 def repriced(chance: Random) -> list[str]:
-    """Return the calls of sacctmgr that give each QOS another priority and another usage factor."""
+    """Return the sacctmgr commands that change priority and usage factor of each QOS."""
     return [
         f"modify qos {name} set priority={_priority(chance)} usagefactor={chance.choice(_FACTORS)}"
         for name in QUALITIES
@@ -84,7 +84,7 @@ def _priority(chance: Random) -> int:
 
 
 def grown(there: Planted, number: int, chance: Random) -> tuple[Planted, list[str]]:
-    """A few more accounts and users, some shares changed, and what sacctmgr is told of them."""
+    """Add accounts and users and change some shares. Return the tree and the sacctmgr commands."""
     accounts, seats, words = list(there.accounts), list(there.seats), []
     for each in range(chance.randint(2, 5)):
         above = chance.choice([account for account in accounts if account.depth < DEEPEST])
@@ -127,11 +127,10 @@ def _shares(chance: Random) -> str:
 
 
 def settings(number: int, chance: Random) -> dict[str, str]:
-    """slurm.conf for one set-up: Fair Tree and a classic rule in turn, every fourth
-    DEPTH_OBLIVIOUS, usage reset before every fifth, and everything else by lot.
-
-    There one row is worked out after the other with what later siblings used when they were last
-    looked at. So two ticks must come, and without a half-life both see the same usage.
+    """Return settings of slurm.conf for one set-up: alternately Fair Tree and a classic rule, every
+    fourth DEPTH_OBLIVIOUS, a usage reset before every fifth, and random values otherwise.
+    DEPTH_OBLIVIOUS computes each row from its siblings' usage at their last computation. So two
+    ticks must occur, and without a half-life both have the same usage.
     """
     oblivious = number % 4 == 3
     flags = ["MAX_TRES"] if chance.random() < 0.8 else []
@@ -164,8 +163,8 @@ def settings(number: int, chance: Random) -> dict[str, str]:
 
 
 def partitions(chance: Random) -> str:
-    """Their lines in slurm.conf, from behind the first `PartitionName=`. They are down, so that
-    what waits there is never tried.
+    """Return the partitions' lines in slurm.conf, without the first `PartitionName=`. They are
+    down, so that no pending job is tried.
     """
     lines = []
     for name, nodes in PLACES.items():
@@ -186,7 +185,7 @@ def partitions(chance: Random) -> str:
 
 
 def to_run(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
-    """Short jobs of about half of the seats."""
+    """Generate short jobs of about half of the owners."""
     for seat in chance.sample(list(seats), min(len(seats), chance.randint(6, 10))):
         place = seat.partition or chance.choice(list(PLACES))
         options = [
@@ -204,7 +203,7 @@ def to_run(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
 
 
 def to_disturb(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
-    """Two jobs that an operator will not leave alone."""
+    """Generate two jobs that an operator suspends or requeues."""
     for seat in chance.choices([each for each in seats if not each.partition], k=2):
         options = (
             f"--partition={ALWAYS_UP}",
@@ -219,7 +218,7 @@ def to_disturb(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
 
 
 def to_stay(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
-    """A few jobs that run when the tick comes."""
+    """Generate a few jobs that run during the tick."""
     for seat in chance.sample([each for each in seats if not each.partition], chance.randint(1, 3)):
         options = (
             f"--partition={ALWAYS_UP}",
@@ -231,7 +230,7 @@ def to_stay(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
 
 
 def to_wait(seats: Sequence[Seat], chance: Random, count: int = 12) -> Iterator[Wish]:
-    """Jobs of all kinds; some to several partitions."""
+    """Generate pending jobs of all kinds, some of several partitions."""
     for _ in range(count):
         seat = chance.choice(seats)
         alone = seat.partition or any(other.partition and other[:2] == seat[:2] for other in seats)

@@ -1,5 +1,5 @@
-"""Fairbank for everybody: the people of the lab may not be let into the checkout, nor into its
-environment.
+"""Copy of Fairbank that every user of the lab can read. The checkout and its environment may be
+unreadable for them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SPROJECT = (
 
 
 def demand_python() -> None:
-    """Skip where Debian's Python is another than ours, for which msgspec of this environment was
-    not made.
+    """Skip the test if Debian's Python has another version than this environment, whose msgspec
+    would not load.
     """
     said = subprocess.run(
         [PYTHON, "-c", "import sys; print(*sys.version_info[:2])"],
@@ -40,8 +40,8 @@ def demand_python() -> None:
 
 
 def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
-    """Put a copy of the client into the cluster's folder, with NumPy for commands that reckon
-    (`numbers`). What its users must have in their environment.
+    """Copy the client into the cluster's directory, with NumPy if `numbers` is set. Return the
+    environment variables that its users need.
     """
     lib = cluster.place.folder / "lib"
     for package in (fairbank, msgspec, *([numpy] if numbers else [])):

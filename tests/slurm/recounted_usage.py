@@ -1,5 +1,5 @@
-"""The usage of associations and of QOS, computed from job records alone: what slurmctld must have
-written down when it stops.
+"""Usage of associations and QOS, computed from job records alone: slurmctld must save the same
+figures when it stops.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ AS_WRITTEN = 2e-6
 
 
 class Before(NamedTuple):
-    """Output of Slurm after a tick, and the own usage of each association and each QOS that was
-    left then, by their numbers.
+    """Output of Slurm after a tick, and the own usage of each association and each QOS at that
+    time, by number.
     """
 
     said: Said
@@ -66,7 +66,7 @@ class Before(NamedTuple):
 
 
 def before(said: Said, start: Start, tree: Tree) -> Before:
-    """For the next time: what is left at the tick of which `said` is."""
+    """Return the usage that remains at the tick of `said`, for the next comparison."""
     own = at_tick(left_usage(said, start), start.counted_at, said, tree, alone=True)
     return Before(
         said,
@@ -80,7 +80,7 @@ def _by_number(rows: Sequence[Row], figures: Longs) -> ByNumber:
 
 
 def recounted(then: Before, records: Sequence[Row], now: Said, tree: Tree) -> Own:
-    """Return the usage of each association and QOS of now: the earlier usage, and the cost of the
+    """Return the current usage of each association and QOS: the earlier usage plus the cost of the
     recorded jobs.
     """
     was = Own(
@@ -99,8 +99,8 @@ def recounted(then: Before, records: Sequence[Row], now: Said, tree: Tree) -> Ow
 def at_tick(
     own: Own, counted_at: int, said: Said, tree: Tree, *, alone: bool = False
 ) -> UsageLedger:
-    """The usage after the tick, of the usage before it and of the jobs that run: of associations
-    with all below them, or `alone`.
+    """Return the usage after the tick, from the usage before it and the running jobs: of
+    associations with all below them, or `alone`.
     """
     above = np.full(len(tree.rows), -1, np.int64) if alone else tree.parent.astype(np.int64)
     payers, books = _books(
@@ -126,7 +126,7 @@ def _rules(said: Said) -> Rules:
 
 
 def _record(job: Row) -> Row:
-    """A job that runs, in the words of accounting."""
+    """Return a running job with the column names of accounting."""
     user, limit = job["UserId"].partition("(")[0], str(minutes(job["TimeLimit"]))
     return {
         **job,
@@ -139,7 +139,7 @@ def _record(job: Row) -> Row:
 
 
 def jobs_of(records: Sequence[Row], said: Said, tree: Tree) -> ChargedJobs:
-    """The jobs of these records, priced as partitions and settings are."""
+    """Return the jobs of these records, priced by partitions and settings."""
     flags = read_config(said.config)["PriorityFlags"]
     places, qualities = (
         [each["PartitionName"] for each in said.partitions],

@@ -1,4 +1,4 @@
-"""Test program of the site factor plug-in: its C code without Slurm; and the value that it must
+"""Test program of the site factor plug-in's C code without Slurm, and the value that it must
 find.
 """
 

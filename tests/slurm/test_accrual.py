@@ -1,6 +1,4 @@
-"""Accrual of age under limits, beside a real Slurm: jobs of several users, accounts and QOS, drawn
-by lot.
-"""
+"""Accrual of age under limits on a real Slurm: random jobs of several users, accounts and QOS."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ FREE = Job(user="dave", account="wg_chem", submitted_at=1, eligible_at=1)
 
 @pytest.fixture
 def limited(slurm: Cluster) -> Iterator[Cluster]:
-    """With limits, and a partition in which nothing starts."""
+    """Return the cluster with limits, and a partition in which no job starts."""
     tell_accounting(slurm, ["modify account wg_bio set grpjobsaccrue=2", *_of_qos("2", "3")])
     slurm.root("scontrol", "update", f"partitionname={PLACE}", "state=down")
     try:
@@ -104,8 +102,8 @@ def _submit(slurm: Cluster, job: Job) -> int:
 
 
 def _after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
-    """Since when each ages, 0 where it does not, after the scheduler has been past all of them: a
-    job that nothing keeps from it ages.
+    """Return each job's start of ageing, or 0, after the scheduler has passed all of them: a job
+    without limits ages by then.
     """
     last = _submit(slurm, FREE)
     wait_until(lambda: _ages(slurm)[last] > 0, "the scheduler to look at the queue", seconds=90)

@@ -1,4 +1,4 @@
-"""`plugins/build` builds for the Slurm that is there, and for no other."""
+"""`plugins/build` builds only for the installed Slurm."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_another_slurm_is_refused(checkout: Path, tmp_path: Path, version: str) 
 
 
 def only(folder: Path, *names: str) -> str:
-    """A PATH with these programs and no others."""
+    """Return a PATH with these programs and no others."""
     folder.mkdir()
     for name in names:
         (folder / name).symlink_to(str(shutil.which(name)))

@@ -1,5 +1,5 @@
-"""A partition whose settings say `refusal = "cancel"`: what the bank refuses is ended in words
-there, and held in the others.
+"""Partition with `refusal = "cancel"`: refused jobs are cancelled with a message there, and held in
+other partitions.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A life of jobs of all kinds beside a bank: each held once and resolved once, charged what
-accounting tells, or refused in words.
+"""Jobs of all kinds with a bank: each has one hold and one resolution, and is charged as accounting
+counts, or is refused with a message.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def same(run: dict[str, object], row: dict[str, str]) -> bool:
 
 
 def wait_for_accounting(office: Office, since: float) -> None:
-    """Until slurmdbd has heard the ends of all."""
+    """Wait until slurmdbd has received all ends."""
 
     def whole() -> bool:
         rows = executions(office, since)

@@ -1,5 +1,5 @@
-"""slurmctld's clock is set back and forward while jobs run: charged is what accounting counts,
-nothing stays held, the queue goes on.
+"""slurmctld's clock is set back and forward while jobs run: charges equal accounting, no hold stays
+open, and the queue continues.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def test_what_is_charged_is_what_accounting_counts(stage: Stage, tell: Tell) -> 
 
 
 def seen_through(stage: Stage, before: int, after: int, tell: Tell) -> dict[str, Any]:
-    """Return the ledger's run of a job that starts with the clock off by so many seconds, and ends
-    with it off by others.
+    """Return the ledger's run of a job. The clock has the offset `before` at its start and `after`
+    at its end (seconds).
     """
     office, slurm = stage.office, stage.office.slurm
     stage.clock.set(before)

@@ -1,4 +1,6 @@
-"""The life of a cluster: killed in parts and mended, changed, emptied, and gone without a trace."""
+"""Life of a cluster: daemons are killed and restarted, settings change, the cluster is emptied and
+removed without a trace.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ EVE = Person("fb_eve", 60_698, ((PASSING.name, "1"),))
 
 
 def lab(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """`python -m tests.slurm.lab ...`, as people type it."""
+    """Run `python -m tests.slurm.lab ...`."""
     command = [sys.executable, "-m", "tests.slurm.lab", *words]
     return subprocess.run(
         command, cwd=checkout, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False

@@ -1,5 +1,5 @@
-"""`fairbank doctor --slurm` beside a real Slurm: all is well while it is, and what is broken is
-told with the remedy.
+"""`fairbank doctor --slurm` on a real Slurm: no failed check on a correct installation, and each
+fault is reported with a remedy.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SCRIPTS = {"JobSubmitPlugins": "lua", "CliFilterPlugins": "lua"}
 
 
 class Ward:
-    """A cluster that loads all that is ours, its agent, which keeps a table of site factors, and a
-    bank with its prices.
+    """Cluster with all plug-ins, its agent with a table of site factors, and a bank with its
+    prices.
     """
 
     def __init__(

@@ -1,8 +1,6 @@
-"""Fair share and priorities beside a real Slurm: every row and column of `sshare -l -a`, `sprio -l`
-and `sprio -n`, of trees drawn by lot.
-
-Jobs of several users really run. What each used is read from what slurmctld wrote down when it
-stopped; all that it says after its first tick is reckoned from that.
+"""Fair share and priorities on a real Slurm: every row and column of `sshare -l -a`, `sprio -l` and
+`sprio -n`, for random trees. Jobs of several users really run. Their usage is read from the state
+that slurmctld saved when it stopped; all output after its first tick is computed from that.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ PAUSE_SECONDS = 3
 
 @pytest.fixture(scope="module")
 def slurm(checkout: Path) -> Iterator[Cluster]:
-    """A cluster of its own: it is given hundreds of associations, which no other test expects."""
+    """Start a separate cluster: it gets hundreds of associations, which no other test expects."""
     try:
         check()
     except Unobtainable as why:
@@ -85,7 +83,7 @@ def _settings(number: int, chance: Random) -> dict[str, str]:
 
 
 def _begun(slurm: Cluster) -> Said:
-    """With the partitions of the proof, and before any usage."""
+    """Return the state with the partitions of the comparison, before any usage."""
     settings = _settings(0, Random("begin"))
     started(slurm, settings)
     return said(slurm, settings["PriorityFlags"])
@@ -100,8 +98,8 @@ def _set_up(
     chance: Random,
     counted: Counter[str],
 ) -> tuple[Before, list[str]]:
-    """Jobs run and others wait, slurmctld starts with these settings, and all that it then says is
-    compared.
+    """Run jobs and submit pending ones, start slurmctld with these settings, and compare its
+    output.
     """
     _partitions(slurm, "up")
     ran = stayed | {
@@ -164,8 +162,8 @@ def _set_up(
 
 
 def _disturbed(slurm: Cluster, wishes: Sequence[Wish]) -> dict[int, int]:
-    """Of two jobs one stands still for a while, and one is put back into the queue, and cancelled
-    there: it has two rows in accounting.
+    """Suspend one of two jobs for a while; requeue the other and cancel it while pending, so that
+    it has two rows in accounting.
     """
     paused, put_back = (_submit(slurm, wish) for wish in wishes)
     slurm.wait_for(f"{paused},{put_back}", "RUNNING")
@@ -186,8 +184,8 @@ def _rule(settings: Mapping[str, str]) -> str:
 
 
 def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
-    """Return the accounting records of jobs with so many rows, as soon as all are complete: those
-    that ran.
+    """Return the accounting records of the jobs that ran, as soon as each job has its number of
+    complete rows.
     """
     found: list[dict[str, str]] = []
 
@@ -271,8 +269,8 @@ def _ours(
 
 
 def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
-    """22.05 lists the rows of a user in an account as they stand in its list, and newer ones sort
-    them by partition.
+    """Sort the rows: 22.05 prints the rows of a user in an account in the order of its list, and
+    newer releases sort them by partition.
     """
     if slurm.release > (22, 5):
         return share_order.in_order(rows)

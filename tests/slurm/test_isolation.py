@@ -1,5 +1,5 @@
-"""An isolated command has processes, names, network and files of its own, and gives back nothing
-but the end of its command.
+"""Isolated commands have their own processes, host name, network and files, and return only their
+exit status.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MARK = Path("/etc/written-in-a-room")
 
 @pytest.fixture
 def made() -> Release:
-    """A release whose root is here; none is made for this."""
+    """Return a release whose root directory exists; none is created."""
     names = [folder.name for folder in release.CACHE.glob("*") if (folder / "root").exists()]
     if os.geteuid() != 0 or not names:
         pytest.skip(

@@ -1,5 +1,5 @@
-"""The cluster does what a centre's Slurm does: jobs of every kind, by several users, with their
-groups, GPUs and billing.
+"""Behaviour of the cluster: jobs of every kind, by several users, with their groups, GPUs and
+billing.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def test_gpus_are_given_and_counted(slurm: Cluster) -> None:
 
 
 def ended(slurm: Cluster, jobs: Iterable[int]) -> list[dict[str, str]]:
-    """The rows of accounting of jobs that complete. Waiting for many costs little more than for
-    one.
+    """Wait until the jobs complete, and return their rows of accounting. Waiting for many costs
+    little more than for one.
     """
     return [row for job in list(jobs) for row in slurm.wait_for_sacct(job, "COMPLETED")]
 

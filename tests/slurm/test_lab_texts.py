@@ -1,5 +1,5 @@
 """Texts that the lab writes and reads, without a Slurm: configuration, rows of output, blocks of
-ports, a service that is kept from starting.
+ports, the policy against service starts.
 """
 
 from __future__ import annotations

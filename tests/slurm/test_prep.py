@@ -1,6 +1,4 @@
-"""Real jobs ask before they start and tell of their ends, through the plug-in, to an agent that
-does what a test wants.
-"""
+"""Real jobs, the plug-in and a simulated agent: prolog requests, verdicts and reports of ends."""
 
 from __future__ import annotations
 
@@ -102,7 +100,7 @@ def test_a_changed_time_limit_is_seen(desk: Desk) -> None:
 
 
 def has_run(desk: Desk, job: int) -> bool:
-    """For a second at least."""
+    """Return True if the job has run for at least a second."""
     return desk.slurm.job(job).get("RunTime", "00:00:00") != "00:00:00"
 
 
@@ -165,8 +163,8 @@ def test_a_held_job_that_an_operator_releases_asks_again_as_another_run(desk: De
 
 
 def test_many_that_are_refused_at_once_all_say_why(desk: Desk) -> None:
-    """The scheduler passes by while they are put back, and takes a job whose prolog is not over for
-    one that is being cleaned up.
+    """A scheduler pass during the requeueing takes a job whose prolog is not over for one that is
+    being cleaned up.
     """
     desk.agent.policy = SHORT_OF_CREDIT
     job = desk.slurm.submit("alice", "--array=1-200")
@@ -267,8 +265,8 @@ def test_the_failure_of_a_node_is_reported_as_such(desk: Desk) -> None:
 
 
 def test_a_node_that_does_not_take_a_job_in_time_has_failed(desk: Desk) -> None:
-    """Slurm tells accounting so, puts the job back into the queue, and then has its next run told
-    under the same submission.
+    """Slurm reports NODE_FAIL to accounting, requeues the job, and reports its next run with the
+    same submit time.
     """
     frozen = desk.slurm.pid("c03")
     assert frozen is not None

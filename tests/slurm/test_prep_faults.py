@@ -1,5 +1,5 @@
-"""The plug-in and an agent that is slow, absent or mad, and a controller that is killed: nothing is
-forgotten, nobody else is delayed.
+"""The plug-in with an agent that is slow, stopped or sends garbage, and a controller that is
+killed: no report is lost, and no other job is delayed.
 """
 
 from __future__ import annotations

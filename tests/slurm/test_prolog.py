@@ -1,5 +1,5 @@
-"""Without the plug-in: PrologSlurmctld asks the bank, Slurm is told of the answer, and reconciling
-charges what ran.
+"""PrologSlurmctld script instead of the plug-in: it asks the bank, Slurm gets the answer, and
+reconciling charges the run.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PATIENCE = 120  # each prolog starts a Python, and on a slow machine they wait f
 
 
 class Bank:
-    """A bank with a project of dave's that has little, and one of alice's that has much; and the
-    script that asks it.
+    """Bank with a project of dave that has little credit and one of alice that has much, and the
+    script that contacts it.
     """
 
     def __init__(self, server: FairbankServer, cluster: Cluster) -> None:
@@ -99,8 +99,8 @@ def bank(slurm: Cluster) -> Iterator[Bank]:
 
 
 def are_held(slurm: Cluster, job: int, count: int = 1) -> bool:
-    """Slurm's own word for it; from 24.11 on it is wiped out where a scheduler passes by before the
-    prolog is over.
+    """Return True if `count` jobs have Slurm's own reason for held jobs. Since 24.11 a scheduler
+    pass before the end of the prolog overwrites another reason.
     """
     reasons = slurm.root(
         "squeue", "--noheader", "--array", f"--jobs={job}", "--format=%r"

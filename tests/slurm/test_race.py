@@ -1,5 +1,5 @@
-"""The race that a hold decides, two jobs of 20 SU against 30: on all nodes at once, each project its own,
-again and again. Exactly one runs.
+"""Race of two jobs of 20 SU for 30 SU, on all nodes at once, each pair in its own project, several
+times. Exactly one of each pair runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GPUS = ("--partition=gpu-t4", "--gres=gpu:4", "-c1", "--mem=1G", "--time=300")  
 
 @dataclass(frozen=True)
 class Lane:
-    """Node on which the two jobs of one project compete."""
+    """Nodes on which the two jobs of one project compete."""
 
     account: str
     nodes: tuple[str, str]
@@ -64,7 +64,7 @@ def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]
 
 @contextmanager
 def _accounts(slurm: Cluster) -> Iterator[None]:
-    """Slurm's accounts of the lanes, for as long as the block lasts."""
+    """Create Slurm's accounts of the lanes for the duration of the block."""
     names = ",".join(lane.account for lane in LANES)
     slurm.root("sacctmgr", "--immediate", "add", "account", names, "cluster=lab")
     slurm.root("sacctmgr", "--immediate", "add", "user", RUNNER, f"account={names}", "cluster=lab")
@@ -104,7 +104,7 @@ def test_of_two_jobs_that_cannot_both_be_paid_one_runs_everywhere_at_once(
 
 
 def _submitted(slurm: Cluster, lane: Lane, node: str) -> int:
-    """A job that is held by hand until all of them are there."""
+    """Submit a held job; all jobs are released together later."""
     return slurm.submit(
         RUNNER,
         "--hold",

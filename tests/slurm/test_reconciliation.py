@@ -1,5 +1,5 @@
-"""A real Slurm beside a real bank: a morning's jobs imported, reconciled to the minute, and never
-charged twice.
+"""Real Slurm with a real bank: jobs are imported, reconciled to the minute, and never charged
+twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONG = "sleep 3600"
 
 
 class Beside:
-    """The cluster, a bank that knows its prices, and the uses of the two from `since` on."""
+    """Cluster and bank with its prices, and the jobs and runs since `since`."""
 
     def __init__(self, slurm: Cluster, bank: BankClient) -> None:
         self.cluster, self.bank = slurm, bank
@@ -54,8 +54,8 @@ class Beside:
         return [row for row in self.slurm.jobs_by_id([job]).rows if row.submitted >= self.since]
 
     def wait_for_accounting(self, job: int, state: str, executions: int = 1) -> None:
-        """Return when accounting has that many executions of the job, the last of them in this
-        state. (The lab's own way to wait asks for names, and cannot read all of ours.)
+        """Wait until accounting has this many executions of the job, the last of them in this
+        state. (The lab's own function requests names, and cannot read all of those used here.)
         """
 
         def there() -> bool:
@@ -175,8 +175,8 @@ def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
 
 
 def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
-    """After a reset of slurmctld's memory numbers begin at 1 again; accounting keeps both jobs
-    apart by their submission.
+    """After a reset of slurmctld, job numbers begin at 1 again; accounting distinguishes the two
+    jobs by submit time.
     """
     cluster = beside.cluster
     import_people(beside.slurm, beside.bank)
@@ -207,8 +207,8 @@ def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
 
 
 def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
-    """Slurm ends running jobs when GrpTRESMins is reached: they are within the fence, also those
-    that the bank never heard of.
+    """Slurm ends running jobs when GrpTRESMins is reached. So the limit includes running jobs, also
+    those unknown to the bank.
     """
     cluster = beside.cluster
     import_people(beside.slurm, beside.bank)

@@ -1,5 +1,5 @@
-"""Messages that a refused user sees, from the command to the balance: of sbatch, srun and salloc,
-with the policy and without it.
+"""Messages that a refused user sees, from the submit command to the balance: sbatch, srun and
+salloc, with and without the submission policy.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ SHORT = "requested 4 SU, available 1 SU, short by 3 SU"
 
 
 class Terminal:
-    """A user's, in their team's group. `page` is all that was typed and seen."""
+    """Terminal of a user in their team's group. `page` has all commands and their output."""
 
     def __init__(self, office: Office) -> None:
         self.office, self.page = office, ""
         self._environment = {**lend(office.slurm), "FAIRBANK_SERVER": f"unix:{office.bank.socket}"}
 
     def type(self, *words: str) -> tuple[int, str]:
-        """The exit code, and what was seen."""
+        """Run a command; return its exit code and its output."""
         return self._seen(words, words)
 
     def fairbank(self, *words: str) -> tuple[int, str]:
@@ -70,8 +70,8 @@ def office(
 
 @contextmanager
 def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
-    """job_submit.lua with the policy that `fairbank slurm sync` has written; what nobody can pay is
-    refused.
+    """Configure job_submit.lua with the policy that `fairbank slurm sync` has written; jobs beyond
+    the credit are refused.
     """
     policy, site = install_lua(office.slurm, checkout), folder / "slurm.toml"
     site.write_text(f'policy = "{policy}"\nprice = "refuse"\n')

@@ -1,5 +1,5 @@
-"""The core beside a real slurmctld: scripted queues, and which jobs start, in which order, on which
-nodes, and why each other one waits.
+"""Fairbank's scheduler and a real slurmctld: in scripted queues, the same jobs start in the same
+order on the same nodes, and the others wait for the same reason.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
 
 def scheduling(checkout: Path, name: str, **more: str) -> Iterator[Cluster]:
-    """A cluster of its own, with licences, and a backfill pass every second."""
+    """Start a separate cluster with licences and a backfill pass every second."""
     try:
         check()
     except Unobtainable as why:
@@ -63,7 +63,7 @@ def slurm(checkout: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def preempting(checkout: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """One where jobs take the place of others, by the rule that the test names."""
+    """Start a cluster with preemption, by the rule that the test names."""
     yield from scheduling(
         checkout, "preempting", PreemptType=request.param.value, PreemptMode="CANCEL"
     )
@@ -97,7 +97,7 @@ def test_the_core_lets_take_the_place_of_others_as_slurmctld_does(
 
 
 def compared(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[str]:
-    """Play a scenario, count it, and say how slurmctld and the core differ."""
+    """Play a scenario, count it, and return the differences between slurmctld and the scheduler."""
     queue = Queue(slurm)
     try:
         up = scenario(queue) or PARTITIONS
@@ -137,8 +137,8 @@ def compared(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[
 
 
 def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
-    """The reason is slurmctld's, the start what it expects to a minute, and who runs or is not
-    there is told so.
+    """The reason is slurmctld's, the start agrees with slurmctld's to a minute, and a running or
+    unknown job is reported as such.
     """
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")
@@ -181,8 +181,8 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
 def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
     slurm: Cluster, tell: Tell
 ) -> None:
-    """slurmctld's own words for each kind of dependency are read, and each is reported with what
-    the job does.
+    """slurmctld's text for each kind of dependency is parsed, and each is reported with the state
+    of its job.
     """
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")

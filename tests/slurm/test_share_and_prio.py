@@ -1,5 +1,5 @@
-"""`fairbank share` and `fairbank prio` beside a real Slurm: typed by its users, and byte for byte
-what sshare and sprio print.
+"""`fairbank share` and `fairbank prio` on a real Slurm, run by its users: byte for byte the output
+of sshare and sprio.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MUST_BE_ASKED = {
 
 
 class Players:
-    """The users of a cluster in which some jobs have run, some run, and some of every kind wait."""
+    """Users of a cluster with ended, running and pending jobs of every kind."""
 
     def __init__(self, slurm: Cluster, jobs: str) -> None:
         self.slurm, self.jobs = slurm, jobs
@@ -51,8 +51,8 @@ class Players:
         )
 
     def both(self, who: str, *words: str) -> tuple[Ran, Ran]:
-        """Return the output of Slurm's command and of ours at one moment: Slurm prints the same
-        before and after.
+        """Return the output of Slurm's command and of Fairbank's for the same moment: Slurm's
+        output is equal before and after.
         """
         said: list[Ran] = []
 
@@ -71,7 +71,7 @@ class Players:
     def questions(
         self, rule: str, command: str, asked: Mapping[str, tuple[str, ...]]
     ) -> Iterator[tuple[str, ...]]:
-        """Generate users and commands, in every form that the command has."""
+        """Generate users and commands, in every form of the command."""
         assert MUST_BE_ASKED[command] <= asked.keys()
         for name, (who, *words) in asked.items():
             if name not in OTHER_WORDS and (rule, name) not in FINER:
@@ -80,7 +80,7 @@ class Players:
 
 @pytest.fixture(scope="module")
 def players(checkout: Path) -> Iterator[Players]:
-    """In a cluster of their own: it is given accounts that no other test expects."""
+    """Start a separate cluster: it gets accounts that no other test expects."""
     try:
         check()
     except Unobtainable as why:
@@ -133,8 +133,8 @@ def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, 
 
 
 def _is_broken(players: Players, command: str, theirs: Ran) -> bool:
-    """sprio of 24.11 dies when it sorts a given priority by its factors, and understands one job
-    after -j, not several.
+    """Return True if sprio itself failed: sprio of 24.11 crashes when it sorts a given priority by
+    its factors, and accepts only one job after -j.
     """
     return (
         command == "sprio"

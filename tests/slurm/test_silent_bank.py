@@ -1,5 +1,5 @@
-"""A bank that takes every request and answers none, for the whole of a run: jobs go by the policy
-of their partition, and nobody in Slurm waits for it.
+"""Bank that accepts every request and answers none during a whole run: the partitions' outage
+policy decides, and Slurm never waits for the bank.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ assert PATIENCE < PLUGIN_PATIENCE
 
 @dataclass
 class Stage:
-    """The whole way, with a proxy between agent and bank."""
+    """Full stack with a proxy between agent and bank."""
 
     office: Office
     hole: RequestMischief
@@ -131,14 +131,13 @@ def _is_over(slurm: Cluster, job: int, haste: Haste) -> bool:
 
 
 def _open(office: Office) -> int:
-    """Return the number of jobs that wait for an answer of the agent."""
+    """Return the number of jobs that wait for a verdict of the agent."""
     return int(office.agent.status()["prologs_waiting"])
 
 
 def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
-    """squeue, again and again until a job is answered: those that came back before, while the agent
-    itself had no word for anybody. Had slurmctld waited for the bank or for the agent, there would
-    be none.
+    """Poll with squeue until a job gets a verdict; return the polls that ended before. If slurmctld
+    waited for the bank or the agent, there would be none.
     """
     looks: list[Look] = []
     answers = office.agent.status()["verdicts"]

@@ -1,5 +1,5 @@
-"""Real jobs get the bank's priorities: the SITE column of `sprio -l`, the plug-in, the real agent,
-a real bank.
+"""Real jobs get the bank's priorities: the SITE column of `sprio -l`, with the plug-in, the real
+agent and a real bank.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ resource = "gpu"
 
 
 class Office:
-    """The cluster with both plug-ins, the agent and the bank."""
+    """Cluster with both plug-ins, the agent and the bank."""
 
     def __init__(self, slurm: Cluster, agent: RunningAgent, client: Client, table: Path) -> None:
         self.slurm, self.agent, self.table = slurm, agent, table
@@ -76,7 +76,7 @@ class Office:
         }
 
     def value(self, account: str, resource: str) -> float:
-        """Return the site factor from the ledger, by the formulas and not by the product's code."""
+        """Compute the site factor from the ledger with the formulas, without product code."""
         now, found = time.time(), self.allocations()
         if (account, resource) not in found:
             return 0
@@ -86,7 +86,7 @@ class Office:
         return float(WEIGHT * credit * (1 - (parse_instant(one["end"]) - now) / longest))
 
     def site(self) -> dict[int, int]:
-        """The SITE column of each pending job."""
+        """Return the SITE column of each pending job."""
         header, *rows = (line.split() for line in self.slurm.root("sprio", "-l").splitlines())
         return {int(row[header.index("JOBID")]): int(row[header.index("SITE")]) for row in rows}
 
@@ -133,9 +133,7 @@ def office(
 
 @pytest.fixture
 def crowded(office: Office) -> Iterator[dict[int, tuple[str, str]]]:
-    """Jobs that wait for a node that others have for themselves: of which account and resource each
-    is.
-    """
+    """Submit jobs that wait for an occupied node; return account and resource of each."""
     slurm = office.slurm
     slurm.calm()
     node, gpu_node = slurm.machine[0].nodes[0], slurm.machine[1].nodes[0]
@@ -237,7 +235,7 @@ def test_a_stale_table_is_neutral_and_reported_once(
 def test_settings_change_at_a_reconfiguration(
     office: Office, crowded: dict[int, tuple[str, str]]
 ) -> None:
-    """A slurmctld of 22.05 changes some settings. Since 23.11 it starts again, so that a mistake
+    """A slurmctld of 22.05 applies some settings. Since 23.11 it restarts, so that a wrong setting
     changes nothing.
     """
     slurm, conf = office.slurm, office.slurm.place.slurm_conf

@@ -1,4 +1,4 @@
-"""The rule of decision 0016: credit left times closeness of the end, of the allocation that pays
+"""Rule of decision 0016: credit left times closeness of the end, of the allocation that pays
 next.
 """
 
@@ -38,7 +38,9 @@ def of(
 
 
 def granted(number: int, project: int, charged: int, days: int, **more: object) -> object:
-    """Of 100 SU-minutes, so many are charged; it ends in so many days."""
+    """Return an allocation of 100 SU-minutes, of which `charged` are used, and which ends in `days`
+    days.
+    """
     left = 100 - charged - int(str(more.get("held", 0)))
     return an_allocation(
         number, project, left, deposited=100, charged=charged, end=NOW + days * DAY, **more

@@ -1,5 +1,5 @@
-"""The table of decision 0016: its bytes there and back, and the plug-in's C, which reads the same
-from them.
+"""Table of decision 0016: its encoding and decoding in Python, and the plug-in's C code, which
+reads the same values.
 """
 
 from __future__ import annotations

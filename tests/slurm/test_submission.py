@@ -97,9 +97,7 @@ CHANGES = [
 
 
 def told(slurm: Cluster, user: str, group: str, command: str) -> str:
-    """The command and all that its user sees, with what became of the job; the numbers of jobs left
-    out.
-    """
+    """Return the command and its output, with the job's fields; job numbers are replaced."""
     ran = slurm.run(user, *shlex.split(command), group=group, stdin="", seconds=60)
     said = re.sub(
         r"(?m)^s(?:run|alloc): (?:[Jj]ob|Pending|Granted|Relinquishing|Nodes|Required) .*\n",
@@ -129,7 +127,7 @@ def compare(name: str, page: str) -> None:
 
 
 def install(slurm: Cluster, checkout: Path, policy: SubmissionPolicy) -> None:
-    """The plug-ins with this policy."""
+    """Install the plug-ins with this policy."""
     path = install_lua(slurm, checkout)
     whole = path.with_name("policy.new")
     whole.write_text(render(msgspec.structs.replace(policy, written=int(time.time()))))
@@ -139,7 +137,7 @@ def install(slurm: Cluster, checkout: Path, policy: SubmissionPolicy) -> None:
 
 @pytest.fixture
 def reserved(slurm: Cluster) -> Iterator[Cluster]:
-    """The reservation of the short-term allocation."""
+    """Create the reservation of the short-term allocation."""
     slurm.root(
         *shlex.split(
             "scontrol create reservation reservationname=wg_chem accounts=wg_chem starttime=now"
@@ -193,7 +191,9 @@ def test_what_owners_see_when_they_change_a_job(controlled: Cluster) -> None:
 
 
 def test_operator_update_of_a_job_obeys_the_policy(controlled: Cluster) -> None:
-    """First a coordinator of the account, then an operator: Slurm tells Lua neither. Root may."""
+    """A coordinator of the account and an operator are checked: Lua cannot distinguish them. Root
+    is not checked.
+    """
     job = controlled.submit("alice", "-p", "cpu", "-t", "10", "--hold", group=ASTRO)
 
     def carol(change: str) -> int:
@@ -220,7 +220,7 @@ def test_operator_update_of_a_job_obeys_the_policy(controlled: Cluster) -> None:
 
 
 def test_quote_equals_slurm_billing(controlled: Cluster, checkout: Path) -> None:
-    """Slurm tells whole billing units, rounded down; of an hour's job they are its SU."""
+    """Slurm prints whole billing units, rounded down; for a job of one hour they are its SU."""
     broke = tuple(
         PolicyBalance(account, resource, 0) for account in (ASTRO,) for resource in ("cpu", "gpu")
     )

@@ -1,4 +1,4 @@
-"""The site factor plug-in's reload of its table without Slurm, built with sanitizers."""
+"""Reload of the site factor plug-in's table without Slurm, built with sanitizers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Faults under load: everything is killed, away, full or in disorder while jobs are submitted; the
-books end as accounting tells.
+"""Faults under load: processes are killed or unavailable, the disk is full and messages are
+disordered while jobs are submitted. The ledger must equal accounting in the end.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ OVER_SECONDS = 400
 
 @dataclass
 class Stage:
-    """The whole way with a proxy between each two, an outbox on a disk of its own, and a bank on
+    """Full stack with a proxy on each connection, an outbox on its own small disk, and a bank on
     PostgreSQL.
     """
 
@@ -114,7 +114,7 @@ def test_ledger_equals_accounting_after_all_faults(
     once: float,
     tell: Tell,
 ) -> None:
-    """With the bank away for `away` seconds at most, and `once` for so many."""
+    """The bank is unavailable for at most `away` seconds, and once for `once` seconds."""
     office, slurm, rng = stage.office, stage.office.slurm, random.Random(SEED)
     since = float(int(time.time()) + 1)
     wait_until(lambda: time.time() > since, "what was before to be over")
@@ -183,8 +183,8 @@ def test_ledger_equals_accounting_after_all_faults(
 
 
 def wait_until_nothing_is_queued(slurm: Cluster, haste: Haste) -> None:
-    """No job stays behind, and none is held by us. What was put back into the queue is started
-    soon, not after two minutes.
+    """Wait until the queue is empty. Requeued jobs are started in three seconds instead of two
+    minutes.
     """
 
     def over() -> bool:
@@ -201,7 +201,7 @@ def wait_until_nothing_is_queued(slurm: Cluster, haste: Haste) -> None:
 
 
 def findings(office: Office, since: float) -> list[dict[str, Any]]:
-    """Return the findings of `fairbank reconcile`, which changes nothing here."""
+    """Return the findings of `fairbank reconcile` without --fix."""
     rows: list[dict[str, Any]] = json.loads(
         office.reconciled("--starttime", words_of(since), "--json").stdout
     )["data"]
@@ -213,8 +213,8 @@ def _kinds(rows: list[dict[str, Any]]) -> dict[str, int]:
 
 
 def refunded(office: Office, since: float, left: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the findings that are left after refunds by the advice of `fairbank reconcile`: none
-    where the bank was above accounting, the others as before.
+    """Refund what the bank charged beyond accounting, and return the remaining findings, which must
+    be the others.
     """
     above = [each for each in left if each["amount"] > 0]
     for each in above:
@@ -240,8 +240,8 @@ def _amounts(rows: list[dict[str, Any]]) -> list[str]:
 def lost_by_us(
     office: Office, since: float, lost: set[tuple[int, int]], troubles: Troubles, tell: Tell
 ) -> list[dict[str, Any]]:
-    """Return the findings before repair, without those that slurmctld itself caused. There may be
-    none: a report lost by agent, bank, disk or proxy was never acknowledged, and so it was sent
+    """Return the findings before repair, without those that slurmctld itself caused. There should
+    be none: a report lost by agent, bank, disk or proxy was never acknowledged, and so it was sent
     again.
     """
     differing = findings(office, since)
@@ -261,8 +261,8 @@ def lost_by_us(
 def _is_slurms_own(
     finding: dict[str, Any], run: tuple[int, ...], lost: set[tuple[int, int]], troubles: Troubles
 ) -> bool:
-    """Return True if the difference exists because slurmctld was killed before it saved its state,
-    or was made to forget all. `run` has start and end in the ledger.
+    """Return True if slurmctld caused the difference: it was killed before it saved its state, or
+    was reset. `run` has start and end in the ledger.
     """
     job, begun_at = (finding["job_id"], finding["submitted"]), finding["start"]
     of_accounting = () if begun_at is None else (begun_at, begun_at + finding["elapsed"])
@@ -277,8 +277,8 @@ def _is_slurms_own(
 def lost_by_slurm(
     office: Office, since: float, troubles: Troubles, tell: Tell
 ) -> set[tuple[int, int]]:
-    """The jobs that slurmctld has forgotten: those it had not written down yet when it was killed,
-    and those of before a reset. Fails for any other that has no end.
+    """Return the jobs that slurmctld has lost: those not saved yet when it was killed, and those
+    before a reset. Fails if any other job has no end.
     """
     wait_until(
         lambda: not _without_end(executions(office, since), troubles),
@@ -308,8 +308,8 @@ def _without_end(rows: list[dict[str, str]], troubles: Troubles) -> list[dict[st
 
 
 def _is_lost(row: dict[str, str], troubles: Troubles) -> bool:
-    """A task of an array gets its number when it starts, and another one from a slurmctld that has
-    forgotten that.
+    """Return True if slurmctld has lost the job. An array task gets its number when it starts, and
+    another one from a slurmctld that has lost that.
     """
     submitted, started, end = instant(row["Submit"]), instant(row["Start"]), instant(row["End"])
     at_reset = any(

@@ -1,5 +1,5 @@
-"""The whole way: real jobs, the plug-in, the real agent, a real bank. Every run is held and charged
-once, or refused in words.
+"""Full stack: real jobs, the plug-in, the real agent, a real bank. Every run has one hold and one
+charge, or is refused with a message.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def office(
 
 @pytest.fixture
 def at_rest(office: Office) -> Iterator[Office]:
-    """Everything runs, nothing waits, no job is left; each project is rich."""
+    """Return the stack with all daemons running, no job, and much credit for each project."""
     office.slurm.calm()
     for team in TEAMS:
         for resource in ("cpu", "gpu"):
@@ -143,8 +143,8 @@ def slurm_holds(slurm: Cluster, job: int) -> bool:
 
 
 def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: Office) -> None:
-    """Those that the plug-in held and the bank would pay for; what an operator has put another
-    comment on stays.
+    """Jobs that the plug-in held and the bank would accept are released. A job with another comment
+    of an operator stays held.
     """
     allocation = at_rest.leave("wg_chem", 1 * SU)
     slurm = at_rest.slurm

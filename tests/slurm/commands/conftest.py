@@ -16,7 +16,7 @@ from tests.slurm.prices import PRICES
 def centre(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Centre]:
-    """A bank without prices, and without projects."""
+    """Return a bank without prices and without projects."""
     with a_centre(tmp_path, monkeypatch, capsys, "") as found:
         yield found
 
@@ -25,7 +25,9 @@ def centre(
 def opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Centre]:
-    """A bank with prices, projects, us in one, and 10 SU (600 SU-minutes) for it."""
+    """Return a bank with prices and projects; the current user is a member of one, with 10 SU (600
+    SU-minutes).
+    """
     with a_centre(tmp_path, monkeypatch, capsys, PRICES) as found:
         ask = found.client
         chem = ask.post("/project", {"gname": "chem", "gid": 50_001})["data"]["id"]

@@ -1,4 +1,4 @@
-"""`fairbank doctor --slurm`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank doctor --slurm` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 

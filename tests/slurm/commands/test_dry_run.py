@@ -1,4 +1,4 @@
-"""Dry runs of `fairbank slurm import` and `sync`: the forecast steps are those then carried out."""
+"""Dry runs of `fairbank slurm import` and `sync`: the real run makes the predicted changes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ OTHER, OTHER_UID = next(
 def fresh(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Centre]:
-    """A bank with prices and nothing else."""
+    """Return a bank with prices and nothing else."""
     with a_centre(tmp_path, monkeypatch, capsys, PRICES) as found:
         yield found
 
 
 def books(centre: Centre) -> Any:
-    """Return the last number and link of each journal."""
+    """Return the last number and hash of each journal."""
     return centre.client.get("/audit")["data"]
 
 
@@ -91,7 +91,7 @@ def test_a_number_that_no_group_has_keeps_the_others_from_nothing(fresh: Centre)
 
 
 def told(centre: Centre, *words: str, code: int) -> tuple[list[str], list[str]]:
-    """Return what was, or would be, opened, charged and released; and the jobs that are left."""
+    """Return the lines on allocations, charges and releases, and the jobs that were left out."""
     said = centre.said("slurm", "import", *GIDS, "-S", "now-1day", *words, code=code)
     done = [
         line.replace("would be ", "")
@@ -102,8 +102,8 @@ def told(centre: Centre, *words: str, code: int) -> tuple[list[str], list[str]]:
 
 
 def past(centre: Centre) -> None:
-    """A whole job, one of the project below, one whose node failed, one of nobody's, one in a
-    partition of old, and one that runs.
+    """Set accounting to a complete job, one of the child project, one with a node failure, one of
+    an unknown account, one in a removed partition, and a running one.
     """
     centre.ran(
         centre.job(1),
@@ -135,7 +135,7 @@ def test_the_history_of_accounts_that_are_yet_to_be_entered(
 def lenient(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Centre]:
-    """A bank with prices at which running into one's limit is free, and a node failure is not."""
+    """Return a bank whose prices make TIMEOUT free, and a node failure not."""
     with a_centre(tmp_path, monkeypatch, capsys, PRICES, 'free_states = ["TIMEOUT"]\n') as found:
         yield found
 
@@ -175,8 +175,8 @@ def test_what_reconcile_would_charge_is_what_it_charges(lenient: Centre) -> None
 
 
 def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
-    """Jobs that are charged again, whose hold is open, that were refused before and are paid now,
-    and a hold that Slurm has lost.
+    """The history has a job with an open hold, one that was refused before and is charged now, and
+    the hold of a job that Slurm has lost.
     """
     past(opened)
     held, refused, lost = opened.job(7), opened.job(8, account="bio"), opened.job(9)
@@ -220,8 +220,8 @@ def test_charge_equals_dry_run(opened: Centre) -> None:
 
 
 def test_every_change_in_slurm_is_made_as_it_was_planned(opened: Centre) -> None:
-    """An account, one below it, another parent, a new member, one who is none, fences, and that of
-    a project which was removed.
+    """The plan has a new account, a changed parent, a new member, a removed user, limits, and the
+    limit of a removed project.
     """
     opened.tell("project", "create", "lab7", "--gid", "50007", "--parent", "chem")
     opened.tell("project", "create", "gone", "--gid", "50008")

@@ -1,4 +1,4 @@
-"""`fairbank slurm import`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank slurm import` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_import_that_enters_nothing_says_so(centre: Centre) -> None:
 
 
 def test_omitted_rows_give_exit_code_8(centre: Centre) -> None:
-    """Nightly: a stranger who stays one is reported every night, until an administrator says that
-    he is to be passed over.
+    """A nightly import reports an unknown user every night, until an administrator lists them in
+    --pass-over.
     """
     centre.slurm.say(
         "sacctmgr-show-associations",
@@ -92,7 +92,7 @@ def test_an_account_that_is_passed_over_is_neither_entered_nor_told_and_its_runs
 
 
 def test_runs_of_an_ignored_user_are_charged_only_where_a_project_pays(opened: Centre) -> None:
-    """Others of the same account are told as ever."""
+    """Jobs of other users of the same account are still reported."""
     gone = {"user": "gone", "owner": 4_242}
     opened.ran(opened.job(1, account="bio", **gone), opened.job(2, **gone))
     words = ("slurm", "import", "-S", "now-1day")
@@ -138,7 +138,7 @@ def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> N
 
 
 def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
-    """Another administrator entered chem while we asked."""
+    """Another administrator creates chem between the bank's list and the import."""
 
     class Before(BankClient):
         def projects(
@@ -196,7 +196,7 @@ def test_a_history_is_charged_once(opened: Centre) -> None:
 
 
 def test_a_covered_history_leaves_nothing_to_reconcile(opened: Centre) -> None:
-    """A run that cost nothing, before all others of its project and alone, is covered as well."""
+    """A free run before all other runs of its project is covered too."""
     opened.ran(opened.job(1, account="bio", state="NODE_FAIL"))
     assert opened.tell("slurm", "import", "-S", "now-1day", "--cover").splitlines()[1:] == [
         "allocation for bio/cpu: 0 SU for 1 run, category history",

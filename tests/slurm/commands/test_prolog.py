@@ -1,5 +1,5 @@
-"""Asking the bank from PrologSlurmctld: what Slurm says of the job, what the bank says to that, and
-what becomes of it.
+"""PrologSlurmctld script: reading the job from Slurm, the request to the bank, and the decision on
+its answer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ GRANTED = ReportAnswer(
 
 
 def told(limit: str = "10:00", batch: str = "1") -> str:
-    """A line as squeue prints it."""
+    """Return a line as squeue prints it."""
     cells = (
         "2026-11-21T16:29:00",
         "2026-11-21T16:29:02",
@@ -155,8 +155,8 @@ def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
 def test_a_run_that_is_settled_already_runs_unless_it_never_began(
     state: str, elapsed: int | None, runs: bool
 ) -> None:
-    """Of what was released before it began nobody would pay: as in the agent, it waits to come
-    again as another run.
+    """A run that was released before it began would be paid by nobody. As in the agent, the job is
+    requeued and starts as another run.
     """
     how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, RunResolution)
     no = refused("RUN_CLOSED")
@@ -173,7 +173,7 @@ def test_a_run_that_is_settled_already_runs_unless_it_never_began(
     "rows", [None, {}, [], [{"status": 201}, {"status": 201}], [{"status": "fine"}]]
 )
 def test_what_answers_otherwise_than_a_bank_counts_as_no_answer(rows: object) -> None:
-    """Here as in the agent. Whether jobs start then is for the settings to say."""
+    """As in the agent. The outage policy decides whether such a job starts."""
     with pytest.raises(Unavailable, match="what answers is not a bank: ") as told:
         only_answer(rows)
     assert (told.value.field, told.value.remedy) == ("server", "name the bank's address")

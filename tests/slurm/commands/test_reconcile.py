@@ -1,4 +1,4 @@
-"""`fairbank reconcile`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank reconcile` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_unknown_run_is_charged_with_fix(opened: Centre) -> None:
 
 
 def test_final_state_and_cpu_time_are_reported(opened: Centre) -> None:
-    """Steps have lines of their own there; one that cannot be read costs nothing but what it would
-    have told.
+    """Steps have lines of their own in sacct's output. An unreadable line only leaves its own
+    values unknown.
     """
     first, second = opened.job(1, state="FAILED"), opened.job(2)
     opened.ran(first, second)
@@ -90,7 +90,7 @@ def test_a_lost_epilog_is_made_good_to_the_minute(opened: Centre) -> None:
 
 
 def test_incomplete_record_is_charged_from_the_reported_start(opened: Centre) -> None:
-    """And where the bank has heard the end, too, nothing is left to mend."""
+    """If the bank received the end too, reconcile finds no difference."""
     job = opened.job(1)
     opened.report(job)
     opened.ran(msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None))
@@ -109,7 +109,9 @@ def test_incomplete_record_is_charged_from_the_reported_start(opened: Centre) ->
 
 
 def test_incomplete_record_with_uid_0_has_no_owner(opened: Centre) -> None:
-    """slurmdbd takes the name from the association; the number it was never told."""
+    """slurmdbd takes the user name from the association, but has no uid if it never received the
+    start.
+    """
     other = next(each for each in pwd.getpwall() if each.pw_uid)
     job = opened.job(1, user=other.pw_name, owner=other.pw_uid)
     opened.report(job, owner_uid=other.pw_uid)
@@ -130,7 +132,7 @@ def test_an_epilog_that_lay_before_the_period_is_found_all_the_same(opened: Cent
 
 
 def test_a_hold_that_was_asked_for_by_another_clock(opened: Centre) -> None:
-    """The run starts before the first job of the period, and is found in the books all the same."""
+    """The run starts before the first job of the period and is found in the ledger nevertheless."""
     job = opened.job(1)
     opened.report(job, start=job.submitted - 500)
     opened.ran(job)
@@ -164,7 +166,7 @@ def test_a_hold_for_a_job_that_runs_is_kept(opened: Centre) -> None:
 
 
 def test_nothing_is_given_back_while_lines_cannot_be_read(opened: Centre) -> None:
-    """The line that cannot be read may be the one of the run in question."""
+    """The unreadable line may belong to the run."""
     opened.report(opened.job(1))
     opened.slurm.say("sacct-jobs", row_of(opened.job(1)).replace("chem", "ch|em"))
     said = opened.said("reconcile", "--fix", code=8)
@@ -235,7 +237,7 @@ def test_refused_charge_is_reported_once_and_retried_only_on_demand(opened: Cent
 
 
 def test_a_restarted_run_is_charged_under_its_own_name(opened: Centre) -> None:
-    """Should the agent's own message come after all, it counts nothing twice."""
+    """A late report of the agent for the same run counts nothing twice."""
     first = opened.job(1, state="REQUEUED", elapsed=0)
     second = msgspec.structs.replace(opened.job(1), submitted=(first.end or 0) + 1)
     opened.ran(first, second)

@@ -1,4 +1,6 @@
-"""Ends that the bank refuses when `fairbank reconcile` tells them: which field, and what of it."""
+"""Ends from `fairbank reconcile` that the bank refuses: the refusal names the field and the
+reason.
+"""
 
 from __future__ import annotations
 

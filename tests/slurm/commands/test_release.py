@@ -1,5 +1,5 @@
-"""Jobs that were held for lack of credit, and the credit that has come: which go on, how many at
-once, and how often at most.
+"""Automatic release of jobs held for lack of credit: the choice of jobs, their number, and the
+retry limits.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def test_a_job_that_is_held_again_and_again_is_left_to_an_operator() -> None:
 
 
 def test_a_job_that_stays_held_is_not_forgotten() -> None:
-    """A month in the queue gives it no more releases; only who is gone for a week is new."""
+    """A month in the queue gives a job no more releases. Only a job that left the queue for a week
+    counts as new.
+    """
     turns, released = ReleaseSchedule(600), 0
     for now in range(0, 30 * 24 * HOUR, 600):
         for each in turns.due([JOB], now):
@@ -131,7 +133,7 @@ def test_a_job_that_stays_held_is_not_forgotten() -> None:
 
 
 class PaperQueue(SlurmCommands):
-    """Slurm's queue, as a test writes it."""
+    """Simulated Slurm queue."""
 
     cluster = "local"
 
@@ -154,7 +156,7 @@ class PaperQueue(SlurmCommands):
 
 
 class PaperBank(Client):
-    """A bank that would pay for everything, for as long as it answers."""
+    """Simulated bank that accepts every request until `answers` requests are answered."""
 
     def __init__(self, answers: int = 10**6) -> None:
         self.answers = answers
@@ -185,8 +187,8 @@ def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
 
 
 def test_a_round_that_breaks_off_leaves_the_rest_to_the_next() -> None:
-    """Slurm refuses several in a row, or the bank becomes unavailable: jobs that were not reached
-    lose no turn.
+    """If Slurm refuses several releases in a row, or the bank becomes unavailable, jobs that were
+    not reached lose no attempt.
     """
     queue = PaperQueue(*named("12345"))
     queue.stuck = {"1", "2", "3"}

@@ -1,5 +1,5 @@
-"""A project was removed in the bank while Slurm still has its account: an import and a sync go on
-past it.
+"""A project removed in the bank whose account Slurm still has: import and sync continue without
+it.
 """
 
 from __future__ import annotations

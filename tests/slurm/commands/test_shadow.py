@@ -1,4 +1,4 @@
-"""`fairbank shadow`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank shadow` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Slurm's commands are run in UTC, under a time limit, and whatever goes wrong is reported with the
-remedy.
-"""
+"""Slurm commands run in UTC under a time limit, and each error has a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairbank slurm sync`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank slurm sync` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 

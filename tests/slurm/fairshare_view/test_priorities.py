@@ -1,6 +1,4 @@
-"""Priorities computed from what Slurm tells of a job, its partition, its association and
-its QOS.
-"""
+"""Priorities computed from Slurm's output on a job, its partition, its association and its QOS."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ FRESH = TableFile(path=TABLE, written=1_000, stale_seconds=600)
 
 @pytest.fixture
 def folder(checkout: Path, tmp_path: Path) -> Path:
-    """A folder of slurm.conf with all our Lua files."""
+    """Return a directory with slurm.conf and all of Fairbank's Lua files."""
     shutil.copytree(checkout / "plugins" / "fairbank", tmp_path / "fairbank")
     for name in plugin_files.SCRIPTS:
         shutil.copy(checkout / "plugins" / name, tmp_path)

@@ -1,4 +1,4 @@
-"""Checks of the doctor on Slurm's output: as recorded, and with one thing wrong."""
+"""Checks of the doctor on recorded Slurm output, unchanged and with one error."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ POLICY = PolicyFileHealth(
 
 
 def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
-    """The bank's prices, as Slurm has them."""
+    """Return bank prices equal to Slurm's."""
     return Cluster(
         "lab",
         {
@@ -73,7 +73,7 @@ def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
 
 
 def without(machine: SlurmMachine, name: str, **facts: object) -> SlurmMachine:
-    """The machine with other facts of one partition."""
+    """Return the machine with changed fields of one partition."""
     places = tuple(
         msgspec.structs.replace(each, **facts) if each.name == name else each
         for each in machine.partitions

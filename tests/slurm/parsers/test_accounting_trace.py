@@ -1,5 +1,5 @@
-"""Traces from the output of sacct: any columns in any order, with every value that Slurm and its
-users put there.
+"""Traces from sacct output: columns in any order, with every value that Slurm and its users
+write.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def skimmed(*told: str, heads: str = HEADS) -> FastTrace:
 
 
 def changed(**cells: str) -> str:
-    """The good line with other cells."""
+    """Return the valid line with changed cells."""
     found = dict(zip(HEADS.split("|"), GOOD.split("|"), strict=True)) | cells
     return "|".join(found.values())
 
 
 def test_a_job_has_what_it_was_given() -> None:
-    """Its number, when it came, how long it ran, CPUs, limit; then user, account and partition by
-    the numbers that they get here.
+    """The row has job id, submit time, run time, CPUs and limit, then user, account and partition
+    as numbers of this trace.
     """
     found = skimmed(GOOD)
     assert list(found.jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
@@ -149,7 +149,7 @@ def test_a_name_with_a_line_end_is_two_broken_lines() -> None:
 
 
 def test_the_pause_of_a_suspended_job_is_no_part_of_its_run() -> None:
-    """It ran for 20 of the 60 s; Slurm leaves the pause out of Elapsed."""
+    """The job ran for 20 of the 60 s; Slurm's Elapsed excludes the suspension."""
     found = skimmed(f"{changed(ElapsedRaw='20')}|00:00:40", heads=f"{HEADS}|Suspended")
     assert [job[2] for job in found.jobs] == [20]
     assert found.notes.corrections == {"suspended for a while: simulated without the pause": 1}
@@ -190,8 +190,8 @@ def test_files_of_two_months_may_overlap() -> None:
 
 
 def test_jobs_come_in_the_order_of_submission() -> None:
-    """Slurm numbers tasks of arrays as they start, so that they stand behind jobs that came later.
-    Within a second the file counts.
+    """Slurm numbers array tasks when they start, so they stand after jobs that were submitted
+    later. Jobs of the same second keep the order of the file.
     """
     told = [
         changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{second}")
@@ -274,8 +274,8 @@ def test_formats_are_told_apart_by_how_they_begin(line: str, accounting: bool) -
 
 
 def test_what_a_real_slurm_printed() -> None:
-    """Names and comments with pipes and line ends, a part of a heterogeneous job, arrays, requeued,
-    node failure, suspended, waiting.
+    """The recording has names and comments with pipes and line ends, a component of a heterogeneous
+    job, arrays, and requeued, failed, suspended and pending jobs.
     """
     with (GOLDEN / "sacct-duplicates.txt").open("rb") as file:
         found = read_accounting_trace(NumberedLines(file))

@@ -1,4 +1,4 @@
-"""Settings that are read from slurm.conf while slurmctld is down."""
+"""Settings read from slurm.conf while slurmctld is down."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.slurm.health.recorded_health import CONFIG
 
 
 def _settings_named_in(source: ModuleType | Callable[..., object]) -> set[str]:
-    """Return the texts that are, whole, the name of a setting as slurmctld prints it."""
+    """Return the string constants that are a setting's name as slurmctld prints it."""
     nodes = ast.walk(ast.parse(inspect.getsource(source)))
     return {
         node.value
@@ -29,7 +29,9 @@ def _settings_named_in(source: ModuleType | Callable[..., object]) -> set[str]:
 
 
 def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
-    """Neither less, which would be judged as if it were not set, nor more, which nobody reads."""
+    """A missing setting would be checked as if it were unset, and an extra one would never be
+    read.
+    """
     readers = (doctor, slurm_checks, plugin_files, config.slurm_uid)
     assert set(SHOWN_SETTINGS) == {
         name for reader in readers for name in _settings_named_in(reader)
@@ -70,7 +72,7 @@ def test_where_munged_listens(said: dict[str, str], socket: str | None) -> None:
 
 
 def test_doctor_uses_the_defaults_of_the_plugins(checkout: Path) -> None:
-    """The doctor judges a slurm.conf that says nothing of them by what stands in C."""
+    """For settings that slurm.conf omits, the doctor uses the defaults of the plug-ins' C code."""
 
     def default(file: str, form: str) -> str:
         (found,) = re.findall(form, (checkout / "plugins" / file).read_text())

@@ -1,6 +1,4 @@
-"""Dependencies of a job in the output of slurmctld, and the effect of the jobs that it waits
-for.
-"""
+"""Dependencies of a job in slurmctld's output, and the states of the jobs it depends on."""
 
 from __future__ import annotations
 
@@ -133,7 +131,7 @@ def seen(
     task: int = -1,
     **own: Any,
 ) -> tuple[Dependency, JobStates]:
-    """Of job 50, which waits for this."""
+    """Return the dependency of job 50, and the states of the jobs it depends on."""
     me = job(50, dependencies=Dependencies("some", (depends,)), **own)
     found = open_dependencies(
         PendingJob(number=50, task=task), {each.job_id: each for each in (me, *others)}, ended

@@ -1,5 +1,5 @@
 """Recorded output of sshare and sprio of Slurm 22.05. Damaged lines are reported by line and field,
-and nothing is guessed.
+and no value is guessed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ def user(name: str, of: str, depth: int, number: int = 3) -> str:
 
 
 def read(*lines: str) -> tuple[list[tuple[str, str, str]], list[tuple[int, str]]]:
-    """Return the rows that were read, each with its parent; and the lines and fields that were
-    not.
-    """
+    """Return the parsed rows, each with its parent, and the unreadable lines and fields."""
     answer = sshare.read_shares("".join(f"{line}\n" for line in lines))
     return [(row.parent, row.account, row.user) for row in answer.rows], [
         (lost.line, lost.field) for lost in answer.unreadable

@@ -1,6 +1,4 @@
-"""Hostile output: no wrong value comes of it, and no error but the one that names line and
-field.
-"""
+"""Hostile output: no wrong value is read from it, and each error names line and field."""
 
 from __future__ import annotations
 
@@ -36,8 +34,8 @@ def test_what_is_written_is_read_back(jobs: list[AccountingJob]) -> None:
 
 @given(st.lists(st.tuples(JOBS, TEXT), max_size=5))
 def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, str]]) -> None:
-    """Even if a user asked for names: what is read is what was there, or it is told that it
-    was not read.
+    """Even if a user requests names, each job is either read correctly or reported as
+    unreadable.
     """
     lines = [row_of(job, name=name.replace("\x1f", "")) for job, name in jobs]
     records = split_records("sacct", "".join(lines), NAMED)
@@ -51,8 +49,8 @@ def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, 
 
 
 def test_no_column_that_we_ask_for_is_written_by_users() -> None:
-    """A name with a line end could hold a whole record of another user's job: so none is asked
-    for.
+    """A name with a line end could contain a whole record of another user's job. So no such column
+    is requested.
     """
     assert {
         "JobName",
@@ -138,7 +136,7 @@ def test_damaged_json_is_reported_by_its_field(field: str, value: object) -> Non
 
 
 def json_job(number: int) -> dict[str, object]:
-    """As 22.05 writes it, which the newer reader takes as well."""
+    """Return a job as 22.05 writes it; the newer reader accepts it too."""
     return {
         "job_id": number,
         "account": "chem",

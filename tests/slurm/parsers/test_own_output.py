@@ -1,4 +1,4 @@
-"""Output of Fairbank in the forms of sshare and sprio, parsed again: rows of any shape."""
+"""Fairbank's output in the formats of sshare and sprio, parsed again: rows of any shape."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHARES = st.one_of(st.integers(0, ON_PARENT - 1), st.just(ON_PARENT))
 
 @st.composite
 def trees(draw: st.DrawFn) -> list[ShareRow]:
-    """Accounts below each other, and users of theirs; in any order."""
+    """Draw nested accounts with users, in any order."""
     accounts = draw(st.lists(NAMES, unique=True, max_size=8))
     rows = [ShareRow("root", usage=draw(st.integers(0, 2**50)), effective=1.0, number=1)]
     for number, name in enumerate(accounts):
@@ -197,8 +197,8 @@ def test_what_is_rounded_twice_is_known_again_in_both_ways(factor: float, weight
 
 
 def test_a_young_age_is_what_sprio_shows() -> None:
-    """505 of 604,800 seconds at a weight of 100,000 are 83.499, and of the normalised
-    column 83.5.
+    """505 of 604,800 seconds at a weight of 100,000 are 83.499; from the normalised column,
+    83.5.
     """
     assert f"{sprio.unrounded(83, 0.000835, 100_000, 7):.0f}" == "83"
 

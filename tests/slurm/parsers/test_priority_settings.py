@@ -1,4 +1,4 @@
-"""Settings of users' and jobs' priorities, read from `scontrol show config`."""
+"""Settings of fair share and job priorities, read from `scontrol show config`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Output of slurmctld about nodes, partitions, reservations, jobs, limits and licences, read as the
-scheduler needs it.
+"""slurmctld's output on nodes, partitions, reservations, jobs, limits and licences, parsed for the
+scheduler.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Recorded answers of Slurm are read as what they say; what is damaged is reported by line and
-field, and spoils nothing else.
+"""Recorded output of Slurm 22.05. Damaged lines are reported by line and field, and affect no other
+line.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def test_both_executions_of_a_requeued_job() -> None:
 
 
 def test_strange_names_cost_their_own_lines_only() -> None:
-    """With JobName among the columns, as others may have recorded it: four halves of two jobs are
-    told, the others are read.
+    """The recording has the column JobName. The four halves of two jobs with a line end in their
+    names are reported; the others are read.
     """
     records = split_records("sacct", said("22.05", "sacct-separated.txt"), SACCT)
     found = read_rows("sacct", records, sacct.read_job)

@@ -1,5 +1,5 @@
-"""The answers of each recorded release but the oldest (test_answers.py has that one): all is read,
-and both forms say the same.
+"""Recorded output of each release but the oldest (see test_recorded_2205.py): all of it is read,
+and both formats agree.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def folder(request: pytest.FixtureRequest) -> Path:
 
 
 def comparable(job: AccountingJob) -> AccountingJob:
-    """Without what one form alone tells, and with TRES in one order and in MiB."""
+    """Return the job without fields that only one format has, and with TRES in one order and in
+    MiB.
+    """
     counts = sorted((name, float(count)) for name, count in parse_counts(job.tres).items())
     return msgspec.structs.replace(
         job,
@@ -128,7 +130,9 @@ def test_the_machine_and_its_settings(folder: Path) -> None:
 
 
 def test_jobs_that_wait_and_run(folder: Path) -> None:
-    """But for two with line ends in their names, which 26.05 tells twice: in SubmitLine too."""
+    """All but two jobs with line ends in their names are read. 26.05 prints such a name twice: in
+    SubmitLine too.
+    """
     text = (folder / "jobs-oneliner.txt").read_text()
     found, waiting = jobs.read_jobs(text), job_lines.read_pending(text)
     assert {
@@ -149,7 +153,7 @@ def test_fair_share_in_the_columns_that_sshare_prints(folder: Path) -> None:
 
 
 def test_whole_nodes_in_the_words_of_2605() -> None:
-    """As its scontrol told partitions made with oversubscribe=exclusive, exclusiveuser=yes and
+    """The partitions were created with oversubscribe=exclusive, exclusiveuser=yes and
     oversubscribe=force:2.
     """
     text = "PartitionName=a Exclusive=NODE Nodes=c01 OverSubscribe=NO State=UP MaxTime=UNLIMITED\n"

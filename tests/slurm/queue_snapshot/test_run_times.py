@@ -1,4 +1,4 @@
-"""History of run times, from accounting records of the last weeks, for the likely start."""
+"""History of run times from the accounting records of recent weeks, for the likely start."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Snapshot from the output of a live Slurm: pending reasons, running jobs with their nodes, limits
-while jobs start.
+as jobs start.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def there(*jobs: SlurmJob, **other: Any) -> LiveQueue:
 
 
 def told(found: LiveQueue) -> dict[str, str]:
-    """Of each job that waits, by the name that squeue gives it: where it starts, or why not."""
+    """Return for each pending job, by squeue's name, the nodes where it starts or the pending
+    reason.
+    """
     plan = run_passes(found.snapshot, found.parameters, found.now)
     starts = {
         start.job.name: found.snapshot.machine.cluster.names(start.placement.nodes)
@@ -108,8 +110,8 @@ def test_a_queue_of_2205_waits_for_the_reasons_that_squeue_shows() -> None:
 
 
 def test_a_queue_of_2205_is_planned_as_slurmctld_planned_it() -> None:
-    """To the second, but for the first of the queue, which it told 44 s later. Of an array squeue
-    tells when the last task is to start.
+    """The starts agree to the second, except for the first job, which slurmctld printed 44 s later.
+    squeue prints the start of an array's last task.
     """
     found = recorded()
     plan = run_passes(found.snapshot, found.parameters, found.now)
@@ -221,7 +223,7 @@ def test_a_node_that_its_account_uses_already_counts_once() -> None:
 
 
 def ended(found: LiveQueue, number: int, seconds: int = 60) -> LiveQueue:
-    """The same when this one has ended that ran."""
+    """Return the queue after this running job has ended."""
     (gone,) = [each for each in found.snapshot.running if each.number == number]
     found.snapshot.end(gone)
     found.snapshot.machine.limits.record_end(gone.job, gone.placement, seconds)
@@ -257,8 +259,8 @@ def test_nodes_on_which_others_of_the_group_still_run_go_on_counting() -> None:
 
 @pytest.mark.parametrize(("ran", "word"), [(300, "n1"), (540, "AssocGrpCPUMinutesLimit")])
 def test_what_it_used_up_until_its_end_stays_used(ran: int, word: str) -> None:
-    """Of 70 minutes the new job wants 60; the other ran one before it was asked, and the time that
-    it leaves is free again.
+    """The new job needs 60 of 70 CPU minutes. The other job had run one minute before; its unused
+    time becomes free.
     """
     bio = msgspec.structs.replace(
         BIO,

@@ -1,4 +1,4 @@
-"""Accounting and the books side by side, for the tests of what differs."""
+"""Comparisons of accounting and ledger for the tests of their differences."""
 
 from __future__ import annotations
 

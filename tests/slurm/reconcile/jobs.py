@@ -1,4 +1,4 @@
-"""Jobs and booked runs for tests, written in few words."""
+"""Accounting jobs and ledger runs for tests."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def a_job(
     user: str = "alice",
     owner: int | None = 60_601,
 ) -> AccountingJob:
-    """It started in the second in which it was submitted. RUNNING jobs have no end, PENDING ones no
-    start.
+    """Return a job that started in the second of its submission. RUNNING jobs have no end, PENDING
+    ones no start.
     """
     start = None if state == "PENDING" else submitted
     end = None if start is None or state == "RUNNING" else submitted + elapsed
@@ -50,7 +50,9 @@ def a_job(
 
 
 def row_of(job: AccountingJob, name: str | None = None) -> str:
-    """The job as sacct writes it in our columns; with a JobName as the third where one is given."""
+    """Return the job as sacct writes it in our columns; with a JobName as third column if one is
+    given.
+    """
     start, end = ("Unknown" if at is None else iso(at)[:-1] for at in (job.start, job.end))
     billed = f"billing=4,{job.tres}"
     named = [] if name is None else [name]
@@ -80,7 +82,7 @@ def booked(
     number: int | None = None,
     **more: object,
 ) -> BankRun:
-    """The run of this job in the books."""
+    """Return the ledger's run of this job."""
     facts: dict[str, object] = {
         "id": number or job.job_id, "job_id": job.job_id, "submitted": job.submitted, "restart": 0,
         "allocation": 1,

@@ -1,4 +1,6 @@
-"""The bank's rows as values: read whole, and what is no such row is reported with the field."""
+"""Rows of the bank's API as values: complete rows are parsed, and invalid ones are reported with
+the field.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_a_node_failure_that_cost_nothing() -> None:
 
 
 def test_what_is_free_by_now_may_have_been_let_off_under_another_name() -> None:
-    """Slurm told us of a node failure, and accounting of a failed boot."""
+    """The agent reported a node failure, and accounting has a failed boot."""
     job = a_job(1, state="BOOT_FAIL")
     run = msgspec.structs.replace(booked(job, state="released"), outcome="NODE_FAIL")
     assert compared([job], [run]).matched == 1
@@ -51,9 +51,7 @@ def test_what_is_free_by_now_may_have_been_let_off_under_another_name() -> None:
 
 
 def test_a_run_that_ended_before_it_began_by_a_clock_that_was_set_back() -> None:
-    """slurmdbd's difference of the two is never below 0, nor is the plug-in's, so that the agent
-    has it released.
-    """
+    """slurmdbd and the plug-in both report an elapsed time of 0, so the agent releases the hold."""
     job = a_job(1, elapsed=0)
     assert job.start is not None
     back = msgspec.structs.replace(job, end=job.start - 1_800)
@@ -112,7 +110,7 @@ def test_a_row_that_is_not_whole_is_left_for_the_next_time() -> None:
 
 
 def test_an_end_of_this_very_minute_may_still_be_told() -> None:
-    """By the agent: it need not race with us."""
+    """Reconciling must not race with the agent's report."""
     fresh = a_job(1, submitted=NOW - 630)
     for runs in ([], [booked(fresh, state="held")]):
         assert compared([fresh], runs) == ReconcileComparison(
@@ -161,7 +159,7 @@ def test_half_a_record_of_a_start_that_was_refused_costs_nothing() -> None:
 
 
 def half_of(job: AccountingJob) -> AccountingJob:
-    """Its end, without what only its start would have told."""
+    """Return the job without the fields that only its start reports."""
     return msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None)
 
 
@@ -192,7 +190,7 @@ def test_what_ran_is_no_refused_start() -> None:
 
 
 def test_a_hold_that_was_refused_says_nothing_of_the_charge() -> None:
-    """The agent let the job run all the same."""
+    """The agent may let the job run nevertheless."""
     job = a_job(1)
     assert kinds(compared([job], refused={(1, job.submitted): job.submitted})) == [Category.MISSING]
 

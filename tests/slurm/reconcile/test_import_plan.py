@@ -1,4 +1,4 @@
-"""Slurm's accounts, users and partitions as projects, members and settings; and the way back."""
+"""Slurm's accounts, users and partitions as projects, members and settings, and the reverse."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_the_bank_has_stays_as_it_is() -> None:
 
 
 def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
-    """Its people stay out, and an account below it has no parent in the bank."""
+    """Its users are not imported, and an account below it gets no parent in the bank."""
     found = plan_import(
         SlurmPeople(associations=TREE), [a_project(7, "chem", removed=True)], GROUPS.get, USERS.get
     )
@@ -91,7 +91,7 @@ def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
 
 
 def test_names_that_another_project_has_are_reported_and_the_others_entered() -> None:
-    """The bank gives no gid and no group twice, not those of a removed project either."""
+    """The bank accepts no gid or group twice, including those of a removed project."""
     chemists = msgspec.structs.replace(a_project(7, "chemistry", removed=True), gid=5001)
     qmc = msgspec.structs.replace(a_project(8, "carlo"), group="qmc")
     tree = (*TREE, account("bio"), SlurmAssociation("bio", "bob"), account("twin"))
@@ -129,8 +129,8 @@ def test_name_unknown_to_this_host_is_reported() -> None:
 
 
 def test_ignored_user_is_neither_entered_nor_reported() -> None:
-    """An account with its people, or a user in all accounts; what is below such an account has no
-    parent in the bank.
+    """--pass-over names an account with its users, or a user in all accounts. An account below an
+    ignored one gets no parent in the bank.
     """
     tree = (*TREE, SlurmAssociation("chem", "ghost"), SlurmAssociation("qmc", "ghost"))
     found = plan_import(
@@ -328,8 +328,8 @@ def test_no_member_is_removed_while_a_member_has_no_name() -> None:
 
 
 def test_limit_in_slurm_leaves_all_available_credit_usable() -> None:
-    """Slurm ends running jobs at the limit: what is used, what runs, what is left; with what lies
-    below it.
+    """Slurm ends running jobs at the limit. So it is the sum of used, running and available
+    minutes, those of child accounts included.
     """
     projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1))
     allocations = (
@@ -346,9 +346,7 @@ def test_limit_in_slurm_leaves_all_available_credit_usable() -> None:
 
 
 def test_the_account_of_a_removed_project_is_fenced_off() -> None:
-    """It had credit when it was fenced last; an account that Slurm does not have is not made for
-    it.
-    """
+    """Its last limit still allowed jobs. An account that Slurm does not have is not created."""
     known = [a_project(2, "qmc", parent=1)]
     tree = (
         account("root", parent=""),
@@ -374,8 +372,8 @@ def test_the_account_of_a_removed_project_is_fenced_off() -> None:
 
 
 def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
-    """PrivateData hides the usage of others: a fence as if nothing had run would end what runs. A
-    new account has used nothing.
+    """PrivateData hides the usage of others. A limit that ignores their usage would end running
+    jobs. A new account has no usage.
     """
     projects = (
         a_project(1, "chem", members={102: "member"}),
@@ -402,7 +400,7 @@ def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
 
 
 def test_limit_in_slurm_without_credit_is_reached_at_once() -> None:
-    """Without `safe` Slurm lets a job start as long as the limit is not reached yet."""
+    """Without `safe`, Slurm starts a job as long as the limit is not reached."""
     assert [AccountUsage(seconds).billing_limit(0) for seconds in (0, 59, 60, 119)] == [0, 0, 1, 1]
     assert [AccountUsage(seconds).billing_limit(5) for seconds in (0, 59, 60, 119)] == [5, 6, 6, 7]
 

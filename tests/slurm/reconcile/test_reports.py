@@ -1,4 +1,4 @@
-"""Reports to the bank about runs that it does not know."""
+"""Reports to the bank about runs that are missing in the ledger."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_unknown_user_is_reported_not_guessed() -> None:
 
 
 def test_a_run_that_ended_before_it_began_began_when_it_ended() -> None:
-    """A clock was set back while it ran. The bank takes no end that comes before its start."""
+    """A clock was set back while the job ran. The bank accepts no end before the start."""
     job = a_job(7, elapsed=0)
     assert job.start is not None
     back = msgspec.structs.replace(job, end=job.start - 1_800)

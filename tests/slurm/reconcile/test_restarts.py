@@ -1,4 +1,4 @@
-"""Job ids that come again: which execution is which run."""
+"""Job ids that are used again: each execution is matched to its run."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ def test_a_requeued_job_is_another_run() -> None:
 
 
 def test_submit_time_changed_by_a_crash_is_matched() -> None:
-    """Same id, same start, same owner: the same run, whatever slurmctld says of its
-    submission now.
-    """
+    """The same id, start and owner mean the same run, even if slurmctld changed the submit time."""
     job = a_job(1)
     assert compared([job], [booked(job, submitted=job.submitted - 30)]).matched == 1
     assert kinds(compared([job], [booked(job, submitted=job.submitted - 30, owner=1)])) == [
@@ -54,7 +52,7 @@ def test_restarts_are_counted_in_accounting() -> None:
 
 
 def test_a_record_that_waits_for_ever_is_no_restart() -> None:
-    """As 24.11 leaves one where a job is put back while its prolog runs; its next record is the
+    """24.11 leaves such a record if a job is requeued while its prolog runs; its next record is the
     job.
     """
     first = a_job(1, state="REQUEUED")

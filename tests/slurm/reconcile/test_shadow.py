@@ -60,7 +60,7 @@ def test_a_running_job_still_holds() -> None:
 
 
 def test_the_race_for_the_last_credit() -> None:
-    """Two jobs at once that hold 240 each, and 300 there: the second would not have started."""
+    """Two jobs hold 240 each at the same time, and 300 are available: the second is refused."""
     found = watched([a_job(1), a_job(2)], an_allocation(1, 2, 300))
     assert whys(found) == [ShadowReason.INSUFFICIENT_CREDIT]
     assert (found.refused[0].job.job_id, found.refused[0].asked, found.refused[0].available) == (
