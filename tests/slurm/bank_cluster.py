@@ -56,21 +56,23 @@ class Office:
         """Create a project with an allocation of each resource."""
         self._client.post("/project", {"gname": account, "gid": gid})
         for resource in ("cpu", "gpu"):
-            wanted = {
+            terms = {
                 "account": account,
                 "resource": resource,
                 "category": "test",
                 "start": "2020-01-01",
                 "end": "2040-01-01",
             }
-            self._client.post("/alloc", {**wanted, "amount": RICH, "comment": "test"})
+            self._client.post("/alloc", {**terms, "amount": RICH, "comment": "test"})
 
     def leave(self, account: str, credit: int, resource: str = "cpu") -> int:
         """Set the available SU-minutes by a deposit or withdrawal. Return the allocation's
         number.
         """
-        (found,) = self._client.get("/alloc", {"account": account, "resource": resource})["data"]
-        more, number = credit - found["available"], int(found["id"])
+        (allocation,) = self._client.get("/alloc", {"account": account, "resource": resource})[
+            "data"
+        ]
+        more, number = credit - allocation["available"], int(allocation["id"])
         if more:
             movement = "deposit" if more > 0 else "withdraw"
             self._client.post(
@@ -84,34 +86,34 @@ class Office:
     def rows(self, path: str, **query: object) -> list[dict[str, Any]]:
         """Return all rows of a list, read page by page."""
         answer = self._client.get(path, {**query, "limit": PAGE})
-        found: list[dict[str, Any]] = answer["data"]
+        rows: list[dict[str, Any]] = answer["data"]
         while after := answer.get("next"):
             answer = self._client.get(path, {**query, "limit": PAGE, "after": after})
-            found += answer["data"]
-        return found
+            rows += answer["data"]
+        return rows
 
     def runs(self, job: int) -> list[dict[str, Any]]:
         """Return the runs of a job in the ledger, by restart count."""
         rows = self._client.get("/job", {"limit": PAGE})["data"]
         return sorted(
-            (each for each in rows if each["job_id"] == job), key=lambda each: int(each["restart"])
+            (run for run in rows if run["job_id"] == job), key=lambda run: int(run["restart"])
         )
 
     def refusals(self, job: int) -> list[dict[str, Any]]:
         return [
-            each
-            for each in self._client.get("/failure", {"limit": PAGE})["data"]
-            if each["job_id"] == job
+            refusal
+            for refusal in self._client.get("/failure", {"limit": PAGE})["data"]
+            if refusal["job_id"] == job
         ]
 
     def sums(self, allocation: int) -> tuple[int, int]:
-        found = self._client.get(f"/alloc/{allocation}")["data"]
-        return found["charged"], found["held"]
+        row = self._client.get(f"/alloc/{allocation}")["data"]
+        return row["charged"], row["held"]
 
     def settled(self, job: int, count: int = 1) -> list[dict[str, Any]]:
         """Wait until `count` runs of a job are charged or released; return its runs."""
         wait_until(
-            lambda: len([each for each in self.runs(job) if each["state"] != "held"]) == count,
+            lambda: len([run for run in self.runs(job) if run["state"] != "held"]) == count,
             f"job {job} to be settled",
             seconds=30,
         )

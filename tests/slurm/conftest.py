@@ -150,13 +150,13 @@ def pytest_terminal_summary(
     for line in figures:
         terminalreporter.line(f"    {line}")
     failed = [
-        each for outcome in ("failed", "error") for each in terminalreporter.getreports(outcome)
+        report for outcome in ("failed", "error") for report in terminalreporter.getreports(outcome)
     ]
     if failed:
         terminalreporter.section("what failed")
-    for each in failed:
-        terminalreporter.line(f"{each.nodeid} ({each.when})")
-        for line in [line for line in each.longreprtext.splitlines() if line.startswith("E ")][
+    for report in failed:
+        terminalreporter.line(f"{report.nodeid} ({report.when})")
+        for line in [line for line in report.longreprtext.splitlines() if line.startswith("E ")][
             :TOLD_LINES
         ]:
             terminalreporter.line(line[:TOLD_COLUMNS])

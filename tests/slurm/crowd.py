@@ -44,8 +44,8 @@ class Crowd:
     def jobs(self) -> Counter[str]:
         """Return the number of jobs by kind."""
         counted: Counter[str] = Counter()
-        for each in self.taken:
-            counted[each.kind] += each.size
+        for job in self.taken:
+            counted[job.kind] += job.size
         return counted
 
     def mass(self, count: int) -> None:
@@ -70,18 +70,18 @@ class Crowd:
 
     def _one(self, kind: str, user: str, cores: int, seconds: int) -> int:
         """Submit a job and return its number. For srun and salloc, wait for its successful end."""
-        here, sleep = ("--time=10", f"-c{cores}"), f"sleep {seconds}"
+        limits, sleep = ("--time=10", f"-c{cores}"), f"sleep {seconds}"
         if kind in ("srun", "salloc"):
-            there = (*here, f"--exclude={DOOMED}")
-            said = f"echo $SLURM_JOB_ID; {'srun ' if kind == 'salloc' else ''}{sleep}"
+            options = (*limits, f"--exclude={DOOMED}")
+            command = f"echo $SLURM_JOB_ID; {'srun ' if kind == 'salloc' else ''}{sleep}"
             return int(
-                self.slurm.run(user, kind, *there, "sh", "-c", said, seconds=OVER_SECONDS)
+                self.slurm.run(user, kind, *options, "sh", "-c", command, seconds=OVER_SECONDS)
                 .done()
                 .out
             )
-        words, script = {
-            "batch": (here, sleep),
-            "failing": (here, f"{sleep}; exit 3"),
+        options_of_kind, script = {
+            "batch": (limits, sleep),
+            "failing": (limits, f"{sleep}; exit 3"),
             "memory": (("--time=10", "-c1", f"--mem={cores * 8}G"), sleep),
             "gpu": (
                 ("--time=10", "--partition=gpu", f"-c{cores}", f"--gres=gpu:{1 + cores % 4}"),
@@ -89,9 +89,9 @@ class Crowd:
             ),
             "t4": (("--time=10", "--partition=gpu-t4", f"-c{cores * 4}", "--gres=gpu:1"), sleep),
             "exclusive": (("--time=10", "-N1", "--exclusive"), sleep),
-            "array": ((*here, f"--array=1-{ARRAY}"), sleep),
+            "array": ((*limits, f"--array=1-{ARRAY}"), sleep),
         }[kind]
-        return self.slurm.submit(user, *words, script=script)
+        return self.slurm.submit(user, *options_of_kind, script=script)
 
     # ------------------------------------------------------------------ what happens to some
 
@@ -126,7 +126,7 @@ class Crowd:
             self.running("no requeue", "alice", "--no-requeue", f"--nodelist={DOOMED}")
             for _ in range(count)
         ]
-        again = [
+        requeued = [
             self.running(
                 "node failure", "carol", "--requeue", f"--nodelist={DOOMED}", script=ONCE_LONG
             )
@@ -135,11 +135,11 @@ class Crowd:
         self.slurm.kill(DOOMED)
         for job in lost:
             self.slurm.wait_for(job, "NODE_FAIL", seconds=NODE_TIMEOUT * 4 + 30)
-        for job in again:
+        for job in requeued:
             self.slurm.wait_for(job, "PENDING", seconds=NODE_TIMEOUT * 4 + 30)
         self.slurm.start(DOOMED)
-        self.hasten(*again)
-        return lost + again
+        self.hasten(*requeued)
+        return lost + requeued
 
     def requeued(self, count: int) -> list[int]:
         """Run and requeue jobs that end at once the second time."""
@@ -153,7 +153,7 @@ class Crowd:
         self.hasten(*jobs)
         return jobs
 
-    def changed_limits(self, count: int, seen: Callable[[int, int], None]) -> list[int]:
+    def changed_limits(self, count: int, wait_for_limit: Callable[[int, int], None]) -> list[int]:
         """Change the limit of running jobs twice, then cancel them. `seen(job, minutes)` waits
         until the new limit has arrived.
         """
@@ -162,7 +162,7 @@ class Crowd:
             job = self.running("limit", "bob", "--time=10")
             for minutes in (25, 15):
                 self.slurm.root("scontrol", "update", f"jobid={job}", f"timelimit={minutes}")
-                seen(job, minutes)
+                wait_for_limit(job, minutes)
             self.slurm.run("bob", "scancel", str(job)).done()
             jobs.append(job)
         return jobs

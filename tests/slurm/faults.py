@@ -159,19 +159,19 @@ class Troubles:
         finally:
             filler.unlink()
 
-    def _disorder(self, between: Mischief, messages: int) -> None:
+    def _disorder(self, proxy: Mischief, messages: int) -> None:
         """Apply the next message fault until it has affected some messages."""
         mood = next(self._moods)
-        met = between.done[mood.value] + messages
-        between.mood = mood
+        target = proxy.done[mood.value] + messages
+        proxy.mood = mood
         try:
             wait_until(
-                lambda: between.done[mood.value] >= met,
+                lambda: proxy.done[mood.value] >= target,
                 f"{messages} messages to be {mood.value}",
                 seconds=PATIENCE,
             )
         finally:
-            between.mood = Mood.CALM
+            proxy.mood = Mood.CALM
 
     def _reset(self) -> None:
         """Make slurmctld lose all jobs and restart its numbers at 1."""

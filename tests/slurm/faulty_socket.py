@@ -86,19 +86,21 @@ class Mischief(ABC):
             writer.transport.abort()
 
     async def _between(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_unix_connection(str(self.beyond), limit=HEAD_MAX)
+        server_reader, server_writer = await asyncio.open_unix_connection(
+            str(self.beyond), limit=HEAD_MAX
+        )
         try:
-            await self._talk(reader, writer, there, back)
+            await self._talk(reader, writer, server_reader, server_writer)
         finally:
-            back.transport.abort()
+            server_writer.transport.abort()
 
     @abstractmethod
     async def _talk(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        there: asyncio.StreamReader,
-        back: asyncio.StreamWriter,
+        server_reader: asyncio.StreamReader,
+        server_writer: asyncio.StreamWriter,
     ) -> None:
         """Pass on messages until one side closes the connection. Raises OSError, EOFError."""
 
@@ -118,19 +120,19 @@ class FrameMischief(Mischief):
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        there: asyncio.StreamReader,
-        back: asyncio.StreamWriter,
+        server_reader: asyncio.StreamReader,
+        server_writer: asyncio.StreamWriter,
     ) -> None:
-        ways = [
-            asyncio.ensure_future(self._pass(reader, back)),
-            asyncio.ensure_future(self._pass(there, writer)),
+        directions = [
+            asyncio.ensure_future(self._pass(reader, server_writer)),
+            asyncio.ensure_future(self._pass(server_reader, writer)),
         ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            for direction in directions:
+                direction.cancel()
+            await asyncio.gather(*directions, return_exceptions=True)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -165,8 +167,8 @@ class RequestMischief(Mischief):
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        there: asyncio.StreamReader,
-        back: asyncio.StreamWriter,
+        server_reader: asyncio.StreamReader,
+        server_writer: asyncio.StreamWriter,
     ) -> None:
         while True:
             request = await _message(reader)
@@ -178,15 +180,15 @@ class RequestMischief(Mischief):
                 return
             if self.mood in (Mood.LATE, Mood.SHUFFLE):
                 await asyncio.sleep(self.rng.uniform(0, LATE_SECONDS))
-            twice = (
+            duplicate = (
                 asyncio.ensure_future(self._say_aside(request))
                 if self.mood is Mood.DOUBLE
                 else None
             )
-            back.write(request)
-            answer = await _message(there)
-            if twice is not None:
-                await twice
+            server_writer.write(request)
+            answer = await _message(server_reader)
+            if duplicate is not None:
+                await duplicate
             if self._cuts():
                 return
             writer.write(answer)

@@ -75,19 +75,19 @@ class Said(NamedTuple):
     """Inputs of priorities, as Fairbank reads them."""
 
 
-def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
+def tell_accounting(cluster: Cluster, commands: Sequence[str]) -> None:
     """Run several sacctmgr commands at once."""
     cluster.run(
         "root",
         "sacctmgr",
         "--immediate",
         "--quiet",
-        stdin="\n".join([*words, "quit\n"]),
+        stdin="\n".join([*commands, "quit\n"]),
         seconds=90,
     ).done()
 
 
-def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] = ()) -> Start:
+def started(cluster: Cluster, changes: Mapping[str, str], commands: Sequence[str] = ()) -> Start:
     """Restart slurmctld and return the state that it had saved. Settings and sacctmgr commands are
     applied while it is down, so that they do not affect earlier jobs. Wait for the first tick; for
     DEPTH_OBLIVIOUS also for the next tick after a command has read every row.
@@ -98,7 +98,7 @@ def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] =
         _usage((state / file).read_bytes()) for file in ("assoc_usage", "qos_usage")
     )
     start = Start(associations, qualities, *_ticks(cluster))
-    tell_accounting(cluster, words)
+    tell_accounting(cluster, commands)
     wait_until(
         lambda: time.time() >= start.counted_at + 1,
         "the second of the last tick to be over, so that the next is told from it",
@@ -164,35 +164,35 @@ def _associations(cluster: Cluster) -> list[dict[str, str]]:
 
 def _grounds(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
     shown = {
-        what: cluster.root("scontrol", "--oneliner", "show", what)
-        for what in ("job", "partition", "node")
+        kind: cluster.root("scontrol", "--oneliner", "show", kind)
+        for kind in ("job", "partition", "node")
     }
     listed = [
-        _told(cluster, what, columns)
-        for what, columns in (
+        _told(cluster, kind, columns)
+        for kind, columns in (
             ("qos", sacctmgr.QOS.columns),
             ("associations", sacctmgr.PRIORITIES.columns),
         )
     ]
-    jobs, places, nodes = (
+    jobs, partitions, nodes = (
         read_pending(shown["job"]),
         read_partitions(shown["partition"]),
         read_nodes(shown["node"]),
     )
     qualities, priorities = sacctmgr.QOS.read(listed[0]), sacctmgr.PRIORITIES.read(listed[1])
-    lost = (
+    unreadable = (
         *jobs.unreadable,
-        *places.unreadable,
+        *partitions.unreadable,
         *nodes.unreadable,
         *qualities.unreadable,
         *priorities.unreadable,
     )
-    assert lost == ()
+    assert unreadable == ()
     return PriorityInputs(
         read_settings(config).factors,
         config[TRACKED],
         jobs.rows,
-        places.rows,
+        partitions.rows,
         nodes.rows,
         qualities.rows,
         priorities.rows,
@@ -233,21 +233,21 @@ def _ticks(cluster: Cluster) -> tuple[int, int]:
 
 def _usage(state: bytes) -> ByNumber:
     """Parse slurmctld's file of usage: long doubles as text with six decimals."""
-    found: dict[int, np.longdouble] = {}
-    at = 10  # behind the version and the time
-    while at < len(state):
-        number, length = struct.unpack_from(">II", state, at)
-        found[number] = Long(state[at + 8 : at + 8 + length - 1].decode())
-        at += 8 + length
-        (length,) = struct.unpack_from(">I", state, at)
-        at += 4 + length + 4  # of each TRES, and the wall time
-    return found
+    usage: dict[int, np.longdouble] = {}
+    position = 10  # behind the version and the time
+    while position < len(state):
+        number, length = struct.unpack_from(">II", state, position)
+        usage[number] = Long(state[position + 8 : position + 8 + length - 1].decode())
+        position += 8 + length
+        (length,) = struct.unpack_from(">I", state, position)
+        position += 4 + length + 4  # of each TRES, and the wall time
+    return usage
 
 
-def own_usage(there: Said, start: Start) -> Own:
+def own_usage(state: Said, start: Start) -> Own:
     """Return the usage before the tick."""
     return Own(
-        in_order(there.associations, start.associations), in_order(there.qualities, start.qualities)
+        in_order(state.associations, start.associations), in_order(state.qualities, start.qualities)
     )
 
 
@@ -256,16 +256,16 @@ def in_order(rows: Sequence[Row], by_number: ByNumber) -> Longs:
     return np.array([by_number.get(int(row["ID"]), Long(0)) for row in rows], Long)
 
 
-def left_usage(there: Said, start: Start) -> Own:
+def left_usage(state: Said, start: Start) -> Own:
     """Return the usage that remains at the tick: none if usage was reset before it."""
     own, period = (
-        own_usage(there, start),
-        parse_reset(read_config(there.config)["PriorityUsageResetPeriod"]),
+        own_usage(state, start),
+        parse_reset(read_config(state.config)["PriorityUsageResetPeriod"]),
     )
-    since = start.reset_at or there.counted_at
+    since = start.reset_at or state.counted_at
     return (
         Own(*map(np.zeros_like, own))
-        if last_reset(period, since, there.counted_at, UTC) > since
+        if last_reset(period, since, state.counted_at, UTC) > since
         else own
     )
 

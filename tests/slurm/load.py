@@ -54,10 +54,10 @@ class Haste:
             self._start_what_was_put_back()
 
     def _start_what_was_put_back(self) -> None:
-        ran = self.slurm.run(
+        result = self.slurm.run(
             "root", "squeue", "--noheader", "--states=PENDING", "--format=%A|%r", seconds=60
         )
-        for job, reason in (line.split("|", 1) for line in ran.out.splitlines()):
+        for job, reason in (line.split("|", 1) for line in result.out.splitlines()):
             now = time.monotonic()
             if now - self._seen.get(job, -HASTE_SECONDS) < HASTE_SECONDS:
                 continue
@@ -100,9 +100,9 @@ class Load:
 
     def wait_for_more(self, jobs: int) -> None:
         """Wait until this many more jobs are submitted, or the queue is full."""
-        wanted = len(self.submitted) + jobs
+        target = len(self.submitted) + jobs
         wait_until(
-            lambda: len(self.submitted) >= wanted or self.is_full(),
+            lambda: len(self.submitted) >= target or self.is_full(),
             f"{jobs} more jobs",
             seconds=PATIENCE,
         )
@@ -120,12 +120,12 @@ class Load:
         one.
         """
         try:
-            ran = self.slurm.run(
+            result = self.slurm.run(
                 "root", "squeue", "--noheader", "--format=%i", "--array", seconds=60
             )
         except TimeoutError:
             return MOST_QUEUED
-        return len(ran.out.split()) if ran.code == 0 else 0
+        return len(result.out.split()) if result.code == 0 else 0
 
     def _work(self) -> None:
         while not self._over.is_set():
@@ -152,10 +152,10 @@ class Load:
             f'echo "$SLURM_JOB_ID $(date +%s)" >> "$HOME/{BEGUN}"\nsleep'
             f" {self.rng.choice((0, 0, 1, 2, 4))}"
         )
-        asked = time.time()
+        before = time.time()
         try:
             job = self.slurm.submit(self.rng.choice(USERS), "--time=10", *options, script=script)
-            self.submitted.append(Submitted(job, asked, time.time()))
+            self.submitted.append(Submitted(job, before, time.time()))
         except (AssertionError, TimeoutError, ValueError):
             self.failed += 1
 
@@ -164,13 +164,13 @@ def begun(slurm: Cluster) -> dict[int, list[int]]:
     """Return the start times of each job's scripts (seconds since 1970), as the scripts wrote
     them.
     """
-    found: dict[int, list[int]] = defaultdict(list)
+    starts: dict[int, list[int]] = defaultdict(list)
     for file in (slurm.file(user, BEGUN) for user in USERS):
-        for job, at in (
+        for job, start in (
             line.split() for line in (file.read_text().splitlines() if file.exists() else [])
         ):
-            found[int(job)].append(int(at))
-    return found
+            starts[int(job)].append(int(start))
+    return starts
 
 
 @dataclass(frozen=True)
@@ -212,17 +212,17 @@ class Looking:
             self.looks.append(Look(begun, time.monotonic(), answered))
 
 
-def missed(looks: list[Look]) -> int:
+def missed(polls: list[Look]) -> int:
     """Return the number of polls without an answer in time."""
-    return sum(1 for each in looks if not each.answered)
+    return sum(1 for poll in polls if not poll.answered)
 
 
-def told(looks: list[Look]) -> str:
+def told(polls: list[Look]) -> str:
     """Return the durations of the polls as text."""
-    took = sorted(each.seconds for each in looks if each.answered)
-    if not took:
-        return f"none answered of {len(looks)}"
+    seconds = sorted(poll.seconds for poll in polls if poll.answered)
+    if not seconds:
+        return f"none answered of {len(polls)}"
     return (
-        f"{len(looks)} looks, {missed(looks)} missed, median {median(took) * 1000:.0f} ms, longest"
-        f" {took[-1] * 1000:.0f} ms"
+        f"{len(polls)} looks, {missed(polls)} missed, median {median(seconds) * 1000:.0f} ms, longest"
+        f" {seconds[-1] * 1000:.0f} ms"
     )

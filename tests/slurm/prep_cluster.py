@@ -36,15 +36,15 @@ def build(checkout: Path, into: Path) -> Path:
     """Build the plug-in for the installed Slurm. Raises AssertionError with the compiler's
     messages; skips the test if the release is not supported.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [str(checkout / "plugins" / "build"), str(into)],
         capture_output=True,
         text=True,
         check=False,
     )
-    if STRANGER in done.stderr:
-        pytest.skip(done.stderr.strip())
-    assert done.returncode == 0, done.stdout + done.stderr
+    if STRANGER in process.stderr:
+        pytest.skip(process.stderr.strip())
+    assert process.returncode == 0, process.stdout + process.stderr
     return into / NAME
 
 
@@ -112,8 +112,10 @@ def asking(cluster: Cluster, **changes: str) -> Iterator[None]:
         yield
 
 
-def runs(told: list[PluginMessage]) -> set[tuple[int, int, int]]:
-    return {(each.run.job_id, each.run.submitted, each.run.restart) for each in told}
+def runs(messages: list[PluginMessage]) -> set[tuple[int, int, int]]:
+    return {
+        (message.run.job_id, message.run.submitted, message.run.restart) for message in messages
+    }
 
 
 def start_soon(desk: Desk, job: int) -> None:

@@ -50,22 +50,22 @@ class Queue:
             self.tell("update", f"jobid={self.jobs[name]}", f"priority={priority}")
         return self
 
-    def tell(self, *words: str, undo: tuple[str, ...] = ()) -> Queue:
+    def tell(self, *arguments: str, undo: tuple[str, ...] = ()) -> Queue:
         """Run scontrol as root, and its `undo` at the end of the scenario."""
-        self.slurm.root("scontrol", *words)
+        self.slurm.root("scontrol", *arguments)
         self.undoing += [("scontrol", *undo)] if undo else []
         return self
 
-    def account(self, *words: str) -> Queue:
+    def account(self, *arguments: str) -> Queue:
         """Run sacctmgr as root, on a cluster that is removed after the scenario."""
-        self.slurm.root("sacctmgr", "--immediate", *words)
+        self.slurm.root("sacctmgr", "--immediate", *arguments)
         return self
 
-    def limits(self, what: str, name: str, **limits: str | int) -> Queue:
+    def limits(self, kind: str, name: str, **limits: str | int) -> Queue:
         """Set limits with sacctmgr for the duration of the scenario: numbers, or numbers of one
         TRES.
         """
-        modify = ("sacctmgr", "--immediate", "modify", what, name, "set")
+        modify = ("sacctmgr", "--immediate", "modify", kind, name, "set")
         self.slurm.root(*modify, *(f"{key}={value}" for key, value in limits.items()))
         self.undoing.append(
             (*modify, *(f"{key}={_taken_back(value)}" for key, value in limits.items()))
@@ -105,15 +105,15 @@ SETTINGS = {
 
 def settled(slurm: Cluster) -> None:
     """Submit two jobs to the other partition: one runs, one waits."""
-    whole = (
+    options = (
         f"--job-name={ELSEWHERE}",
         "--partition=gpu-t4",
         "--nodes=2",
         "--exclusive",
         "--time=1-0",
     )
-    slurm.wait_for(slurm.submit("dave", *whole, script=LONG), "RUNNING")
-    slurm.submit("dave", *whole, script=LONG)
+    slurm.wait_for(slurm.submit("dave", *options, script=LONG), "RUNNING")
+    slurm.submit("dave", *options, script=LONG)
 
 
 def _queued(slurm: Cluster) -> list[str]:
@@ -170,15 +170,15 @@ def asked(slurm: Cluster) -> dict[str, str]:
 
 def foretold(texts: Mapping[str, str], up: Sequence[str]) -> Outcome:
     """Return the scheduler's result for this output, with these partitions up."""
-    opened = dict(texts)
-    opened["partitions"] = "".join(
+    changed = dict(texts)
+    changed["partitions"] = "".join(
         _opened(line, up) for line in texts["partitions"].splitlines(keepends=True)
     )
-    said, unread = read_answers(opened)
-    assert unread == ()
-    now = build_queue(said)
-    assert now.notes == []
-    return Outcome(*_passes(now))
+    answers, unreadable = read_answers(changed)
+    assert unreadable == ()
+    live_queue = build_queue(answers)
+    assert live_queue.notes == []
+    return Outcome(*_passes(live_queue))
 
 
 def _opened(line: str, up: Sequence[str]) -> str:
@@ -189,18 +189,23 @@ def _opened(line: str, up: Sequence[str]) -> str:
     )
 
 
-def _passes(now: LiveQueue) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
+def _passes(live_queue: LiveQueue) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
     """Run passes until no job starts."""
-    snapshot, fates, order, gone = now.snapshot, dict[str, Fate](), list[str](), set[int]()
+    snapshot, fates, order, preempted = (
+        live_queue.snapshot,
+        dict[str, Fate](),
+        list[str](),
+        set[int](),
+    )
     for _ in range(PASSES):
-        plan = run_passes(snapshot, now.parameters, now.now)
+        plan = run_passes(snapshot, live_queue.parameters, live_queue.now)
         names = snapshot.machine.cluster.names
         for start in plan.starts:
             name = start.job.name
             order.append(name)
             fates[name] = Fate(name, nodes=names(start.placement.nodes))
-            gone.update(start.placement.preempted)
-        snapshot = apply_plan(snapshot, plan, now.now)
+            preempted.update(start.placement.preempted)
+        snapshot = apply_plan(snapshot, plan, live_queue.now)
         for job in snapshot.queue.jobs():
             fates[job.name] = Fate(job.name, reason=plan.reason(job.number))
         if not plan.starts:
@@ -208,7 +213,11 @@ def _passes(now: LiveQueue) -> tuple[dict[str, Fate], list[str], frozenset[str]]
     return (
         fates,
         order,
-        frozenset(each.job.name for each in now.snapshot.running if each.number in gone),
+        frozenset(
+            running_job.job.name
+            for running_job in live_queue.snapshot.running
+            if running_job.number in preempted
+        ),
     )
 
 
@@ -228,9 +237,9 @@ def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
 
     def outcome() -> Outcome:
         fates = {fate.name: fate for fate in _fates(slurm)}
-        gone = ran - {name for name, fate in fates.items() if fate.nodes}
+        preempted = ran - {name for name, fate in fates.items() if fate.nodes}
         return Outcome(
-            fates, list(_started(slurm, slurm.log("slurmctld")[written:])), frozenset(gone)
+            fates, list(_started(slurm, slurm.log("slurmctld")[written:])), frozenset(preempted)
         )
 
     return outcome

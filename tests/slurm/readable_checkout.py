@@ -29,13 +29,13 @@ def demand_python() -> None:
     """Skip the test if Debian's Python has another version than this environment, whose msgspec
     would not load.
     """
-    said = subprocess.run(
+    output = subprocess.run(
         [PYTHON, "-c", "import sys; print(*sys.version_info[:2])"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    if said.split() != [str(part) for part in sys.version_info[:2]]:
+    if output.split() != [str(part) for part in sys.version_info[:2]]:
         pytest.skip(f"msgspec of this environment is not for {PYTHON}")
 
 

@@ -53,8 +53,8 @@ def _of_qos(high: str, low: str) -> list[str]:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_same_jobs_age(limited: Cluster, seed: int, tell: Tell) -> None:
-    chance = Random(seed)
-    seats = [(*chance.choice(SEATS), chance.choice(list(QUALITIES))) for _ in range(16)]
+    rng = Random(seed)
+    seats = [(*rng.choice(SEATS), rng.choice(list(QUALITIES))) for _ in range(16)]
     queue = {
         _submit(limited, job): job
         for job in (
@@ -63,18 +63,20 @@ def test_the_same_jobs_age(limited: Cluster, seed: int, tell: Tell) -> None:
     }
     ageing = _after_a_pass(limited, queue)
     assert {job for job, since in ageing.items() if since} == _expected(queue)
-    gone = chance.sample(sorted(job for job, since in ageing.items() if since), 4)
-    limited.root("scancel", *map(str, gone))
-    left = {
+    cancelled = rng.sample(sorted(job for job, since in ageing.items() if since), 4)
+    limited.root("scancel", *map(str, cancelled))
+    remaining = {
         number: replace(job, accrued_at=1 if ageing[number] else 0)
         for number, job in queue.items()
-        if number not in gone
+        if number not in cancelled
     }
-    then = _after_a_pass(limited, left)
-    begun = {job for job in left if then[job] and not ageing[job]}
-    assert begun == _expected(left)
-    assert all(then[job] == ageing[job] for job in left if ageing[job]), "who aged goes on"
-    assert all(then[job] >= max(ageing.values()) for job in begun), (
+    ageing_after = _after_a_pass(limited, remaining)
+    begun = {job for job in remaining if ageing_after[job] and not ageing[job]}
+    assert begun == _expected(remaining)
+    assert all(ageing_after[job] == ageing[job] for job in remaining if ageing[job]), (
+        "who aged goes on"
+    )
+    assert all(ageing_after[job] >= max(ageing.values()) for job in begun), (
         "from now on, and not from when it might have begun"
     )
     tell(
@@ -85,8 +87,8 @@ def test_the_same_jobs_age(limited: Cluster, seed: int, tell: Tell) -> None:
 
 def _expected(queue: Mapping[int, Job]) -> set[int]:
     """Return the jobs whose age begins. Slurm 22.05 uses only the first limit of a QOS."""
-    found = accrue_jobs(list(queue.values()), ACCOUNTS, QUALITIES, now=2, first_of_qos=True)
-    return {number for number, (since, _) in zip(queue, found, strict=True) if since}
+    accrued = accrue_jobs(list(queue.values()), ACCOUNTS, QUALITIES, now=2, first_of_qos=True)
+    return {number for number, (since, _) in zip(queue, accrued, strict=True) if since}
 
 
 def _submit(slurm: Cluster, job: Job) -> int:
@@ -107,9 +109,9 @@ def _after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
     """
     last = _submit(slurm, FREE)
     wait_until(lambda: _ages(slurm)[last] > 0, "the scheduler to look at the queue", seconds=90)
-    found = _ages(slurm)
+    ages = _ages(slurm)
     slurm.root("scancel", str(last))
-    return {number: found[number] for number in queue}
+    return {number: ages[number] for number in queue}
 
 
 def _ages(slurm: Cluster) -> dict[int, int]:

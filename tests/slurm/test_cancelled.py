@@ -38,19 +38,19 @@ def test_what_is_refused_there_is_ended_in_words_and_leaves_nothing_in_the_queue
     assert f"AdminComment={WORDS}" in shown
     slurm.wait_for_sacct(job, "CANCELLED")
     for command in ("srun", "salloc"):
-        ran = slurm.run(USER, command, *ASKED, "true")
-        assert ran.code == 1
-        assert f"{command}: {WORDS}" in ran.err
-        tell(f"$ {command} {' '.join(ASKED)} true\n{ran.err}")
+        result = slurm.run(USER, command, *ASKED, "true")
+        assert result.code == 1
+        assert f"{command}: {WORDS}" in result.err
+        tell(f"$ {command} {' '.join(ASKED)} true\n{result.err}")
     wait_until(lambda: slurm.queued() == [], "the queue to be empty")
     office.agent.wait_until_empty()
     assert office.sums(allocation) == (0, 0)
     assert office.rows("/job", cluster="lab") == []
-    kept = office.rows("/failure", cluster="lab")
-    assert [(each["account"], each["reason"]) for each in kept] == [
+    refusals = office.rows("/failure", cluster="lab")
+    assert [(refusal["account"], refusal["reason"]) for refusal in refusals] == [
         (TEAM, "INSUFFICIENT_CREDIT")
     ] * 3
-    assert [each["job_id"] for each in kept].count(job) == 1
+    assert [refusal["job_id"] for refusal in refusals].count(job) == 1
 
 
 def test_another_partition_of_the_same_agent_holds(office: Office) -> None:

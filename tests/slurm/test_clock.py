@@ -72,7 +72,7 @@ def seen_through(stage: Stage, before: int, after: int, tell: Tell) -> dict[str,
     job = slurm.submit("alice", "-c4", "--time=60", script=UNTIL_TOLD)
     slurm.wait_for(job, "RUNNING")
     wait_until(
-        lambda: [each["held"] for each in office.runs(job)] == [4 * 60], "its price to be held"
+        lambda: [run["held"] for run in office.runs(job)] == [4 * 60], "its price to be held"
     )
     stage.clock.set(after)
     slurm.let_end("alice", job)

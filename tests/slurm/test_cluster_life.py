@@ -92,8 +92,8 @@ def test_accounting_that_was_away_misses_nothing(slurm: Cluster, killed: tuple[s
     slurm.start(*killed)
     for job in (before, *meanwhile):
         (row,) = slurm.wait_for_sacct(job, "COMPLETED", seconds=90)
-        told = slurm.job(job)
-        assert (row["Start"], row["End"]) == (told["StartTime"], told["EndTime"])
+        shown = slurm.job(job)
+        assert (row["Start"], row["End"]) == (shown["StartTime"], shown["EndTime"])
 
 
 def test_no_login_while_munge_is_down(slurm: Cluster) -> None:
@@ -109,26 +109,26 @@ def test_no_login_while_munge_is_down(slurm: Cluster) -> None:
 
 
 def test_other_settings_for_a_while(slurm: Cluster) -> None:
-    said = "come back with a group"
+    message = "come back with a group"
     (slurm.place.conf / "job_submit.lua").write_text(
         "function slurm_job_submit(job, partitions, uid)\n"
-        f'  if job.account == nil then slurm.log_user("{said}"); return slurm.ERROR end\n'
+        f'  if job.account == nil then slurm.log_user("{message}"); return slurm.ERROR end\n'
         "  return slurm.SUCCESS\n"
         "end\n"
         "function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end\n"
     )
     with slurm.configured({"JobSubmitPlugins": "lua"}):
-        assert f"sbatch: error: {said}" in slurm.run("alice", "sbatch", "--wrap=true").err
+        assert f"sbatch: error: {message}" in slurm.run("alice", "sbatch", "--wrap=true").err
         slurm.wait_for(slurm.submit("alice", "--account=wg_astro"), "COMPLETED")
     slurm.wait_for(slurm.submit("alice"), "COMPLETED")
 
 
 def test_plug_ins_of_the_commands_and_scripts_of_the_controller(slurm: Cluster) -> None:
-    said = "say what it is for"
+    message = "say what it is for"
     (slurm.place.conf / "cli_filter.lua").write_text(
         "function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end\n"
         "function slurm_cli_pre_submit(options, offset)\n"
-        f'  if options["comment"] == nil then slurm.log_error("{said}"); return slurm.ERROR end\n'
+        f'  if options["comment"] == nil then slurm.log_error("{message}"); return slurm.ERROR end\n'
         "  return slurm.SUCCESS\n"
         "end\n"
         "function slurm_cli_post_submit(offset, job, step) return slurm.SUCCESS end\n"
@@ -139,7 +139,7 @@ def test_plug_ins_of_the_commands_and_scripts_of_the_controller(slurm: Cluster) 
     )
     prolog.chmod(0o755)
     with slurm.configured({"CliFilterPlugins": "lua", "PrologSlurmctld": str(prolog)}):
-        assert f"error: lua: {said}" in slurm.run("bob", "srun", "true").err
+        assert f"error: lua: {message}" in slurm.run("bob", "srun", "true").err
         job = slurm.submit("bob", "--comment=given")
         slurm.wait_for(job, "COMPLETED")
         assert (slurm.place.state / "started").read_text() == f"{job} wg_bio\n"
@@ -172,9 +172,9 @@ def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(
     second = Cluster.found(name)
     try:
         assert set(second.place.ports).isdisjoint(slurm.place.ports)
-        jobs = [each.submit("alice", script=LONG) for each in (slurm, second)]
-        for each, job in zip((slurm, second), jobs, strict=True):
-            each.wait_for(job, "RUNNING")
+        jobs = [cluster.submit("alice", script=LONG) for cluster in (slurm, second)]
+        for cluster, job in zip((slurm, second), jobs, strict=True):
+            cluster.wait_for(job, "RUNNING")
         with pytest.raises(AlreadyThere, match=name):
             Cluster.up(name)
         shown = lab(checkout, "status").stdout

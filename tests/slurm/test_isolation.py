@@ -37,13 +37,13 @@ def within(checkout: Path, name: str, script: str) -> subprocess.CompletedProces
 
 @pytest.mark.slurm
 def test_isolated_command_has_its_own_namespaces(checkout: Path, made: Release) -> None:
-    said = within(
+    process = within(
         checkout,
         made.name,
         f"pwd; hostname; ls /sys/class/net; echo /proc/[0-9]* | wc -w; echo here > {MARK}; exit 7",
     )
-    assert said.returncode == 7, said.stderr
-    folder, host, *network, processes = said.stdout.split()
+    assert process.returncode == 7, process.stderr
+    folder, host, *network, processes = process.stdout.split()
     assert (folder, host, network) == (str(checkout), "head", ["lo"])
     assert int(processes) < 6
     assert not MARK.exists()
@@ -56,8 +56,8 @@ def test_isolated_command_has_its_own_namespaces(checkout: Path, made: Release) 
 @pytest.mark.slurm
 def test_isolated_command_reaches_no_network(checkout: Path, made: Release) -> None:
     script = "import socket; socket.create_connection(('198.51.100.1', 80), 5)"
-    said = within(checkout, made.name, f'python3 -c "{script}"')
-    assert "Network is unreachable" in said.stderr
+    process = within(checkout, made.name, f'python3 -c "{script}"')
+    assert "Network is unreachable" in process.stderr
 
 
 @pytest.mark.parametrize("name", ["../trixie", "trixie main", "", "TRIXIE", "13"])

@@ -46,9 +46,9 @@ def test_the_group_chosen_goes_with_the_job(slurm: Cluster) -> None:
 
 
 def test_users_cannot_spend_from_foreign_accounts(slurm: Cluster) -> None:
-    ran = slurm.run("dave", "sbatch", "--account=wg_bio", "--wrap=true")
-    assert ran.code != 0
-    assert "Invalid account" in ran.err
+    result = slurm.run("dave", "sbatch", "--account=wg_bio", "--wrap=true")
+    assert result.code != 0
+    assert "Invalid account" in result.err
 
 
 def test_an_array_is_as_many_jobs(slurm: Cluster) -> None:

@@ -88,13 +88,13 @@ def test_a_recording_tells_nothing_of_its_host() -> None:
         " WorkDir=/lab/one/home/bob AllocNode:Sid=there:77\n"
     )
     place = dataclasses.replace(PLACE, address="10.1.2.3")
-    kept = (
+    expected = (
         "SlurmctldHost[0] = head(127.0.0.1)\nOS=Linux 6.1.0-1-amd64 #1 SMP \n WorkDir=/lab/home/bob"
         " AllocNode:Sid=head:1000\n"
     )
     assert (
         anonymous(text + '"directory": "\\/lab\\/one\\/home"\n', place)
-        == kept + '"directory": "\\/lab\\/home"\n'
+        == expected + '"directory": "\\/lab\\/home"\n'
     )
 
 

@@ -41,26 +41,26 @@ def test_a_job_starts_after_the_answer_and_its_end_is_reported(desk: Desk) -> No
     )
     desk.slurm.wait_for(job, "FAILED")
     wait_for_end(desk, job)
-    (asked,), (end,) = desk.agent.asked(job), desk.agent.ends(job)
+    (request,), (end,) = desk.agent.asked(job), desk.agent.ends(job)
     (row,) = desk.slurm.wait_for_sacct(job, "FAILED")
-    assert asked.run == end.run
-    assert (asked.run.cluster, asked.run.restart) == ("lab", 0)
-    assert (asked.account, asked.partition, asked.qos, asked.limit_seconds, asked.batch) == (
-        "wg_bio",
-        "gpu",
-        "normal",
-        420,
-        True,
-    )
-    assert tres(asked.tres) == {
+    assert request.run == end.run
+    assert (request.run.cluster, request.run.restart) == ("lab", 0)
+    assert (
+        request.account,
+        request.partition,
+        request.qos,
+        request.limit_seconds,
+        request.batch,
+    ) == ("wg_bio", "gpu", "normal", 420, True)
+    assert tres(request.tres) == {
         "cpu": "16",
         "mem": "16000M",
         "node": "1",
         "billing": "24",
         "gres/gpu": "2",
     }
-    assert asked.billing == 24
-    assert asked.name == end.name == "two words"
+    assert request.billing == 24
+    assert request.name == end.name == "two words"
     assert (end.state, end.exit_status, end.begun) == ("FAILED", 3 << 8, True)
     assert end.elapsed_seconds == int(row["ElapsedRaw"]) == end.end - end.start
 
@@ -75,7 +75,9 @@ def test_each_task_of_an_array_asks_for_itself(desk: Desk) -> None:
     job = desk.slurm.submit("dave", "--array=1-5%2")
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_until(lambda: len(desk.agent.ends()) == 5, "five ends")
-    assert {each.array for each in desk.agent.asked()} == {(job, task) for task in range(1, 6)}
+    assert {request.array for request in desk.agent.asked()} == {
+        (job, task) for task in range(1, 6)
+    }
     assert runs([*desk.agent.asked()]) == runs([*desk.agent.ends()])
     assert len(runs([*desk.agent.asked()])) == 5
 
@@ -84,7 +86,7 @@ def test_each_component_of_a_heterogeneous_job_asks(desk: Desk) -> None:
     job = desk.slurm.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu")
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_until(lambda: len(desk.agent.ends()) == 2, "two ends")
-    assert {(each.het, each.partition) for each in desk.agent.asked()} == {
+    assert {(request.het, request.partition) for request in desk.agent.asked()} == {
         ((job, 0), "cpu"),
         ((job, 1), "gpu"),
     }
@@ -154,11 +156,8 @@ def test_a_held_job_that_an_operator_releases_asks_again_as_another_run(desk: De
     start_soon(desk, job)
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
-    assert [each.run.restart for each in desk.agent.asked(job)] == [0, 1]
-    assert [(each.run.restart, each.begun) for each in desk.agent.ends(job)] == [
-        (0, False),
-        (1, True),
-    ]
+    assert [request.run.restart for request in desk.agent.asked(job)] == [0, 1]
+    assert [(end.run.restart, end.begun) for end in desk.agent.ends(job)] == [(0, False), (1, True)]
     assert "AdminComment=Fairbank" not in desk.slurm.root("scontrol", "show", "job", str(job))
 
 
@@ -192,11 +191,11 @@ def test_a_refused_heterogeneous_job_is_held_as_a_whole(desk: Desk) -> None:
 def test_waiting_at_a_terminal_shows_the_reason(desk: Desk, policy: Policy) -> None:
     desk.agent.policy = policy
     for command in ("srun", "salloc"):
-        ran = desk.slurm.run("alice", command, "true")
-        assert ran.code == 1
-        assert f"{command}: Fairbank: no credit left; ask your PI\n" in ran.err
+        result = desk.slurm.run("alice", command, "true")
+        assert result.code == 1
+        assert f"{command}: Fairbank: no credit left; ask your PI\n" in result.err
     wait_until(lambda: len(desk.agent.ends()) == 2, "two ends")
-    assert {(each.state, each.begun) for each in desk.agent.ends()} == {("CANCELLED", False)}
+    assert {(end.state, end.begun) for end in desk.agent.ends()} == {("CANCELLED", False)}
 
 
 def test_a_cancelled_script_leaves_a_comment_in_accounting(desk: Desk) -> None:
@@ -232,10 +231,10 @@ def test_a_requeued_job_is_another_run(desk: Desk) -> None:
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
     first, second = desk.agent.asked(job)
-    assert [each.run for each in desk.agent.ends(job)] == [first.run, second.run]
+    assert [end.run for end in desk.agent.ends(job)] == [first.run, second.run]
     assert (first.run.restart, second.run.restart) == (0, 1)
     assert second.run.submitted > first.run.submitted
-    assert [each.state for each in desk.agent.ends(job)] == ["REQUEUED", "COMPLETED"]
+    assert [end.state for end in desk.agent.ends(job)] == ["REQUEUED", "COMPLETED"]
 
 
 def test_a_job_requeued_before_the_answer_is_not_stuck(desk: Desk) -> None:
@@ -282,7 +281,7 @@ def test_a_node_that_does_not_take_a_job_in_time_has_failed(desk: Desk) -> None:
     start_soon(desk, job)
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
-    assert [each.state for each in desk.agent.ends(job)] == ["NODE_FAIL", "COMPLETED"]
+    assert [end.state for end in desk.agent.ends(job)] == ["NODE_FAIL", "COMPLETED"]
     desk.slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
 
 
@@ -300,5 +299,5 @@ def test_of_many_quick_jobs_each_begins_and_ends_once(desk: Desk, tell: Tell) ->
     wait_until(lambda: len(runs([*desk.agent.ends()])) == 300, "all ends", seconds=60)
     tell(f"300 tasks with an agent that is killed three times: {time.monotonic() - begun:.1f} s")
     assert runs([*desk.agent.asked()]) == runs([*desk.agent.ends()])
-    assert len({each.array for each in desk.agent.ends()}) == 300
-    assert all(each.begun for each in desk.agent.ends())
+    assert len({end.array for end in desk.agent.ends()}) == 300
+    assert all(end.begun for end in desk.agent.ends())

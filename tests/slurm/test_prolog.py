@@ -36,14 +36,14 @@ class Bank:
             (("wg_astro", RICH), ("wg_chem", 1 * SU)), 60_900
         ):
             self.client.post("/project", {"gname": account, "gid": number})
-            wanted = {
+            terms = {
                 "account": account,
                 "resource": "cpu",
                 "category": "test",
                 "start": "2020-01-01",
                 "end": "2040-01-01",
             }
-            self.client.post("/alloc", {**wanted, "amount": credit, "comment": "test"})
+            self.client.post("/alloc", {**terms, "amount": credit, "comment": "test"})
         self.write(cluster)
 
     def write(self, cluster: Cluster) -> None:
@@ -70,9 +70,9 @@ class Bank:
 
     def runs(self, job: int) -> list[str]:
         return [
-            each["state"]
-            for each in self.client.get("/job", {"limit": 1000})["data"]
-            if each["job_id"] == job
+            run["state"]
+            for run in self.client.get("/job", {"limit": 1000})["data"]
+            if run["job_id"] == job
         ]
 
 
@@ -138,12 +138,12 @@ def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: T
     assert comment(slurm, once).startswith("Fairbank: wg_chem: not enough credit")
 
     for command in ("srun", "salloc"):
-        ran = slurm.run("dave", command, "-c4", "--time=60", "true")
-        assert ran.code == 1
-        assert f"{command}: Fairbank: wg_chem: not enough credit" in ran.err
+        result = slurm.run("dave", command, "-c4", "--time=60", "true")
+        assert result.code == 1
+        assert f"{command}: Fairbank: wg_chem: not enough credit" in result.err
         tell(
             f"$ {command} -c4 --time=60 true   (no plug-in)\n"
-            + "".join(f"      {line}\n" for line in ran.err.splitlines())
+            + "".join(f"      {line}\n" for line in result.err.splitlines())
         )
 
 

@@ -82,8 +82,8 @@ def test_of_two_jobs_that_cannot_both_be_paid_one_runs_everywhere_at_once(
     for _ in range(ROUNDS):
         numbers = {lane: office.leave(lane.account, CREDIT, lane.resource) for lane in LANES}
         jobs = {lane: [_submitted(slurm, lane, node) for node in lane.nodes] for lane in LANES}
-        together = [str(each) for pair in jobs.values() for each in pair]
-        slurm.root("scontrol", "release", ",".join(together))
+        all_jobs = [str(job) for pair in jobs.values() for job in pair]
+        slurm.root("scontrol", "release", ",".join(all_jobs))
         wait_until(
             partial(_all_decided, slurm, jobs),
             "one of each pair to run, and the other to be held",
@@ -93,13 +93,13 @@ def test_of_two_jobs_that_cannot_both_be_paid_one_runs_everywhere_at_once(
         assert {lane.account: office.sums(number)[1] for lane, number in numbers.items()} == {
             lane.account: PRICE for lane in LANES
         }
-        slurm.root("scancel", *together)
+        slurm.root("scancel", *all_jobs)
         wait_until(lambda: not slurm.queued(), "them to be gone", seconds=60)
         office.agent.wait_until_empty()
-    races, took = ROUNDS * len(LANES), time.monotonic() - begun
+    races, seconds = ROUNDS * len(LANES), time.monotonic() - begun
     tell(
         f"{races} races of two jobs for credit that pays one, {len(LANES)} at a time on"
-        f" {len(slurm.node_names)} nodes: {took:.0f} s"
+        f" {len(slurm.node_names)} nodes: {seconds:.0f} s"
     )
 
 
@@ -120,8 +120,8 @@ def _all_decided(slurm: Cluster, jobs: dict[Lane, list[int]]) -> bool:
         line.split("|")
         for line in slurm.root("squeue", "--noheader", "--format=%A|%T|%r").splitlines()
     )
-    found = {int(job): (state, reason.replace("_", " ")) for job, state, reason in rows}
+    states = {int(job): (state, reason.replace("_", " ")) for job, state, reason in rows}
     decided = [("PENDING", "Allocation exhausted"), ("RUNNING", "None")]
     return all(
-        sorted(found.get(each, ("gone", "")) for each in pair) == decided for pair in jobs.values()
+        sorted(states.get(job, ("gone", "")) for job in pair) == decided for pair in jobs.values()
     )

@@ -70,7 +70,7 @@ class Beside:
 
     def kinds(self) -> list[Category]:
         return sorted(
-            (each.finding.category for each in self.reconciled().outcomes),
+            (outcome.finding.category for outcome in self.reconciled().outcomes),
             key=lambda kind: kind.name,
         )
 
@@ -82,10 +82,10 @@ def beside(slurm: Cluster) -> Iterator[Beside]:
 
 
 def test_people_and_prices_are_taken_from_slurm(beside: Beside) -> None:
-    found = import_people(beside.slurm, beside.bank)
-    assert (found.unreadable, found.plan.notes, found.differences) == ((), (), ())
-    projects = {each.account: each for each in beside.bank.projects()}
-    assert {name: sorted(each.members) for name, each in projects.items()} == {
+    result = import_people(beside.slurm, beside.bank)
+    assert (result.unreadable, result.plan.notes, result.differences) == ((), (), ())
+    projects = {project.account: project for project in beside.bank.projects()}
+    assert {name: sorted(project.members) for name, project in projects.items()} == {
         "wg_astro": [60_601, 60_602], "wg_bio": [60_602, 60_603], "wg_chem": [60_604],
     }  # fmt: skip
     assert import_people(beside.slurm, beside.bank).plan.steps == ()
@@ -118,8 +118,8 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
 
     before = beside.reconciled()
     assert before.unreadable == ()
-    assert {each.finding.category for each in before.outcomes} == {Category.MISSING}
-    assert {each.finding.job.job_id for each in before.outcomes if each.finding.job} >= {
+    assert {outcome.finding.category for outcome in before.outcomes} == {Category.MISSING}
+    assert {outcome.finding.job.job_id for outcome in before.outcomes if outcome.finding.job} >= {
         *jobs,
         again,
     }
@@ -130,7 +130,7 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
         (),
         len(before.outcomes),
     )
-    assert sum(each.available for each in beside.bank.allocations()) == 0, (
+    assert sum(allocation.available for allocation in beside.bank.allocations()) == 0, (
         "each allocation was given exactly what its runs cost"
     )
     runs = {
@@ -143,14 +143,16 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
 def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
     cluster = beside.cluster
     import_people(beside.slurm, beside.bank)
-    project = next(each for each in beside.bank.projects() if each.account == "wg_chem")
+    project = next(project for project in beside.bank.projects() if project.account == "wg_chem")
     terms = {"resource": "cpu", "category": "test", "amount": 6_000, "comment": "a test"}
     beside.bank.post(
         "/alloc", {"project": project.id, "start": "2020-01-01", "end": "2040-01-01", **terms}
     )
     job = cluster.submit("dave", "--time=10", script=LONG)
     cluster.wait_for(job, "RUNNING")
-    submitted = next(each.submitted for each in beside.slurm.queue().rows if each.job_id == job)
+    submitted = next(
+        queued.submitted for queued in beside.slurm.queue().rows if queued.job_id == job
+    )
     start = int(time.time()) - 5
     for number in (job, 4_000_000_000):  # that one, and another of which Slurm has never heard
         hold = {
@@ -216,8 +218,8 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
     cluster.wait_for(job, "RUNNING")
     wait_until(
         lambda: any(
-            each.account == "wg_chem" and each.running > 0
-            for each in beside.slurm.account_usage().rows
+            usage.account == "wg_chem" and usage.running > 0
+            for usage in beside.slurm.account_usage().rows
         ),
         "Slurm to count what runs",
         seconds=90,
@@ -252,14 +254,14 @@ def test_the_policy_and_the_shadow_of_a_real_machine(beside: Beside, tmp_path: P
     beside.wait_for_accounting(job, "COMPLETED")
     jobs, unreadable = read_jobs(beside.slurm, beside.since, int(time.time()) + 1)
     assert unreadable == ()
-    world = ShadowInput(
+    shadow_input = ShadowInput(
         cluster=beside.bank.cluster("lab"),
         projects=beside.bank.projects(),
         allocations=beside.bank.allocations(),
         now=int(time.time()),
     )
-    seen = simulate(jobs, world)
-    assert job in {each.job.job_id for each in seen.refused}, "there is no credit yet"
+    shadow = simulate(jobs, shadow_input)
+    assert job in {refusal.job.job_id for refusal in shadow.refused}, "there is no credit yet"
     sync_policy(beside.slurm, beside.bank, SiteRules(policy=str(tmp_path / "policy")))
     lines = (tmp_path / "policy").read_text().splitlines()
     assert {"gpu\tgpu\ta100", "gpu\tgpu-t4\tt4", "balance\twg_astro\tcpu\t0"} <= set(lines)

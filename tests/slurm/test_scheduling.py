@@ -73,11 +73,11 @@ def preempting(checkout: Path, request: pytest.FixtureRequest) -> Iterator[Clust
 def counted(tell: Tell) -> Iterator[Counter[str]]:
     counts = Counter[str]()
     yield counts
-    told = ", ".join(f"{count} {what}" for what, count in counts.items())
-    tell(f"queues at slurmctld and in the core: {told}")
+    summary = ", ".join(f"{count} {what}" for what, count in counts.items())
+    tell(f"queues at slurmctld and in the core: {summary}")
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda parameter: parameter.__name__)
 def test_the_core_does_what_slurmctld_does(
     scenario: Scenario, slurm: Cluster, counted: Counter[str]
 ) -> None:
@@ -87,7 +87,9 @@ def test_the_core_does_what_slurmctld_does(
 @pytest.mark.parametrize(
     ("preempting", "scenario"),
     PREEMPTING,
-    ids=lambda each: each.value if isinstance(each, PreemptBy) else each.__name__,
+    ids=lambda parameter: (
+        parameter.value if isinstance(parameter, PreemptBy) else parameter.__name__
+    ),
     indirect=["preempting"],
 )
 def test_the_core_lets_take_the_place_of_others_as_slurmctld_does(
@@ -112,28 +114,28 @@ def compared(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[
         queue.undone()
         slurm.wait_for_nodes("idle", nodes=NODES, seconds=60)
     names = {str(number): name for name, number in queue.jobs.items()}
-    new = {name: fate for name, fate in theirs.fates.items() if name in ours.fates}
-    wrong = [
+    common = {name: fate for name, fate in theirs.fates.items() if name in ours.fates}
+    differences = [
         f"{names.get(name.partition('_')[0], name)}: slurmctld {fate}, the core {ours.fates[name]}"
-        for name, fate in new.items()
+        for name, fate in common.items()
         if fate != ours.fates[name]
     ]
-    wrong += [
-        f"the core has {name}, slurmctld has not" for name in sorted(set(ours.fates) - set(new))
+    differences += [
+        f"the core has {name}, slurmctld has not" for name in sorted(set(ours.fates) - set(common))
     ]
     if list(ours.order) != [name for name in theirs.order if name in ours.fates]:
-        wrong.append(f"slurmctld starts {list(theirs.order)}, the core {list(ours.order)}")
+        differences.append(f"slurmctld starts {list(theirs.order)}, the core {list(ours.order)}")
     if ours.gone != theirs.gone:
-        wrong.append(f"slurmctld ends {sorted(theirs.gone)}, the core {sorted(ours.gone)}")
+        differences.append(f"slurmctld ends {sorted(theirs.gone)}, the core {sorted(ours.gone)}")
     counted.update(
         {
             "scenarios": 1,
-            "jobs compared": len(new),
+            "jobs compared": len(common),
             "jobs that lost their place": len(theirs.gone),
-            "differences": len(wrong),
+            "differences": len(differences),
         }
     )
-    return wrong
+    return differences
 
 
 def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
@@ -193,10 +195,10 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
         )["data"]
         assert data["code"] == data["slurm_reason"]
         tell(f"{name}: {data['headline']}")
-        found = {check["what"]: check["evidence"] for check in data["checks"]}
-        assert found["no job ahead"] == "it is not in the queue while it is held"
-        assert "suitable nodes in cpu" in found
-        return found
+        evidence = {check["what"]: check["evidence"] for check in data["checks"]}
+        assert evidence["no job ahead"] == "it is not in the queue while it is held"
+        assert "suitable nodes in cpu" in evidence
+        return evidence
 
     try:
         queue.runs("first", "-N1", WHOLE, "-t30")
@@ -213,17 +215,17 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
         lost = ("squeue", "--noheader", "--format=%r", f"--jobs={queue.jobs['never']}")
         wait_until(lambda: "NeverSatisfied" in slurm.root(*lost), "slurmctld to look", seconds=60)
 
-        said = checks("all")["dependencies"]
-        assert said.startswith(f"job {first} has completed: not yet, it runs until ")
-        assert said.endswith(
+        text = checks("all")["dependencies"]
+        assert text.startswith(f"job {first} has completed: not yet, it runs until ")
+        assert text.endswith(
             f"every task of array {array} has ended: not yet, job {array}_1 and 2 more wait"
             " (JobHeldUser)"
         )
-        said = checks("any")["dependencies"]
-        assert said.startswith(
+        text = checks("any")["dependencies"]
+        assert text.startswith(
             f"one of these is enough: job {first} has failed: not yet, it runs until "
         )
-        assert said.endswith(
+        assert text.endswith(
             f"job {array}_2 has started or was cancelled: not yet, it waits (JobHeldUser)"
         )
         assert checks("soon")["dependencies"].startswith(

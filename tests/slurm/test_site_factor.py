@@ -61,44 +61,46 @@ class Office:
         for team in TEAMS:
             self._client.post("/project", {"gname": team.name, "gid": team.gid})
         for (account, resource), end in ENDS.items():
-            wanted = {
+            terms = {
                 "account": account,
                 "resource": resource,
                 "category": "test",
                 "start": "2020-01-01",
                 "end": end,
             }
-            self._client.post("/alloc", {**wanted, "amount": CREDIT, "comment": "test"})
+            self._client.post("/alloc", {**terms, "amount": CREDIT, "comment": "test"})
 
     def allocations(self) -> dict[tuple[str, str], dict[str, Any]]:
         return {
-            (each["account"], each["resource"]): each for each in self._client.get("/alloc")["data"]
+            (allocation["account"], allocation["resource"]): allocation
+            for allocation in self._client.get("/alloc")["data"]
         }
 
     def value(self, account: str, resource: str) -> float:
         """Compute the site factor from the ledger with the formulas, without product code."""
-        now, found = time.time(), self.allocations()
-        if (account, resource) not in found:
+        now, allocations = time.time(), self.allocations()
+        if (account, resource) not in allocations:
             return 0
-        one = found[account, resource]
-        longest = max(parse_instant(each["end"]) - now for each in found.values())
-        credit = 1 - (one["charged"] + one["held"]) / one["deposited"]
-        return float(WEIGHT * credit * (1 - (parse_instant(one["end"]) - now) / longest))
+        own = allocations[account, resource]
+        longest = max(parse_instant(allocation["end"]) - now for allocation in allocations.values())
+        credit = 1 - (own["charged"] + own["held"]) / own["deposited"]
+        return float(WEIGHT * credit * (1 - (parse_instant(own["end"]) - now) / longest))
 
     def site(self) -> dict[int, int]:
         """Return the SITE column of each pending job."""
         header, *rows = (line.split() for line in self.slurm.root("sprio", "-l").splitlines())
         return {int(row[header.index("JOBID")]): int(row[header.index("SITE")]) for row in rows}
 
-    def told(self, what: str) -> int:
+    def told(self, text: str) -> int:
         """Return the number of times that slurmctld has logged this text."""
-        return (self.slurm.place.logs / "slurmctld.log").read_text().count(what)
+        return (self.slurm.place.logs / "slurmctld.log").read_text().count(text)
 
     def agrees(self, jobs: dict[int, tuple[str, str]]) -> bool:
         """Return True if the column shows for each job the value of its account and resource."""
-        seen = self.site()
+        shown = self.site()
         return all(
-            job in seen and abs(seen[job] - self.value(*whose)) <= 1 for job, whose in jobs.items()
+            job in shown and abs(shown[job] - self.value(*owner)) <= 1
+            for job, owner in jobs.items()
         )
 
 
@@ -213,10 +215,10 @@ def test_a_stale_table_is_neutral_and_reported_once(
     office: Office, crowded: dict[int, tuple[str, str]]
 ) -> None:
     wait_until(lambda: any(office.site().values()), "values", seconds=CALC_SECONDS + LATE_SECONDS)
-    told = office.told("it is stale")
+    before = office.told("it is stale")
     office.agent.kill()
     wait_until(
-        lambda: office.told("it is stale") > told,
+        lambda: office.told("it is stale") > before,
         "slurmctld to tell that the table is stale",
         seconds=STALE + 10,
     )
@@ -225,7 +227,7 @@ def test_a_stale_table_is_neutral_and_reported_once(
         "all values to be neutral",
         seconds=CALC_SECONDS + LATE_SECONDS,
     )
-    assert office.told("it is stale") == told + 1
+    assert office.told("it is stale") == before + 1
     office.agent.start()
     wait_until(
         lambda: office.agrees(crowded), "the values to be back", seconds=CALC_SECONDS + LATE_SECONDS

@@ -23,11 +23,11 @@ CLUSTER = Cluster(
 def of(
     *allocations: object, projects: object = None, weight: int = 1000, rule: CurveRule = LINEAR
 ) -> dict[tuple[str, str], int]:
-    found = projects or [a_project(1, "chem"), a_project(2, "bio")]
+    known = projects or [a_project(1, "chem"), a_project(2, "bio")]
     return dict(
         build_table(
             CLUSTER,
-            found,  # type: ignore[arg-type]
+            known,  # type: ignore[arg-type]
             allocations,  # type: ignore[arg-type]
             now=NOW,
             weight=weight,
@@ -48,8 +48,8 @@ def granted(number: int, project: int, charged: int, days: int, **more: object) 
 
 
 def test_the_value_is_the_product_of_both_factors() -> None:
-    found = of(granted(1, 1, 5, 30), granted(2, 2, 50, 100), granted(3, 2, 0, 50, resource="gpu"))
-    assert found == {
+    values = of(granted(1, 1, 5, 30), granted(2, 2, 50, 100), granted(3, 2, 0, 50, resource="gpu"))
+    assert values == {
         ("chem", "cpu"): 665,
         ("bio", "cpu"): 0,
         ("bio", "gpu"): 500,
@@ -57,15 +57,15 @@ def test_the_value_is_the_product_of_both_factors() -> None:
 
 
 def test_another_rule_is_another_number_in_the_table() -> None:
-    granted_so = (
+    allocations = (
         granted(1, 1, 75, 50),
         granted(2, 2, 0, 100),
     )  # a quarter left, half way to the furthest end
-    assert of(*granted_so)["chem", "cpu"] == 125
-    assert of(*granted_so, rule=CurveRule(Power(0.5), Power(2)))["chem", "cpu"] == 125  # 1/2 x 1/4
-    assert of(*granted_so, rule=CurveRule(Power(2), Power(2)))["chem", "cpu"] == 15
+    assert of(*allocations)["chem", "cpu"] == 125
+    assert of(*allocations, rule=CurveRule(Power(0.5), Power(2)))["chem", "cpu"] == 125  # 1/2 x 1/4
+    assert of(*allocations, rule=CurveRule(Power(2), Power(2)))["chem", "cpu"] == 15
     assert (
-        of(*granted_so, rule=CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 0
+        of(*allocations, rule=CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 0
     )  # not near its end
     near = (granted(1, 1, 75, 10), granted(2, 2, 0, 100))
     assert (

@@ -100,13 +100,13 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("table") / "table"
 
 
-def said_of(check: Path, file: Path, text: bytes, now: int, questions: str = "") -> list[str]:
+def said_of(check: Path, file: Path, text: bytes, now: int, queries: str = "") -> list[str]:
     file.write_bytes(text)
-    done = subprocess.run(
-        [check, file, str(now)], input=questions, capture_output=True, text=True, check=False
+    process = subprocess.run(
+        [check, file, str(now)], input=queries, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.splitlines()
+    assert (process.returncode, process.stderr) == (0, "")
+    return process.stdout.splitlines()
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_the_plug_in_finds_every_value(
     check: Path, file: Path, table: SiteFactorTable, data: st.DataObject
 ) -> None:
     accounts = sorted({account for account, _ in table.values} | {"nobody"})
-    asked = [
+    queries = [
         (account, partition)
         for account in accounts
         for partition in [*sorted(table.resources), "nowhere"]
@@ -125,14 +125,14 @@ def test_the_plug_in_finds_every_value(
         st.sampled_from([0, table.stale_seconds, table.stale_seconds + 1, -table.stale_seconds - 1])
     )
     now = min(table.written + age, 2**63 - 1)
-    said = said_of(
+    output = said_of(
         check,
         file,
         encode(table),
         now,
-        "".join(f"{account} {partition}\n" for account, partition in asked),
+        "".join(f"{account} {partition}\n" for account, partition in queries),
     )
-    assert said == [str(value_of(table, *each, now)) for each in asked]
+    assert output == [str(value_of(table, *query, now)) for query in queries]
 
 
 @pytest.mark.slow
@@ -153,11 +153,11 @@ def test_the_plug_in_refuses_what_we_refuse(
     try:
         decode(bytes(changed))
         expected = []
-    except InvalidInput as bad:
-        expected = [bad.message]
-    said = said_of(check, file, bytes(changed), 0)
-    assert [each.replace("is not known to this plug-in", "") for each in said] == [
-        "its version " if each.startswith("its version") else each for each in expected
+    except InvalidInput as error:
+        expected = [error.message]
+    output = said_of(check, file, bytes(changed), 0)
+    assert [message.replace("is not known to this plug-in", "") for message in output] == [
+        "its version " if message.startswith("its version") else message for message in expected
     ]
 
 
@@ -225,9 +225,9 @@ def test_what_is_no_table_is_refused(name: str) -> None:
 
 @pytest.mark.slow
 def test_the_plug_in_refuses_what_is_no_table(check: Path, file: Path) -> None:
-    said = {name: said_of(check, file, text, NOW) for name, (text, _) in WRONG.items()}
-    assert {name: each[0][: len(WRONG[name][1])] for name, each in said.items()} == {
-        name: why for name, (_, why) in WRONG.items()
+    outputs = {name: said_of(check, file, text, NOW) for name, (text, _) in WRONG.items()}
+    assert {name: message[0][: len(WRONG[name][1])] for name, message in outputs.items()} == {
+        name: reason for name, (_, reason) in WRONG.items()
     }
     assert (
         decode(raw(row(), row(b"chem", b"gpu", -NICE_MAX), row(b"d", value=NICE_MAX))).values[

@@ -108,15 +108,15 @@ def test_a_poor_project_is_refused_in_words_at_every_command(at_rest: Office, te
     )
     assert "denied" in slurm.run("dave", "scontrol", "release", str(job)).err
     for command in ("srun", "salloc"):
-        ran = slurm.run("dave", command, "-c4", "--time=60", "true")
-        assert ran.code == 1
+        result = slurm.run("dave", command, "-c4", "--time=60", "true")
+        assert result.code == 1
         assert (
             f"{command}: Fairbank: wg_chem: not enough credit: requested 4 SU, available 1 SU,"
-            " short by 3 SU. Try " in ran.err
+            " short by 3 SU. Try " in result.err
         )
         tell(
             f"$ {command} -c4 --time=60 true\n"
-            + "".join(f"      {line}\n" for line in ran.err.splitlines())
+            + "".join(f"      {line}\n" for line in result.err.splitlines())
         )
     at_rest.agent.wait_until_empty()
     assert at_rest.sums(allocation) == before
@@ -148,11 +148,11 @@ def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: O
     """
     allocation = at_rest.leave("wg_chem", 1 * SU)
     slurm = at_rest.slurm
-    job, dear, kept = (
+    job, expensive, kept = (
         slurm.submit("dave", "-c4", f"--time={minutes}") for minutes in (60, 600, 60)
     )
-    for each in (job, dear, kept):
-        wait_until(partial(slurm_holds, slurm, each), "the job to be held")
+    for held_job in (job, expensive, kept):
+        wait_until(partial(slurm_holds, slurm, held_job), "the job to be held")
     slurm.root("scontrol", "update", f"jobid={kept}", "admincomment=not before Monday")
     client = Client(parse_address(f"unix:{at_rest.bank.socket}"))
     releaser = Releaser(client, SlurmCommands({**os.environ, **slurm.place.environment}), 60)
@@ -163,15 +163,15 @@ def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: O
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
     slurm.wait_for(job, "COMPLETED", seconds=60)
     assert releaser.status() == {"released": 1, "error": None, "remedy": None}
-    assert slurm.job(dear)["Reason"] == "Allocation_exhausted"
+    assert slurm.job(expensive)["Reason"] == "Allocation_exhausted"
     assert slurm.job(kept)["Reason"] == "Allocation_exhausted"
 
 
 def test_an_account_that_the_bank_does_not_know_is_refused_with_the_remedy(at_rest: Office) -> None:
-    ran = at_rest.slurm.run("root", "srun", "--account=root", "true")
+    result = at_rest.slurm.run("root", "srun", "--account=root", "true")
     assert (
         "srun: Fairbank: root: there is no such project: no project has the account 'root'. Try "
-        in ran.err
+        in result.err
     )
 
 
@@ -181,34 +181,32 @@ def test_limits_requeues_and_cancellations(at_rest: Office) -> None:
         "alice", "--requeue", "--time=10", script="[ $SLURM_RESTART_COUNT ] || sleep 600"
     )
     slurm.wait_for(job, "RUNNING")
-    wait_until(
-        lambda: [each["held"] for each in at_rest.runs(job)] == [10], "ten minutes to be held"
-    )
+    wait_until(lambda: [run["held"] for run in at_rest.runs(job)] == [10], "ten minutes to be held")
     slurm.root("scontrol", "update", f"jobid={job}", "timelimit=25")
     wait_until(
-        lambda: [each["held"] for each in at_rest.runs(job)] == [25], "the new limit to be held"
+        lambda: [run["held"] for run in at_rest.runs(job)] == [25], "the new limit to be held"
     )
     slurm.root("scontrol", "requeue", str(job))
     slurm.wait_for(job, "PENDING")
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
     slurm.wait_for(job, "COMPLETED", seconds=60)
     runs = at_rest.settled(job, 2)
-    assert [each["restart"] for each in runs] == [0, 1]
-    gone = slurm.submit("alice", script="sleep 600")
-    slurm.wait_for(gone, "RUNNING")
-    slurm.run("alice", "scancel", str(gone)).done()
-    (run,) = at_rest.settled(gone)
+    assert [run["restart"] for run in runs] == [0, 1]
+    cancelled = slurm.submit("alice", script="sleep 600")
+    slurm.wait_for(cancelled, "RUNNING")
+    slurm.run("alice", "scancel", str(cancelled)).done()
+    (run,) = at_rest.settled(cancelled)
     assert run["outcome"] == "CANCELLED"
 
 
 def test_while_the_bank_is_away_jobs_wait_and_then_start_by_themselves(at_rest: Office) -> None:
     slurm = at_rest.slurm
     at_rest.bank.kill()
-    put_off = slurm.submit("alice")
+    deferred = slurm.submit("alice")
     open_ = slurm.submit("carol", "--partition=gpu", "--gres=gpu:1", script="sleep 1")
     slurm.wait_for(open_, "COMPLETED", seconds=60)
     wait_until(
-        lambda: slurm.job(put_off).get("Reason") == "Fairbank_does_not_answer",
+        lambda: slurm.job(deferred).get("Reason") == "Fairbank_does_not_answer",
         "the job to be put off",
     )
     refused = slurm.run("alice", "srun", "true")
@@ -219,17 +217,17 @@ def test_while_the_bank_is_away_jobs_wait_and_then_start_by_themselves(at_rest: 
     at_rest.agent.kill()
     at_rest.agent.start()
     at_rest.bank.start()
-    wait_until(lambda: slurm.job(put_off)["Priority"] != "0", "the job to be released", seconds=60)
-    slurm.root("scontrol", "update", f"jobid={put_off}", "starttime=now+3")
+    wait_until(lambda: slurm.job(deferred)["Priority"] != "0", "the job to be released", seconds=60)
+    slurm.root("scontrol", "update", f"jobid={deferred}", "starttime=now+3")
     haste = Haste(slurm)
 
     def over() -> bool:
         haste.see_to_it()  # a node of a slow machine may not take it the first time
-        return slurm.states(put_off) == ["COMPLETED"]
+        return slurm.states(deferred) == ["COMPLETED"]
 
     wait_until(over, "the job to be over", seconds=90)
-    assert [each["state"] for each in at_rest.settled(open_)] == ["charged"]
-    wait_until(lambda: at_rest.runs(put_off)[-1]["state"] != "held", "the job to be settled")
+    assert [run["state"] for run in at_rest.settled(open_)] == ["charged"]
+    wait_until(lambda: at_rest.runs(deferred)[-1]["state"] != "held", "the job to be settled")
 
 
 def test_an_agent_killed_now_and_then_loses_and_doubles_nothing(
@@ -242,7 +240,7 @@ def test_an_agent_killed_now_and_then_loses_and_doubles_nothing(
 
     def settled() -> int:
         rows = at_rest.rows("/job", account="wg_astro")
-        return len([each for each in rows if each["job_id"] in ids and each["state"] != "held"])
+        return len([row for row in rows if row["job_id"] in ids and row["state"] != "held"])
 
     for enough in (20, 60, 120):
         wait_until(

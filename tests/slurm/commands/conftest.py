@@ -17,8 +17,8 @@ def centre(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Centre]:
     """Return a bank without prices and without projects."""
-    with a_centre(tmp_path, monkeypatch, capsys, "") as found:
-        yield found
+    with a_centre(tmp_path, monkeypatch, capsys, "") as site:
+        yield site
 
 
 @pytest.fixture
@@ -28,12 +28,12 @@ def opened(
     """Return a bank with prices and projects; the current user is a member of one, with 10 SU (600
     SU-minutes).
     """
-    with a_centre(tmp_path, monkeypatch, capsys, PRICES) as found:
-        ask = found.client
-        chem = ask.post("/project", {"gname": "chem", "gid": 50_001})["data"]["id"]
-        ask.post("/project", {"gname": "bio", "gid": 50_002, "parent": chem})
-        ask.put(f"/project/{chem}/member/{MY_UID}", {"role": "coordinator"})
-        start, end = (iso(found.now + days * DAY) for days in (-30, 30))
+    with a_centre(tmp_path, monkeypatch, capsys, PRICES) as site:
+        client = site.client
+        chem = client.post("/project", {"gname": "chem", "gid": 50_001})["data"]["id"]
+        client.post("/project", {"gname": "bio", "gid": 50_002, "parent": chem})
+        client.put(f"/project/{chem}/member/{MY_UID}", {"role": "coordinator"})
+        start, end = (iso(site.now + days * DAY) for days in (-30, 30))
         terms = {
             "resource": "cpu",
             "category": "test",
@@ -42,5 +42,5 @@ def opened(
             "amount": 600,
             "comment": "a test",
         }
-        ask.post("/alloc", {"project": chem, **terms})
-        yield found
+        client.post("/alloc", {"project": chem, **terms})
+        yield site

@@ -42,10 +42,10 @@ class Centre:
     def said(self, *words: str, code: int) -> Said:
         """Run a command, check its exit code, and return its stdout and stderr."""
         self._capsys.readouterr()
-        ended = main.run(words)
-        told = self._capsys.readouterr()
-        assert ended == code, told.out + told.err
-        return Said(ended, told.out, told.err)
+        status = main.run(words)
+        captured = self._capsys.readouterr()
+        assert status == code, captured.out + captured.err
+        return Said(status, captured.out, captured.err)
 
     def reconciled(self, *words: str, code: int = 0) -> list[dict[str, object]]:
         """Return the rows of `fairbank reconcile`."""

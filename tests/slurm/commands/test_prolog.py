@@ -70,10 +70,10 @@ def told(limit: str = "10:00", batch: str = "1") -> str:
     ],
 )
 def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
-    found = read_starting_job(told(limit))
-    assert found.limit_seconds == seconds
-    assert (found.tres, found.qos, found.batch) == ("cpu=2,mem=2000M,node=1", "normal", True)
-    assert found.start - found.submitted == 2
+    job = read_starting_job(told(limit))
+    assert job.limit_seconds == seconds
+    assert (job.tres, job.qos, job.batch) == ("cpu=2,mem=2000M,node=1", "normal", True)
+    assert job.start - job.submitted == 2
     assert read_starting_job(told(batch="0")).batch is False
 
 
@@ -93,9 +93,9 @@ def test_job_owner_and_nodes_come_from_slurms_environment() -> None:
         "SLURM_ARRAY_TASK_ID": "3",
     }  # Slurm gives the last task the number of the array
     assert read_environment({**ENVIRONMENT, **task}).name == "7_3"
-    with pytest.raises(InvalidInput) as wrong:
+    with pytest.raises(InvalidInput) as error:
         read_environment({**ENVIRONMENT, "SLURM_JOB_UID": "root"})
-    assert wrong.value.field == "SLURM_JOB_UID"
+    assert error.value.field == "SLURM_JOB_UID"
 
 
 def test_hold_request_of_a_job() -> None:
@@ -118,10 +118,10 @@ def test_hold_request_of_a_job() -> None:
 def refused(reason: str) -> ReportAnswer:
     figures = {"asked": 60, "available": 30, "shortfall": 30}
     nobody = dict.fromkeys(("allocation", "project", "resource", "owner", "run", "entry"))
-    why = msgspec.convert(
+    details = msgspec.convert(
         {"reason": reason, "remedies": ["-t 0:30"], **figures, **nobody}, RefusalDetails
     )
-    return ReportAnswer(status=402, detail="not enough credit", refusal=why)
+    return ReportAnswer(status=402, detail="not enough credit", refusal=details)
 
 
 def test_what_the_answer_means() -> None:
@@ -158,15 +158,17 @@ def test_a_run_that_is_settled_already_runs_unless_it_never_began(
     """A run that was released before it began would be paid by nobody. As in the agent, the job is
     requeued and starts as another run.
     """
-    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, RunResolution)
-    no = refused("RUN_CLOSED")
-    answer = msgspec.structs.replace(
-        no,
-        refusal=msgspec.structs.replace(no.refusal, resolution=how),  # type: ignore[type-var]
+    resolution = msgspec.convert(
+        {"state": state, "outcome": None, "elapsed": elapsed}, RunResolution
     )
-    why = refusal_of(answer)
-    assert (why is None) is runs
-    assert why is None or why.startswith("this start of the job was given up before")
+    refusal = refused("RUN_CLOSED")
+    answer = msgspec.structs.replace(
+        refusal,
+        refusal=msgspec.structs.replace(refusal.refusal, resolution=resolution),  # type: ignore[type-var]
+    )
+    message = refusal_of(answer)
+    assert (message is None) is runs
+    assert message is None or message.startswith("this start of the job was given up before")
 
 
 @pytest.mark.parametrize(
@@ -174,6 +176,6 @@ def test_a_run_that_is_settled_already_runs_unless_it_never_began(
 )
 def test_what_answers_otherwise_than_a_bank_counts_as_no_answer(rows: object) -> None:
     """As in the agent. The outage policy decides whether such a job starts."""
-    with pytest.raises(Unavailable, match="what answers is not a bank: ") as told:
+    with pytest.raises(Unavailable, match="what answers is not a bank: ") as error:
         only_answer(rows)
-    assert (told.value.field, told.value.remedy) == ("server", "name the bank's address")
+    assert (error.value.field, error.value.remedy) == ("server", "name the bank's address")

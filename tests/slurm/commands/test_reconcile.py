@@ -25,9 +25,9 @@ def test_ledger_that_agrees_with_accounting(opened: Centre) -> None:
     assert "The ledger and accounting agree." in opened.said("reconcile", code=0).err
     opened.ran(opened.job(1))
     opened.reconciled("--fix")
-    said = opened.said("reconcile", code=0)
-    assert "          1  agree to the minute\n" in said.out + said.err
-    assert "The ledger and accounting agree." in said.err
+    result = opened.said("reconcile", code=0)
+    assert "          1  agree to the minute\n" in result.out + result.err
+    assert "The ledger and accounting agree." in result.err
 
 
 def test_unknown_run_is_charged_with_fix(opened: Centre) -> None:
@@ -58,8 +58,8 @@ def test_final_state_and_cpu_time_are_reported(opened: Centre) -> None:
     )
     opened.reconciled("--fix")
     rows = {row["job_id"]: row for row in opened.client.get("/job")["data"]}
-    told = ("tres", "nodes", "cpus", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
-    assert [rows[1][each] for each in told] == [
+    columns = ("tres", "nodes", "cpus", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
+    assert [rows[1][column] for column in columns] == [
         "cpu=4,mem=4000M,node=1",
         1,
         4,
@@ -68,7 +68,7 @@ def test_final_state_and_cpu_time_are_reported(opened: Centre) -> None:
         0,
         1_201,
     ]
-    assert [rows[2][each] for each in told] == [
+    assert [rows[2][column] for column in columns] == [
         "cpu=4,mem=4000M,node=1",
         1,
         4,
@@ -97,8 +97,8 @@ def test_incomplete_record_is_charged_from_the_reported_start(opened: Centre) ->
     (row,) = opened.reconciled("--fix")
     assert (row["kind"], row["amount"], row["done"]) == ("OPEN", 40, "yes")
     assert opened.available() == 560
-    told = opened.tell("reconcile")
-    assert "1  are incomplete in accounting, but the bank received their ends" in told
+    output = opened.tell("reconcile")
+    assert "1  are incomplete in accounting, but the bank received their ends" in output
     assert json.loads(opened.tell("reconcile", "--json"))["summary"] == {
         "compared": 1,
         "matched": 0,
@@ -112,7 +112,7 @@ def test_incomplete_record_with_uid_0_has_no_owner(opened: Centre) -> None:
     """slurmdbd takes the user name from the association, but has no uid if it never received the
     start.
     """
-    other = next(each for each in pwd.getpwall() if each.pw_uid)
+    other = next(entry for entry in pwd.getpwall() if entry.pw_uid)
     job = opened.job(1, user=other.pw_name, owner=other.pw_uid)
     opened.report(job, owner_uid=other.pw_uid)
     opened.ran(
@@ -136,9 +136,9 @@ def test_a_hold_that_was_asked_for_by_another_clock(opened: Centre) -> None:
     job = opened.job(1)
     opened.report(job, start=job.submitted - 500)
     opened.ran(job)
-    words = ("-S", f"@{job.submitted}")
-    assert [row["kind"] for row in opened.reconciled("--fix", *words)] == ["OPEN"]
-    assert opened.reconciled(*words) == []
+    period = ("-S", f"@{job.submitted}")
+    assert [row["kind"] for row in opened.reconciled("--fix", *period)] == ["OPEN"]
+    assert opened.reconciled(*period) == []
 
 
 def test_a_hold_for_a_job_that_is_gone_is_given_back(opened: Centre) -> None:
@@ -169,8 +169,8 @@ def test_nothing_is_given_back_while_lines_cannot_be_read(opened: Centre) -> Non
     """The unreadable line may belong to the run."""
     opened.report(opened.job(1))
     opened.slurm.say("sacct-jobs", row_of(opened.job(1)).replace("chem", "ch|em"))
-    said = opened.said("reconcile", "--fix", code=8)
-    assert "! not read: sacct, line 1, Account: 'ch|em' is not a name" in said.err
+    result = opened.said("reconcile", "--fix", code=8)
+    assert "! not read: sacct, line 1, Account: 'ch|em' is not a name" in result.err
     assert opened.available() == 360
 
 
@@ -191,8 +191,8 @@ def test_release_needs_visibility_of_all_jobs(opened: Centre) -> None:
 
 def test_visibility_of_all_runs_is_required(opened: Centre) -> None:
     for words in (("reconcile",), ("shadow",), ("slurm", "import"), ("slurm", "sync")):
-        said = opened.said(*words, "--as", "61009", code=4)
-        assert "you do not see everybody's runs and projects" in said.err
+        result = opened.said(*words, "--as", "61009", code=4)
+        assert "you do not see everybody's runs and projects" in result.err
 
 
 def test_ledger_of_many_pages(opened: Centre, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,8 +258,8 @@ def test_a_restarted_run_is_charged_under_its_own_name(opened: Centre) -> None:
 def test_a_dead_slurmdbd_changes_nothing(opened: Centre) -> None:
     opened.report(opened.job(1))
     opened.slurm.forget("sacct")
-    said = opened.said("reconcile", "--fix", code=6)
-    assert "sacct ended with 1" in said.err
+    result = opened.said("reconcile", "--fix", code=6)
+    assert "sacct ended with 1" in result.err
     assert opened.available() == 360
 
 

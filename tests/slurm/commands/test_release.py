@@ -52,7 +52,7 @@ def named(names: Sequence[str]) -> list[HeldJob]:
 
 
 def test_only_what_the_plugin_held_for_credit_is_read() -> None:
-    said = read_held_jobs(
+    held = read_held_jobs(
         line("7")
         + line(
             "8_3", reason="No_allocation", limit="1-00:00:00", tres="cpu=2,mem=4G,node=1,billing=2"
@@ -68,14 +68,14 @@ def test_only_what_the_plugin_held_for_credit_is_read() -> None:
         + line("17", limit="UNLIMITED")
         + line("18", limit="soon")
     )
-    first, second = said.rows
+    first, second = held.rows
     assert first == msgspec.structs.replace(JOB, qos="normal")
     assert (second.name, second.limit_seconds, second.tres) == (
         "8_3",
         24 * HOUR,
         "cpu=2,mem=4G,node=1",
     )
-    assert [(each.line, each.field) for each in said.unreadable] == [(12, "TimeLimit")]
+    assert [(line.line, line.field) for line in held.unreadable] == [(12, "TimeLimit")]
 
 
 # ------------------------------------------------------------------ how many, how often
@@ -90,7 +90,7 @@ def test_no_more_go_on_than_can_be_paid_together() -> None:
         HoldQuote(20, 2, 30, fits=True),
         HoldQuote(1, None, 0, fits=False),
     ]
-    assert [each.name for each in affordable_jobs(list(zip(jobs, offers, strict=True)))] == [
+    assert [job.name for job in affordable_jobs(list(zip(jobs, offers, strict=True)))] == [
         "a",
         "c",
         "d",
@@ -98,19 +98,19 @@ def test_no_more_go_on_than_can_be_paid_together() -> None:
 
 
 def test_each_job_has_its_turn_and_not_more_often_than_agreed() -> None:
-    turns, crowd = ReleaseSchedule(600), named([str(number) for number in range(QUOTES_MAX + 1)])
-    assert len(turns.due(crowd, 1_000)) == QUOTES_MAX
-    assert [each.name for each in turns.due(crowd, 1_060)] == [str(QUOTES_MAX)]
-    assert turns.due(crowd, 1_599) == []
-    assert turns.due(crowd, 1_600)[0].name == "0"
+    schedule, jobs = ReleaseSchedule(600), named([str(number) for number in range(QUOTES_MAX + 1)])
+    assert len(schedule.due(jobs, 1_000)) == QUOTES_MAX
+    assert [job.name for job in schedule.due(jobs, 1_060)] == [str(QUOTES_MAX)]
+    assert schedule.due(jobs, 1_599) == []
+    assert schedule.due(jobs, 1_600)[0].name == "0"
 
 
 def test_a_job_that_is_held_again_and_again_is_left_to_an_operator() -> None:
-    turns, now, releases = ReleaseSchedule(600), 0.0, 0
+    schedule, now, releases = ReleaseSchedule(600), 0.0, 0
     for _ in range(100):
         now += 600
-        for each in turns.due([JOB], now):
-            turns.count_release(each)
+        for job in schedule.due([JOB], now):
+            schedule.count_release(job)
             releases += 1
     assert releases == RELEASES_MAX
 
@@ -119,14 +119,14 @@ def test_a_job_that_stays_held_is_not_forgotten() -> None:
     """A month in the queue gives a job no more releases. Only a job that left the queue for a week
     counts as new.
     """
-    turns, released = ReleaseSchedule(600), 0
+    schedule, released = ReleaseSchedule(600), 0
     for now in range(0, 30 * 24 * HOUR, 600):
-        for each in turns.due([JOB], now):
-            turns.count_release(each)
+        for job in schedule.due([JOB], now):
+            schedule.count_release(job)
             released += 1
     assert released == RELEASES_MAX
-    assert turns.due([], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == []
-    assert turns.due([JOB], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == [JOB]
+    assert schedule.due([], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == []
+    assert schedule.due([JOB], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == [JOB]
 
 
 # ------------------------------------------------------------------ a bank, and a queue
@@ -152,7 +152,7 @@ class PaperQueue(SlurmCommands):
         if name in self.stuck:
             raise Unavailable(f"scontrol ended with 1: job {name}", remedy="look")
         self.released.append(name)
-        self.waiting_jobs = [each for each in self.waiting_jobs if each.name != name]
+        self.waiting_jobs = [job for job in self.waiting_jobs if job.name != name]
 
 
 class PaperBank(Client):
@@ -223,8 +223,8 @@ def test_a_deposit_lets_go_on_what_it_pays_for(
     queue = PaperQueue(
         *named(["1", "2", "3"]), msgspec.structs.replace(JOB, name="4", account="nobody")
     )
-    dear = msgspec.structs.replace(JOB, name="5", limit_seconds=100 * HOUR)
-    queue.waiting_jobs.insert(0, dear)
+    expensive = msgspec.structs.replace(JOB, name="5", limit_seconds=100 * HOUR)
+    queue.waiting_jobs.insert(0, expensive)
     releaser = Releaser(Client(parse_address(site.address)), queue, 600)
     releaser.run_round(0)
     assert queue.released == ["1"]
@@ -242,4 +242,4 @@ def test_a_deposit_lets_go_on_what_it_pays_for(
     for _ in range(2):
         releaser.run_round(1_200)
     assert releaser.status()["error"] == "squeue ended with 1"
-    assert sum("squeue ended with 1" in each.getMessage() for each in caplog.records) == 1
+    assert sum("squeue ended with 1" in record.getMessage() for record in caplog.records) == 1

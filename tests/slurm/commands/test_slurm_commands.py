@@ -33,13 +33,13 @@ def test_columns_are_asked_of_2205(recorded: Recorded) -> None:
     slurm = slurm_of(recorded)
     assert len(slurm.jobs(1_795_270_000, 1_795_280_000).rows) == 37
     assert len(slurm.queue().rows) == 38
-    asked = recorded.asked
-    assert asked[0] == "sinfo --version"
-    assert asked[1].startswith(
+    commands = recorded.asked
+    assert commands[0] == "sinfo --version"
+    assert commands[1].startswith(
         "sacct --allusers --allocations --duplicates --starttime=2026-11-21T14:06:40"
         " --endtime=2026-11-21T16:53:20 --noheader --parsable2"
     )
-    assert not [line for line in asked if "--json" in line]
+    assert not [line for line in commands if "--json" in line]
 
 
 def test_json_is_asked_of_newer_ones(recorded: Recorded) -> None:
@@ -98,10 +98,10 @@ def test_a_command_that_fails(recorded: Recorded) -> None:
 
 
 def test_no_slurm_at_all(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="cannot run sinfo: No such file") as told:
+    with pytest.raises(Unavailable, match="cannot run sinfo: No such file") as error:
         _ = SlurmCommands({"PATH": str(tmp_path)}).version
-    assert told.value.remedy is not None
-    assert "PATH" in told.value.remedy
+    assert error.value.remedy is not None
+    assert "PATH" in error.value.remedy
 
 
 def test_another_cluster_than_expected(recorded: Recorded) -> None:
@@ -110,12 +110,14 @@ def test_another_cluster_than_expected(recorded: Recorded) -> None:
         slurm_of(recorded).check_cluster("darwin")
 
 
-@pytest.mark.parametrize("who", ["root(0)", "slurm(64030)", "(null)", f"me({os.geteuid()})"])
-def test_visibility_of_all_jobs(recorded: Recorded, who: str) -> None:
-    recorded.say("scontrol-show-config", f"SlurmUser               = {who}\n")
-    assert slurm_of(recorded).can_see_all_jobs == (os.geteuid() == 0 or str(os.geteuid()) in who)
+@pytest.mark.parametrize("slurm_user", ["root(0)", "slurm(64030)", "(null)", f"me({os.geteuid()})"])
+def test_visibility_of_all_jobs(recorded: Recorded, slurm_user: str) -> None:
+    recorded.say("scontrol-show-config", f"SlurmUser               = {slurm_user}\n")
+    assert slurm_of(recorded).can_see_all_jobs == (
+        os.geteuid() == 0 or str(os.geteuid()) in slurm_user
+    )
     assert [uid for uid in (0, 61_009, 64_030) if slurm_of(recorded, uid=uid).can_see_all_jobs] == (
-        [0, 64_030] if "slurm" in who else [0]
+        [0, 64_030] if "slurm" in slurm_user else [0]
     )
 
 
@@ -130,8 +132,8 @@ def test_changes_that_change_nothing_are_no_failure(recorded: Recorded) -> None:
 def test_undecodable_text_is_reported_by_its_line(recorded: Recorded, tmp_path: Path) -> None:
     row = row_of(a_job(1)).encode()
     (tmp_path / "slurm" / "answers" / "sacct").write_bytes(row.replace(b"chem", b"ch\xffm") + row)
-    found = slurm_of(recorded).jobs(0, 1)
-    assert (len(found.rows), [(each.line, each.field) for each in found.unreadable]) == (
+    jobs = slurm_of(recorded).jobs(0, 1)
+    assert (len(jobs.rows), [(line.line, line.field) for line in jobs.unreadable]) == (
         1,
         [(1, "Account")],
     )

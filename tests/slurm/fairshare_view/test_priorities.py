@@ -57,8 +57,8 @@ FACTORS = {("chem", "ayla", ""): 0.25, ("chem", "ayla", "gpu"): 0.75}
 CPU, GPU = PriorityRow(7, "cpu", "ayla", site=5), PriorityRow(7, "gpu", "ayla")
 
 
-def of(told: PriorityRow, grounds: PriorityInputs = GROUNDS) -> PriorityRow:
-    (row,) = compute_priorities([told], grounds, FACTORS, NOON)
+def of(inputs_row: PriorityRow, grounds: PriorityInputs = GROUNDS) -> PriorityRow:
+    (row,) = compute_priorities([inputs_row], grounds, FACTORS, NOON)
     return row
 
 
@@ -108,19 +108,24 @@ def test_the_tick_is_known_from_the_oldest_age() -> None:
 
 
 def test_what_cannot_be_computed_is_left_out() -> None:
-    given, gone, elsewhere = (
+    with_priority, unknown_job, other_partition = (
         CPU._replace(direct=99),
         CPU._replace(job=8),
         CPU._replace(partition_name="idle"),
     )
-    assert compute_priorities([given, gone, elsewhere, GPU], GROUNDS, FACTORS, NOON) == [of(GPU)]
+    assert compute_priorities(
+        [with_priority, unknown_job, other_partition, GPU], GROUNDS, FACTORS, NOON
+    ) == [of(GPU)]
 
 
 def test_a_factor_has_all_its_digits_where_they_are_those_that_slurm_prints() -> None:
-    said = [
+    printed = [
         ShareRow("chem", parent="root"),
         ShareRow("chem", "ayla", factor=0.333333),
         ShareRow("chem", "jorge", factor=0.5),
     ]
-    anew = [said[0], said[1]._replace(factor=1 / 3), said[2]._replace(factor=0.500001)]
-    assert merge_factors(said, anew) == {("chem", "ayla", ""): 1 / 3, ("chem", "jorge", ""): 0.5}
+    computed = [printed[0], printed[1]._replace(factor=1 / 3), printed[2]._replace(factor=0.500001)]
+    assert merge_factors(printed, computed) == {
+        ("chem", "ayla", ""): 1 / 3,
+        ("chem", "jorge", ""): 0.5,
+    }

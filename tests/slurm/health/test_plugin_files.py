@@ -55,7 +55,7 @@ def found(folder: Path, **more: str) -> list[str]:
 def test_the_files_that_we_ship_are_ours(folder: Path, checkout: Path) -> None:
     assert found(folder) == []
     assert sorted(RULES) == sorted(
-        each.name for each in (checkout / "plugins" / "fairbank").glob("*.lua")
+        path.name for path in (checkout / "plugins" / "fairbank").glob("*.lua")
     )
 
 

@@ -32,7 +32,7 @@ MACHINE = SlurmMachine(
     qos=sacctmgr.QOS.read(said("qos-plain")).rows,
     flags=CONFIG["PriorityFlags"],
 )
-FACTORS = {each.name: Fraction(each.factor) for each in MACHINE.qos}
+FACTORS = {qos.name: Fraction(qos.factor) for qos in MACHINE.qos}
 STATUS: dict[str, Any] = {
     "plugins": [{"slurm": "22.05.8", "cluster": "lab"}],
     "bank": {"reachable": True, "error": None, "remedy": None},
@@ -65,8 +65,10 @@ def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
     return Cluster(
         "lab",
         {
-            each.name: Partition(each.name, "cpu", parse_weights(each.weights or "cpu=1"), adding)
-            for each in MACHINE.partitions
+            partition.name: Partition(
+                partition.name, "cpu", parse_weights(partition.weights or "cpu=1"), adding
+            )
+            for partition in MACHINE.partitions
         },
         FACTORS,
     )
@@ -74,11 +76,11 @@ def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
 
 def without(machine: SlurmMachine, name: str, **facts: object) -> SlurmMachine:
     """Return the machine with changed fields of one partition."""
-    places = tuple(
-        msgspec.structs.replace(each, **facts) if each.name == name else each
-        for each in machine.partitions
+    partitions = tuple(
+        msgspec.structs.replace(partition, **facts) if partition.name == name else partition
+        for partition in machine.partitions
     )
-    return msgspec.structs.replace(machine, partitions=places)
+    return msgspec.structs.replace(machine, partitions=partitions)
 
 
 def test_the_lab_with_all_of_fairbank_is_well() -> None:
@@ -94,21 +96,21 @@ def test_the_lab_with_all_of_fairbank_is_well() -> None:
         *slurm_checks.policy_checks(POLICY, 4_600),
     ]
     assert wrong(checks) == []
-    told = [each.what for each in checks]
-    assert "the bank prices 3 partitions as Slurm bills them (max_tres)" in told
-    assert "slurmctld is connected to the agent: 22.05.8" in told
-    assert "the agent lets SlurmUser in (slurm(64030))" in told
+    texts = [check.what for check in checks]
+    assert "the bank prices 3 partitions as Slurm bills them (max_tres)" in texts
+    assert "slurmctld is connected to the agent: 22.05.8" in texts
+    assert "the agent lets SlurmUser in (slurm(64030))" in texts
 
 
 @pytest.mark.parametrize(
-    ("there", "expected"),
+    ("other_clock", "expected"),
     [
         (1_006, "the clock of the bank is 6 s from this host's, ahead of ours"),
         (994, "the clock of the bank is 6 s from this host's, behind ours"),
     ],
 )
-def test_a_clock_that_is_wrong(there: int, expected: str) -> None:
-    assert wrong([slurm_checks.clock_check(1_000, there, "the bank")]) == [expected]
+def test_a_clock_that_is_wrong(other_clock: int, expected: str) -> None:
+    assert wrong([slurm_checks.clock_check(1_000, other_clock, "the bank")]) == [expected]
 
 
 def test_slurmctlds_clock_is_read_from_its_answer() -> None:
@@ -167,9 +169,9 @@ def test_weights_that_lack_the_gpus_or_differ() -> None:
 
 def test_a_partition_without_a_finite_limit() -> None:
     (line,) = [
-        each
-        for each in said("partitions-oneliner").splitlines()
-        if each.startswith("PartitionName=cpu ")
+        text
+        for text in said("partitions-oneliner").splitlines()
+        if text.startswith("PartitionName=cpu ")
     ]
     endless = machine.read_partitions(
         line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n"
@@ -230,7 +232,7 @@ def test_an_agent_in_trouble() -> None:
         "error": "you may not report runs of lab",
         "remedy": "agents = [64030] under [clusters.lab]",
     }
-    aside = {
+    quarantine = {
         "frames": 3,
         "last": "epilog: 'x' is not known here (key)",
         "path": "/x/aside",
@@ -241,7 +243,7 @@ def test_an_agent_in_trouble() -> None:
         "plugins": [{"slurm": "22.05.8", "cluster": "other"}],
         "bank": bank,
         "outbox": outbox,
-        "quarantine": aside,
+        "quarantine": quarantine,
     }
     checks = list(
         slurm_checks.agent_checks(
@@ -259,36 +261,36 @@ def test_an_agent_in_trouble() -> None:
             " not known here (key); they are in /x/aside"
         ),
     ]
-    assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]
+    assert "agents = [64030] under [clusters.lab]" in [check.remedy for check in checks]
 
 
 def test_agent_before_its_first_request_to_the_bank() -> None:
     status = {**STATUS, "bank": {"reachable": None, "error": None, "remedy": None}}
     (check,) = [
-        each
-        for each in slurm_checks.agent_checks(
+        check
+        for check in slurm_checks.agent_checks(
             ASKING, msgspec.structs.replace(AGENT, status=status), NOW
         )
-        if not each.ok
+        if not check.ok
     ]
     assert check.what == "the agent reaches the bank: it has not asked yet"
     assert "plug-in has named the cluster" in (check.remedy or "")
 
 
 def test_agent_incidents_are_reported_for_a_day() -> None:
-    stranger = {
+    rejected = {
         "kind": "stranger",
         "about": "strangers sent away from its socket",
         "count": 3,
         "since": NOW - 90_000,
         "last": NOW - 60,
     }
-    told = stranger | {
+    incident = rejected | {
         "text": "a process of user 1000 wanted to speak for slurmctld",
         "remedy": "look at what it is",
     }
-    agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [told]})
-    (check,) = [each for each in slurm_checks.agent_checks(ASKING, agent, NOW) if not each.ok]
+    agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [incident]})
+    (check,) = [check for check in slurm_checks.agent_checks(ASKING, agent, NOW) if not check.ok]
     assert (
         check.what
         == f"the agent reports strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
@@ -301,7 +303,7 @@ def test_agent_incidents_are_reported_for_a_day() -> None:
 
 
 def test_an_agent_that_was_not_restarted_after_an_update() -> None:
-    status = {name: said for name, said in STATUS.items() if name != "quarantine"}
+    status = {name: value for name, value in STATUS.items() if name != "quarantine"}
     assert wrong(
         slurm_checks.agent_checks(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)
     ) == ["the agent is older than this command"]

@@ -39,7 +39,7 @@ def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words", "named"),
+    ("value", "values", "named"),
     [
         ("", [], {}),
         (" lua , all_partitions,,", ["lua", "all_partitions"], {"lua": "", "all_partitions": ""}),
@@ -51,32 +51,32 @@ def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
     ],
 )
 def test_settings_that_are_lists(
-    value: str, words: list[str], named: dict[str, str] | None
+    value: str, values: list[str], named: dict[str, str] | None
 ) -> None:
-    assert split_list(value) == words
+    assert split_list(value) == values
     assert split_parameters(value) == (
         named if named is not None else {"fairbank_poll_interval": "1", "fairbank_socket": "/x=y"}
     )
 
 
 @pytest.mark.parametrize(
-    ("said", "socket"),
+    ("config", "socket"),
     [
         ({}, None),
         ({"AuthInfo": "cred_expire=120,Socket=/run/m.socket"}, "/run/m.socket"),
         ({"AuthInfo": "ttl=10"}, None),
     ],
 )
-def test_where_munged_listens(said: dict[str, str], socket: str | None) -> None:
-    assert doctor.munge_socket(said) == socket
+def test_where_munged_listens(config: dict[str, str], socket: str | None) -> None:
+    assert doctor.munge_socket(config) == socket
 
 
 def test_doctor_uses_the_defaults_of_the_plugins(checkout: Path) -> None:
     """For settings that slurm.conf omits, the doctor uses the defaults of the plug-ins' C code."""
 
-    def default(file: str, form: str) -> str:
-        (found,) = re.findall(form, (checkout / "plugins" / file).read_text())
-        return str(found)
+    def default(file: str, pattern: str) -> str:
+        (value,) = re.findall(pattern, (checkout / "plugins" / file).read_text())
+        return str(value)
 
     prep = r"client_settings_t settings = \{\s+\.socket = \"([^\"]+)\""
     assert default("prep/prep_fairbank.c", prep) == slurm_checks.SOCKET

@@ -69,17 +69,17 @@ def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
             ordered, parse_fields(",".join(sshare.SHARE_COLUMNS)), LineFormat.BETWEEN, header=False
         )
     )
-    answer = sshare.read_shares(text)
-    assert answer.unreadable == ()
-    assert list(answer.rows) == ordered
+    parsed = sshare.read_shares(text)
+    assert parsed.unreadable == ()
+    assert list(parsed.rows) == ordered
 
 
 def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None:
-    told = sshare.read_shares(printed("fair-tree", "sshare-everything")).rows
-    seen = [row for row in told if row.user != "bob"]
+    everyone = sshare.read_shares(printed("fair-tree", "sshare-everything")).rows
+    without_bob = [row for row in everyone if row.user != "bob"]
     of_dave = [
-        {row.account: row.factor for row in share_rows(some, fair_tree=True) if row.user == "dave"}
-        for some in (told, seen)
+        {row.account: row.factor for row in share_rows(shown, fair_tree=True) if row.user == "dave"}
+        for shown in (everyone, without_bob)
     ]
     assert of_dave == [
         {"biology": 1 / 12, "wg_chem": 11 / 12},
@@ -118,7 +118,11 @@ def queues(draw: st.DrawFn) -> tuple[list[PriorityRow], WeightRow]:
     )
     rows = []
     for job in draw(st.lists(st.integers(1, 2**31), unique=True, max_size=6)):
-        tres = {name: value for name, one in weights.tres.items() if (value := draw(FACTORS) * one)}
+        tres = {
+            name: value
+            for name, weight_of_tres in weights.tres.items()
+            if (value := draw(FACTORS) * weight_of_tres)
+        }
         row = PriorityRow(
             job, draw(NAMES), draw(NAMES), site=draw(SIGNED), nice=draw(SIGNED), tres=tres
         )
@@ -161,10 +165,10 @@ def test_priorities_printed_and_read_again(
         qos=qos,
         tres=tres,
     )
-    answer = sprio.read_factors(text, sprio.letters_of(version))
-    assert consistent_rows(answer, MultifactorSettings(weights=weighed)) == answer
-    assert answer.unreadable == ()
-    again = [priority_row(row, weights) for row in answer.rows]
+    parsed = sprio.read_factors(text, sprio.letters_of(version))
+    assert consistent_rows(parsed, MultifactorSettings(weights=weighed)) == parsed
+    assert parsed.unreadable == ()
+    again = [priority_row(row, weights) for row in parsed.rows]
     assert [int(row.priority) for row in again] == [int(row.priority) for row in rows]
     for form in ("%i %r %u %o %n %c %S %N %Y", "%A %B %F %J %P %Q %T", "%a %b %f %j %p %q %t"):
         assert lines_of_ranks(again, weights, parse_format(form)) == lines_of_ranks(
@@ -187,10 +191,10 @@ def test_sorting_loses_no_row(queue: tuple[list[PriorityRow], WeightRow], letter
 def test_what_is_rounded_twice_is_known_again_in_both_ways(factor: float, weight: int) -> None:
     exact = factor * weight
     for digits in (2, 7):
-        found = sprio.unrounded(
+        value = sprio.unrounded(
             float(f"{exact:.0f}"), float(f"{exact / weight:.{digits}f}"), weight, digits
         )
-        assert (f"{found:.0f}", f"{found / weight:.{digits}f}") == (
+        assert (f"{value:.0f}", f"{value / weight:.{digits}f}") == (
             f"{exact:.0f}",
             f"{exact / weight:.{digits}f}",
         )

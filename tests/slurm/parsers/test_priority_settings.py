@@ -48,13 +48,15 @@ def test_settings_of_2205() -> None:
 
 
 def test_the_classic_rule_of_2205() -> None:
-    told = read_settings(read_config(printed("classic", "config")))
-    assert (told.fair_share.algorithm, told.fair_share.dampening) == (Algorithm.CLASSIC, 1)
-    assert told.factors.weights == PriorityWeights(fairshare=100_000, partition=1_000, qos=1_000)
+    settings = read_settings(read_config(printed("classic", "config")))
+    assert (settings.fair_share.algorithm, settings.fair_share.dampening) == (Algorithm.CLASSIC, 1)
+    assert settings.factors.weights == PriorityWeights(
+        fairshare=100_000, partition=1_000, qos=1_000
+    )
 
 
 def test_what_is_seldom_set_is_read_too() -> None:
-    told = read_settings(
+    settings = read_settings(
         config(
             PriorityFlags="CALCULATE_RUNNING,NO_NORMAL_QOS",
             PriorityFavorSmall="Yes",
@@ -65,7 +67,7 @@ def test_what_is_seldom_set_is_read_too() -> None:
             AccountingStorageType="accounting_storage/none",
         )
     )
-    factors, fair_share = told.factors, told.fair_share
+    factors, fair_share = settings.factors, settings.fair_share
     assert factors.flags == {Flag.CALCULATE_RUNNING, Flag.NO_NORMAL_QOS}
     assert (factors.favour_small, factors.accounted) == (True, False)
     assert (factors.max_age_seconds, factors.weights.tres) == (
@@ -76,8 +78,8 @@ def test_what_is_seldom_set_is_read_too() -> None:
 
 
 def test_names_are_known_in_any_case() -> None:
-    told = read_settings({name.swapcase(): text for name, text in config().items()})
-    assert told == read_settings(config())
+    settings = read_settings({name.swapcase(): text for name, text in config().items()})
+    assert settings == read_settings(config())
 
 
 def test_of_another_plugin_nothing_more_is_reported() -> None:
@@ -110,13 +112,13 @@ def test_a_setting_that_is_damaged_or_missing_is_named(name: str, value: str | N
     del settings[name]
     if value is not None:
         settings[name] = value
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as error:
         read_settings(settings)
-    assert told.value.field == name
+    assert error.value.field == name
     assert re.fullmatch(
         r"Slurm writes 7-00:00:00|a whole number from [01] to \d+|ask slurmctld itself: .*|"
         r"one of NONE, NOW, .*|weigh cpu, mem, node or a gres.*|write for example cpu=8,.*",
-        told.value.remedy or "",
+        error.value.remedy or "",
     )
 
 
@@ -171,9 +173,9 @@ def test_only_one_flag_is_ever_in_doubt() -> None:
 
 
 def test_where_slurm_conf_is_known_its_flags_count() -> None:
-    told = config(PriorityFlags="NO_NORMAL_ALL")
-    assert read_settings(told).factors.flags == RAW
-    assert read_settings(told, "NO_NORMAL_QOS").factors.flags == {Flag.NO_NORMAL_QOS}
+    uncertain = config(PriorityFlags="NO_NORMAL_ALL")
+    assert read_settings(uncertain).factors.flags == RAW
+    assert read_settings(uncertain, "NO_NORMAL_QOS").factors.flags == {Flag.NO_NORMAL_QOS}
 
 
 @pytest.mark.parametrize(
@@ -182,13 +184,13 @@ def test_where_slurm_conf_is_known_its_flags_count() -> None:
 )
 def test_slurm_conf_is_asked_where_it_is(tmp_path: Path, conf: str, flags: frozenset[Flag]) -> None:
     (tmp_path / "slurm.conf").write_text(conf)
-    said = printed("fair-tree", "config").replace(
+    text = printed("fair-tree", "config").replace(
         "PriorityFlags           = MAX_TRES", "PriorityFlags           = NO_NORMAL_ALL"
     )
-    (tmp_path / "config.txt").write_text(said)
+    (tmp_path / "config.txt").write_text(text)
     assert RecordedOutput(str(tmp_path), "").priority_settings().factors.flags == flags
-    here = SlurmCommands({})
-    here.config = {**read_config(said), "SLURM_CONF": str(tmp_path / "slurm.conf")}
-    assert here.priority_settings().factors.flags == flags
-    here.config = {**here.config, "SLURM_CONF": str(tmp_path / "elsewhere.conf")}
-    assert here.priority_settings().factors.flags == RAW
+    commands = SlurmCommands({})
+    commands.config = {**read_config(text), "SLURM_CONF": str(tmp_path / "slurm.conf")}
+    assert commands.priority_settings().factors.flags == flags
+    commands.config = {**commands.config, "SLURM_CONF": str(tmp_path / "elsewhere.conf")}
+    assert commands.priority_settings().factors.flags == RAW

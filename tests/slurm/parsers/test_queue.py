@@ -50,32 +50,32 @@ RUNS = (
 )
 
 
-def node(**other: str) -> str:
-    return with_words(NODE, other)
+def node(**changes: str) -> str:
+    return with_words(NODE, changes)
 
 
-def with_words(line: str, other: dict[str, str]) -> str:
+def with_words(line: str, changes: dict[str, str]) -> str:
     words = line.split(" ")
     return " ".join(
-        f"{name}={other.pop(name)}" if (name := word.partition("=")[0]) in other else word
+        f"{name}={changes.pop(name)}" if (name := word.partition("=")[0]) in changes else word
         for word in words
     )
 
 
-def waits(**other: str) -> str:
-    return with_words(WAITS, other)
+def waits(**changes: str) -> str:
+    return with_words(WAITS, changes)
 
 
 def only(line: str) -> SlurmJob:
-    found = jobs.read_jobs(line)
-    assert found.unreadable == ()
-    return found.rows[0]
+    parsed = jobs.read_jobs(line)
+    assert parsed.unreadable == ()
+    return parsed.rows[0]
 
 
 def test_a_node() -> None:
-    found = machine.read_hosts(NODE)
-    assert found.unreadable == ()
-    (g01,) = found.rows
+    parsed = machine.read_hosts(NODE)
+    assert parsed.unreadable == ()
+    (g01,) = parsed.rows
     assert (g01.name, g01.cpus, g01.threads, g01.memory, g01.tmp, g01.weight) == (
         "g01",
         44,
@@ -90,7 +90,7 @@ def test_a_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "state"),
+    ("text", "state"),
     [
         ("MIXED", NodeState.UP),
         ("ALLOCATED+PLANNED", NodeState.UP),
@@ -105,18 +105,18 @@ def test_a_node() -> None:
         ("FUTURE", NodeState.FUTURE),
     ],
 )
-def test_states_of_a_node(said: str, state: NodeState) -> None:
-    assert machine.read_hosts(node(State=said)).rows[0].state is state
+def test_states_of_a_node(text: str, state: NodeState) -> None:
+    assert machine.read_hosts(node(State=text)).rows[0].state is state
 
 
 @pytest.mark.parametrize(
     ("field", "text"), [("CPUTot", "many"), ("RealMemory", "-1"), ("Weight", "5000000000")]
 )
 def test_a_node_that_cannot_be_read_is_reported(field: str, text: str) -> None:
-    found = machine.read_hosts(f"{NODE}\n{node(**{field: text})}")
-    assert len(found.rows) == 1
-    assert [each.line for each in found.unreadable] == [2]
-    assert field.lower() in found.unreadable[0].field.lower()
+    parsed = machine.read_hosts(f"{NODE}\n{node(**{field: text})}")
+    assert len(parsed.rows) == 1
+    assert [line.line for line in parsed.unreadable] == [2]
+    assert field.lower() in parsed.unreadable[0].field.lower()
 
 
 def test_a_partition() -> None:
@@ -150,13 +150,13 @@ def test_a_reservation() -> None:
     "text", ["No reservations in the system\n", with_words(RESERVATION, {"Nodes": "(null)"})]
 )
 def test_nothing_of_nodes_is_reserved(text: str) -> None:
-    found = machine.read_reservations(text)
-    assert (found.rows, found.unreadable) == ((), ())
+    parsed = machine.read_reservations(text)
+    assert (parsed.rows, parsed.unreadable) == ((), ())
 
 
 def test_a_job_that_waits() -> None:
-    told = only(WAITS)
-    assert (told.job_id, told.name, told.array, told.task, told.tasks, told.throttle) == (
+    job = only(WAITS)
+    assert (job.job_id, job.name, job.array, job.task, job.tasks, job.throttle) == (
         7,
         "a job",
         7,
@@ -164,32 +164,32 @@ def test_a_job_that_waits() -> None:
         (1, 2, 3, 8),
         2,
     )
-    assert (told.partitions, told.limit, told.time_min, told.reason) == (
+    assert (job.partitions, job.limit, job.time_min, job.reason) == (
         ("cpu", "gpu"),
         600,
         None,
         "Priority",
     )
-    assert told.expected is not None
-    assert (told.eligible or 0) - told.submitted == 2
-    assert told.expected - told.submitted == 29 * 60 + 25
-    assert told.licences == {"matlab": 2, "x": 1}
-    wanted = told.wanted
-    assert (wanted.nodes, wanted.max_nodes, wanted.tasks, wanted.tasks_per_node) == (2, 6, 5, 2)
+    assert job.expected is not None
+    assert (job.eligible or 0) - job.submitted == 2
+    assert job.expected - job.submitted == 29 * 60 + 25
+    assert job.licences == {"matlab": 2, "x": 1}
+    request = job.wanted
+    assert (request.nodes, request.max_nodes, request.tasks, request.tasks_per_node) == (2, 6, 5, 2)
     assert (
-        wanted.cpus_per_task,
-        wanted.cpus_per_node,
-        wanted.memory_per_cpu,
-        wanted.memory_per_node,
+        request.cpus_per_task,
+        request.cpus_per_node,
+        request.memory_per_cpu,
+        request.memory_per_node,
     ) == (3, 6, 2_560, None)
-    assert (wanted.tmp, wanted.constraint, wanted.contiguous, wanted.exclusive) == (
+    assert (request.tmp, request.constraint, request.contiguous, request.exclusive) == (
         1_024,
         "a|b",
         True,
         True,
     )
-    assert (wanted.required, wanted.excluded) == ((), ("c01", "c02"))
-    assert wanted.gpus == (Gpus("", 1), Gpus("a100", 2))
+    assert (request.required, request.excluded) == ((), ("c01", "c02"))
+    assert request.gpus == (Gpus("", 1), Gpus("a100", 2))
 
 
 @pytest.mark.parametrize(
@@ -200,14 +200,14 @@ def test_limits_of_time(text: str, seconds: int | None) -> None:
 
 
 def test_a_job_that_runs() -> None:
-    told = only(RUNS)
-    assert told.allocated == (
+    job = only(RUNS)
+    assert job.allocated == (
         JobNodes(("c02",), 10, 2_048, (Gpus("a100", 2),)),
         JobNodes(("c03", "c04"), 3, 1_024),
     )
-    assert (told.started or 0) - told.submitted == 2
-    assert (told.ends or 0) - (told.started or 0) == 600
-    assert not told.is_pending
+    assert (job.started or 0) - job.submitted == 2
+    assert (job.ends or 0) - (job.started or 0) == 600
+    assert not job.is_pending
 
 
 def test_jobs_that_are_over_are_left_out() -> None:
@@ -225,9 +225,9 @@ def test_jobs_that_are_over_are_left_out() -> None:
     ],
 )
 def test_what_is_asked_in_a_way_that_is_not_known_is_reported(line: str, field: str) -> None:
-    found = jobs.read_jobs(line)
-    assert found.rows == ()
-    assert [each.field for each in found.unreadable] == [field]
+    parsed = jobs.read_jobs(line)
+    assert parsed.rows == ()
+    assert [line.field for line in parsed.unreadable] == [field]
 
 
 def test_gpus_of_a_job_on_one_node_are_those_of_its_node() -> None:
@@ -268,8 +268,8 @@ def test_an_association() -> None:
 
 
 def test_a_limit_that_is_none_is_reported() -> None:
-    found = limits.read_association_limits(ASSOCIATION.replace("GrpJobs=10(3)", "GrpJobs=ten"))
-    assert [(each.field, found.rows) for each in found.unreadable] == [("GrpJobs", ())]
+    parsed = limits.read_association_limits(ASSOCIATION.replace("GrpJobs=10(3)", "GrpJobs=ten"))
+    assert [(line.field, parsed.rows) for line in parsed.unreadable] == [("GrpJobs", ())]
 
 
 def test_what_stands_behind_the_limits_of_a_qos_is_not_its_own() -> None:
@@ -312,9 +312,9 @@ def test_a_qos_as_the_database_has_it() -> None:
 
 
 def test_a_qos_that_was_asked_for_without_its_priority_is_not_guessed_at() -> None:
-    found = limits.QOS_LIMITS.read("high||1.000000|||cluster|||||||||||||||\n")
-    assert found.rows == ()
-    assert [(each.line, each.why.partition(":")[0]) for each in found.unreadable] == [
+    parsed = limits.QOS_LIMITS.read("high||1.000000|||cluster|||||||||||||||\n")
+    assert parsed.rows == ()
+    assert [(line.line, line.why.partition(":")[0]) for line in parsed.unreadable] == [
         (1, "21 cells instead of 22")
     ]
 
@@ -324,8 +324,7 @@ def test_licences() -> None:
         "LicenseName=matlab Total=20 Used=3 Free=17 Reserved=2 Remote=no\nLicenseName=x Total=1"
         " Used=1 Free=0 Reserved=0 Remote=no\n"
     )
-    assert [(each.name, each.total, each.free) for each in machine.read_licences(text).rows] == [
-        ("matlab", 20, 15),
-        ("x", 1, 0),
-    ]
+    assert [
+        (licence.name, licence.total, licence.free) for licence in machine.read_licences(text).rows
+    ] == [("matlab", 20, 15), ("x", 1, 0)]
     assert machine.read_licences("No licenses configured in Slurm.\n").rows == ()

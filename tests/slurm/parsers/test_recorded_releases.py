@@ -52,10 +52,10 @@ def test_the_version_is_known(folder: Path) -> None:
 
 def test_accounting_says_the_same_as_json_and_in_columns(folder: Path) -> None:
     columns = sacct.JOBS.read((folder / "sacct-runs.txt").read_text())
-    told = sacct.read_json((folder / "sacct-all.json").read_bytes())
-    assert columns.unreadable == told.unreadable == ()
-    assert [comparable(job) for job in told.rows] == [comparable(job) for job in columns.rows]
-    assert {job.state for job in told.rows} == {
+    from_json = sacct.read_json((folder / "sacct-all.json").read_bytes())
+    assert columns.unreadable == from_json.unreadable == ()
+    assert [comparable(job) for job in from_json.rows] == [comparable(job) for job in columns.rows]
+    assert {job.state for job in from_json.rows} == {
         "REQUEUED", "NODE_FAIL", "CANCELLED", "RUNNING", "PENDING", "FAILED", "TIMEOUT",
         "COMPLETED",
     }  # fmt: skip
@@ -86,16 +86,19 @@ def test_the_queue_in_columns(folder: Path) -> None:
 
 
 def test_accounts_people_and_qualities(folder: Path) -> None:
-    found = sacctmgr.ASSOCIATIONS.read((folder / "associations-plain.txt").read_text())
-    assert found.unreadable == ()
-    told = [(each.account, each.user, each.parent, each.shares) for each in found.rows]
+    parsed = sacctmgr.ASSOCIATIONS.read((folder / "associations-plain.txt").read_text())
+    assert parsed.unreadable == ()
+    rows = [
+        (association.account, association.user, association.parent, association.shares)
+        for association in parsed.rows
+    ]
     assert {
         ("wg_astro", "", "root", "50"),
         ("wg_bio", "carol", "", "20"),
         ("wg_chem", "dave", "", "parent"),
-    } <= set(told)
-    qualities = sacctmgr.QOS.read((folder / "qos-plain.txt").read_text()).rows
-    assert [(each.name, each.priority) for each in qualities] == [
+    } <= set(rows)
+    qos_list = sacctmgr.QOS.read((folder / "qos-plain.txt").read_text()).rows
+    assert [(qos.name, qos.priority) for qos in qos_list] == [
         ("normal", 0),
         ("high", 100),
         ("low", 1),
@@ -103,28 +106,31 @@ def test_accounts_people_and_qualities(folder: Path) -> None:
 
 
 def test_the_machine_and_its_settings(folder: Path) -> None:
-    places = machine.read_partitions((folder / "partitions-oneliner.txt").read_text())
-    assert [(each.name, each.weights, each.memory_per_cpu) for each in places.rows] == [
+    partitions = machine.read_partitions((folder / "partitions-oneliner.txt").read_text())
+    assert [
+        (partition.name, partition.weights, partition.memory_per_cpu)
+        for partition in partitions.rows
+    ] == [
         ("cpu", "CPU=1.0,Mem=0.5G", 1000),
         ("gpu", "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0", 1000),
         ("gpu-t4", "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0", 1000),
     ]
     nodes = machine.read_nodes((folder / "nodes-oneliner.txt").read_text())
-    assert [(each.name, each.gpus) for each in nodes.rows if each.gpus] == [
+    assert [(node.name, node.gpus) for node in nodes.rows if node.gpus] == [
         ("g01", ("a100",)), ("g02", ("a100",)), ("g03", ("t4",)), ("g04", ("t4",)),
     ]  # fmt: skip
     hosts = machine.read_hosts((folder / "nodes-oneliner.txt").read_text())
     rules = machine.read_partition_rules((folder / "partitions-oneliner.txt").read_text())
     reserved = machine.read_reservations((folder / "reservations-oneliner.txt").read_text())
     assert (
-        places.unreadable
+        partitions.unreadable
         == nodes.unreadable
         == hosts.unreadable
         == rules.unreadable
         == reserved.unreadable
         == ()
     )
-    assert [each.name for each in reserved.rows] == ["course"]
+    assert [reservation.name for reservation in reserved.rows] == ["course"]
     settings = config.read_settings(config.read_config((folder / "config.txt").read_text()))
     assert (settings.by_factors, settings.fair_share.tick_seconds) == (True, 60)
 
@@ -134,16 +140,16 @@ def test_jobs_that_wait_and_run(folder: Path) -> None:
     SubmitLine too.
     """
     text = (folder / "jobs-oneliner.txt").read_text()
-    found, waiting = jobs.read_jobs(text), job_lines.read_pending(text)
+    parsed, pending = jobs.read_jobs(text), job_lines.read_pending(text)
     assert {
-        re.sub(r"\W.*", "", each.field) for each in (*found.unreadable, *waiting.unreadable)
+        re.sub(r"\W.*", "", line.field) for line in (*parsed.unreadable, *pending.unreadable)
     } == {"UserId", "JobId"}
-    assert len(found.unreadable) == len(waiting.unreadable) == (6 if "SubmitLine=" in text else 4)
-    assert len(waiting.rows) == 4
-    states = {job.job_id: (job.state, job.tres.get("cpu")) for job in found.rows}
+    assert len(parsed.unreadable) == len(pending.unreadable) == (6 if "SubmitLine=" in text else 4)
+    assert len(pending.rows) == 4
+    states = {job.job_id: (job.state, job.tres.get("cpu")) for job in parsed.rows}
     assert states[31] == ("RUNNING", 16)
     assert states[36] == ("PENDING", 6)
-    assert [job.job_id for job in found.rows if job.wanted.exclusive] == [36]
+    assert [job.job_id for job in parsed.rows if job.wanted.exclusive] == [36]
 
 
 def test_fair_share_in_the_columns_that_sshare_prints(folder: Path) -> None:
@@ -161,9 +167,9 @@ def test_whole_nodes_in_the_words_of_2605() -> None:
     forced = (
         text.replace("=NODE", "=NO").replace("=NO State", "=FORCE:2 State").replace("=a ", "=c ")
     )
-    found = machine.read_partition_rules(text + by_user + forced)
-    assert found.unreadable == ()
-    assert [(each.sharing.name, each.rows) for each in found.rows] == [
+    parsed = machine.read_partition_rules(text + by_user + forced)
+    assert parsed.unreadable == ()
+    assert [(partition.sharing.name, partition.rows) for partition in parsed.rows] == [
         ("EXCLUSIVE", 4),
         ("NO", 4),
         ("FORCE", 2),

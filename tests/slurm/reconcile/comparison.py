@@ -29,9 +29,9 @@ def compared(
 
 
 def kinds(comparison: ReconcileComparison) -> list[Category]:
-    return [each.category for each in comparison.findings]
+    return [finding.category for finding in comparison.findings]
 
 
 def only(comparison: ReconcileComparison) -> ReconcileFinding:
-    (found,) = comparison.findings
-    return found
+    (finding,) = comparison.findings
+    return finding

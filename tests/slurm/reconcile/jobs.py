@@ -55,19 +55,19 @@ def row_of(job: AccountingJob, name: str | None = None) -> str:
     """
     start, end = ("Unknown" if at is None else iso(at)[:-1] for at in (job.start, job.end))
     billed = f"billing=4,{job.tres}"
-    named = [] if name is None else [name]
+    name_column = [] if name is None else [name]
     alloc = billed if job.start is not None and job.tres else ""
     limit = "UNLIMITED" if job.limit_seconds is None else job.limit_seconds // 60
-    whose = (job.owner, job.user, job.account, job.partition, job.qos or "")
+    owner = (job.owner, job.user, job.account, job.partition, job.qos or "")
     return line(
         job.job_id,
         iso(job.submitted)[:-1],
-        *named,
+        *name_column,
         start,
         end,
         job.elapsed,
         job.state,
-        *whose,
+        *owner,
         limit,
         alloc,
         job.tres and billed,

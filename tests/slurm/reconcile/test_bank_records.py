@@ -76,7 +76,7 @@ def test_a_project_with_its_members_and_an_allocation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "field"),
     [
         ({**RUN, "charged": "60"}, "charged"),
         ({**RUN, "submitted": None}, "submitted"),
@@ -84,7 +84,7 @@ def test_a_project_with_its_members_and_an_allocation() -> None:
         ({key: value for key, value in RUN.items() if key != "owner_uid"}, "owner_uid"),
     ],
 )
-def test_what_is_no_run_names_the_field(row: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInput) as told:
+def test_what_is_no_run_names_the_field(row: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as error:
         parse_run(row)
-    assert said in f"{told.value.field} {told.value.message}"
+    assert field in f"{error.value.field} {error.value.message}"

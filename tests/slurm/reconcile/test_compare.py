@@ -85,16 +85,16 @@ def test_a_row_that_is_read_twice_counts_once() -> None:
 
 
 def test_unknown_run_is_reported_to_the_bank() -> None:
-    found = only(compared([a_job(1)]))
+    finding = only(compared([a_job(1)]))
     assert only(compared([a_job(1, state="NODE_FAIL")])).amount == 0
-    assert (found.category, found.amount, found.run) == (Category.MISSING, 40, None)
+    assert (finding.category, finding.amount, finding.run) == (Category.MISSING, 40, None)
 
 
 @pytest.mark.parametrize("state", ["held", "lapsed"])
 def test_a_run_whose_end_got_lost(state: str) -> None:
     job = a_job(1)
-    found = only(compared([job], [booked(job, state=state)]))
-    assert (found.category, found.amount) == (Category.OPEN, 40)
+    finding = only(compared([job], [booked(job, state=state)]))
+    assert (finding.category, finding.amount) == (Category.OPEN, 40)
 
 
 def test_a_row_that_is_not_whole_is_left_for_the_next_time() -> None:
@@ -136,11 +136,11 @@ def test_incomplete_record_with_reported_end_is_matched() -> None:
 def test_incomplete_record_is_completed_from_the_reported_start() -> None:
     job = a_job(1)
     run = booked(job, state="held", tres=job.tres, qos="normal", limit_seconds=3_600)
-    found = only(compared([half_of(job)], [run]))
-    assert (found.category, found.amount, found.job) == (Category.OPEN, 40, job)
-    assert found.job is not None
-    said = charge_report(found.job, run, 0, CLUSTER)
-    assert (said["partition"], said["tres"], said["elapsed"], said["time_limit"]) == (
+    finding = only(compared([half_of(job)], [run]))
+    assert (finding.category, finding.amount, finding.job) == (Category.OPEN, 40, job)
+    assert finding.job is not None
+    report = charge_report(finding.job, run, 0, CLUSTER)
+    assert (report["partition"], report["tres"], report["elapsed"], report["time_limit"]) == (
         "cpu",
         job.tres,
         600,
@@ -205,8 +205,8 @@ def test_a_partition_without_a_price() -> None:
 
 
 def test_a_hold_of_which_slurm_knows_nothing() -> None:
-    found = only(compared(runs=[booked(a_job(1), state="held")]))
-    assert (found.category, found.amount) == (Category.ORPHAN, 240)
+    finding = only(compared(runs=[booked(a_job(1), state="held")]))
+    assert (finding.category, finding.amount) == (Category.ORPHAN, 240)
 
 
 def test_a_hold_of_a_job_that_is_there() -> None:
@@ -233,10 +233,10 @@ def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
         a_job(1, submitted=NOW - 90_000),
         a_job(1, submitted=NOW - 80_000, state="RUNNING"),
     )
-    found = compared(
+    comparison = compared(
         [second], [booked(first, state="held")], [QueuedJob(1, second.submitted, "RUNNING")]
     )
-    assert kinds(found) == [Category.ORPHAN]
+    assert kinds(comparison) == [Category.ORPHAN]
 
 
 # --- what people must look at ---
@@ -245,8 +245,8 @@ def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
 @pytest.mark.parametrize(("charged", "more"), [(10, -30), (400, 360)])
 def test_another_amount(charged: int, more: int) -> None:
     job = a_job(1)
-    found = only(compared([job], [booked(job, charged=charged)]))
-    assert (found.category, found.amount) == (Category.AMOUNT, more)
+    finding = only(compared([job], [booked(job, charged=charged)]))
+    assert (finding.category, finding.amount) == (Category.AMOUNT, more)
 
 
 @pytest.mark.parametrize(
@@ -254,9 +254,11 @@ def test_another_amount(charged: int, more: int) -> None:
     [("COMPLETED", 360, None), ("COMPLETED", 100, 260), ("NODE_FAIL", 400, None)],
 )
 def test_wrong_amount_is_fixed_by_a_refund(state: str, refunded: int, more: int | None) -> None:
-    found = compared([a_job(1, state=state)], [booked(a_job(1), charged=400, refunded=refunded)])
-    assert [each.amount for each in found.findings] == ([] if more is None else [more])
-    assert found.matched == (more is None)
+    comparison = compared(
+        [a_job(1, state=state)], [booked(a_job(1), charged=400, refunded=refunded)]
+    )
+    assert [finding.amount for finding in comparison.findings] == ([] if more is None else [more])
+    assert comparison.matched == (more is None)
 
 
 def test_a_run_that_was_given_back_and_ran_all_the_same() -> None:
@@ -268,8 +270,8 @@ def test_a_run_that_was_given_back_and_ran_all_the_same() -> None:
 
 def test_one_job_charged_twice() -> None:
     job = a_job(1)
-    found = only(compared([job], [booked(job), booked(job, restart=1, number=2)]))
-    assert (found.category, found.amount) == (Category.DUPLICATE, 40)
+    finding = only(compared([job], [booked(job), booked(job, restart=1, number=2)]))
+    assert (finding.category, finding.amount) == (Category.DUPLICATE, 40)
     assert (
         compared([job], [booked(job), booked(job, restart=1, number=2, refunded=40)]).findings == ()
     )
@@ -295,18 +297,20 @@ WORLDS = st.dictionaries(
 def test_each_run_is_found_once_and_what_agrees_is_never_found(
     world: dict[tuple[int, int], tuple[str, bool]],
 ) -> None:
-    told = [
+    known_jobs = [
         (a_job(n, submitted=NOW - 200_000 + 1_000 * slot, state=state), known)
         for (n, slot), (state, known) in world.items()
     ]
-    jobs, kept = [job for job, _ in told], [job for job, known in told if known]
+    jobs, recorded = [job for job, _ in known_jobs], [job for job, known in known_jobs if known]
     runs = [
         booked(job, number=place, state="held" if job.end is None else "charged")
-        for place, job in enumerate(kept, 1)
+        for place, job in enumerate(recorded, 1)
     ]
     queue = [QueuedJob(job.job_id, job.submitted, "RUNNING") for job in jobs if job.end is None]
-    found = compared(jobs, runs, queue)
+    comparison = compared(jobs, runs, queue)
     ended = [job for job in jobs if job.has_ended]
-    assert found.matched + found.free + found.late + len(found.findings) == len(ended)
-    assert {each.category for each in found.findings} <= {Category.MISSING}
-    assert len(found.findings) == len(ended) - sum(1 for run in runs if run.state == "charged")
+    assert comparison.matched + comparison.free + comparison.late + len(comparison.findings) == len(
+        ended
+    )
+    assert {finding.category for finding in comparison.findings} <= {Category.MISSING}
+    assert len(comparison.findings) == len(ended) - sum(1 for run in runs if run.state == "charged")

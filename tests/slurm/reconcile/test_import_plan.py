@@ -48,9 +48,9 @@ TREE = (
 
 
 def test_parents_come_before_their_children() -> None:
-    found = plan_import(SlurmPeople(associations=TREE), (), GROUPS.get, USERS.get)
-    assert found.notes == ()
-    assert found.steps == (
+    plan = plan_import(SlurmPeople(associations=TREE), (), GROUPS.get, USERS.get)
+    assert plan.notes == ()
+    assert plan.steps == (
         PlannedProject(account="chem", group="chem", gid=5001),
         PlannedProject(account="qmc", group="qmc", gid=5002, parent="chem"),
         NewMember(account="qmc", user="alice", uid=101, role="member"),
@@ -78,13 +78,13 @@ def test_what_the_bank_has_stays_as_it_is() -> None:
 
 def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
     """Its users are not imported, and an account below it gets no parent in the bank."""
-    found = plan_import(
+    plan = plan_import(
         SlurmPeople(associations=TREE), [a_project(7, "chem", removed=True)], GROUPS.get, USERS.get
     )
-    assert found.notes == (
+    assert plan.notes == (
         "account chem: its project was removed; bring it back: fairbank project set 7 --restore",
     )
-    assert found.steps == (
+    assert plan.steps == (
         PlannedProject(account="qmc", group="qmc", gid=5002),
         NewMember(account="qmc", user="alice", uid=101, role="member"),
     )
@@ -95,10 +95,10 @@ def test_names_that_another_project_has_are_reported_and_the_others_entered() ->
     chemists = msgspec.structs.replace(a_project(7, "chemistry", removed=True), gid=5001)
     qmc = msgspec.structs.replace(a_project(8, "carlo"), group="qmc")
     tree = (*TREE, account("bio"), SlurmAssociation("bio", "bob"), account("twin"))
-    found = plan_import(
+    plan = plan_import(
         SlurmPeople(associations=tree), [chemists, qmc], {**GROUPS, "twin": 5003}.get, USERS.get
     )
-    assert found.notes == (
+    assert plan.notes == (
         (
             "account chem: project 7 (chemistry, removed) has its gid 5001 already; name another:"
             " --gid chem=NUMBER"
@@ -109,7 +109,7 @@ def test_names_that_another_project_has_are_reported_and_the_others_entered() ->
             " fairbank project set 8 -A qmc"
         ),
     )
-    assert found.steps == (
+    assert plan.steps == (
         PlannedProject(account="bio", group="bio", gid=5003),
         NewMember(account="bio", user="bob", uid=102, role="member"),
     )
@@ -122,10 +122,10 @@ def test_name_unknown_to_this_host_is_reported() -> None:
         SlurmAssociation("lab7", "bob"),
         SlurmAssociation("chem", "ghost"),
     )
-    found = plan_import(SlurmPeople(associations=tree), (), GROUPS.get, USERS.get)
-    assert len(found.steps) == 4
-    assert [note.partition(":")[0] for note in found.notes] == ["account lab7", "user ghost"]
-    assert "--gid lab7=NUMBER" in found.notes[0]
+    plan = plan_import(SlurmPeople(associations=tree), (), GROUPS.get, USERS.get)
+    assert len(plan.steps) == 4
+    assert [note.partition(":")[0] for note in plan.notes] == ["account lab7", "user ghost"]
+    assert "--gid lab7=NUMBER" in plan.notes[0]
 
 
 def test_ignored_user_is_neither_entered_nor_reported() -> None:
@@ -133,11 +133,9 @@ def test_ignored_user_is_neither_entered_nor_reported() -> None:
     ignored one gets no parent in the bank.
     """
     tree = (*TREE, SlurmAssociation("chem", "ghost"), SlurmAssociation("qmc", "ghost"))
-    found = plan_import(
-        SlurmPeople(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"}
-    )
-    assert found.notes == ()
-    assert found.steps == (
+    plan = plan_import(SlurmPeople(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"})
+    assert plan.notes == ()
+    assert plan.steps == (
         PlannedProject(account="qmc", group="qmc", gid=5002),
         NewMember(account="qmc", user="alice", uid=101, role="member"),
     )
@@ -181,8 +179,8 @@ def test_prices_that_differ_are_reported() -> None:
             "vis": Partition("vis", "gpu"),
         },
     )
-    said = price_differences(MACHINE, known)
-    assert [each.partition(":")[0] for each in said] == [
+    differences = price_differences(MACHINE, known)
+    assert [difference.partition(":")[0] for difference in differences] == [
         "partition std",
         "partition std",
         "partition fast",
@@ -195,8 +193,8 @@ def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there()
         "agents = []    # the uids that report runs: Slurm's user, whose number is to be put here:"
         " id -u slurm\n" in price_settings(MACHINE, [])
     )
-    told = msgspec.structs.replace(MACHINE, slurm_uid=64_030)
-    assert "agents = [64030]    # the uids" in price_settings(told, [])
+    with_uid = msgspec.structs.replace(MACHINE, slurm_uid=64_030)
+    assert "agents = [64030]    # the uids" in price_settings(with_uid, [])
 
 
 def test_no_difference_where_there_is_none() -> None:
@@ -220,9 +218,14 @@ def test_a_history_is_covered_with_what_it_costs() -> None:
         a_job(4, state="NODE_FAIL"),
         a_job(5, account="nobody"),
     ]
-    (found,) = plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
-    assert (found.account, found.resource, found.amount, found.jobs) == ("chem", "cpu", 80, 3)
-    assert (found.start, found.end) == (NOW - 50_000, NOW - 40_000 + 1)
+    (allocation,) = plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
+    assert (allocation.account, allocation.resource, allocation.amount, allocation.jobs) == (
+        "chem",
+        "cpu",
+        80,
+        3,
+    )
+    assert (allocation.start, allocation.end) == (NOW - 50_000, NOW - 40_000 + 1)
 
 
 def test_runs_that_cost_nothing_are_covered_too() -> None:
@@ -241,18 +244,23 @@ def test_runs_that_cost_nothing_are_covered_too() -> None:
 def test_what_costs_nothing_is_as_the_bank_says() -> None:
     jobs = [a_job(1, state="TIMEOUT"), a_job(2, state="NODE_FAIL", elapsed=1_200)]
     assert [
-        each.amount for each in plan_allocations(jobs, [a_project(1, "chem")], [], LENIENT)
+        allocation.amount
+        for allocation in plan_allocations(jobs, [a_project(1, "chem")], [], LENIENT)
     ] == [80]
     assert [
-        each.amount for each in plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
+        allocation.amount
+        for allocation in plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
     ] == [40]
 
 
 def test_gaps_between_allocations_are_covered_each_by_itself() -> None:
     jobs = [a_job(1, submitted=1_000), a_job(2, submitted=5_000), a_job(3, submitted=9_000)]
-    there = [an_allocation(1, 1, 0, start=4_000, end=6_000)]
-    found = plan_allocations(jobs, [a_project(1, "chem")], there, CLUSTER)
-    assert [(each.start, each.end) for each in found] == [(1_000, 1_001), (9_000, 9_001)]
+    existing = [an_allocation(1, 1, 0, start=4_000, end=6_000)]
+    planned = plan_allocations(jobs, [a_project(1, "chem")], existing, CLUSTER)
+    assert [(allocation.start, allocation.end) for allocation in planned] == [
+        (1_000, 1_001),
+        (9_000, 9_001),
+    ]
 
 
 def test_what_a_parent_shares_pays_for_the_past_too() -> None:
@@ -274,8 +282,8 @@ def wanted(*projects: object, **more: object) -> TargetAccounts:
     return TargetAccounts(cluster="lab", projects=projects, now=NOW, **more)  # type: ignore[arg-type]
 
 
-def words(found: TargetAccounts) -> list[str]:
-    return [" ".join(change.words) for change in plan_changes(found, NAMES.get)[0]]
+def words(target: TargetAccounts) -> list[str]:
+    return [" ".join(change.words) for change in plan_changes(target, NAMES.get)[0]]
 
 
 def test_projects_get_accounts_and_members_associations() -> None:
@@ -320,10 +328,10 @@ def test_users_of_a_removed_project_are_removed_with_remove() -> None:
 
 
 def test_no_member_is_removed_while_a_member_has_no_name() -> None:
-    found, notes = plan_changes(
+    changes, notes = plan_changes(
         wanted(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get
     )
-    assert found == []
+    assert changes == []
     assert ["uid 999" in notes[0], "no association is removed" in notes[1]] == [True, True]
 
 
@@ -338,8 +346,8 @@ def test_limit_in_slurm_leaves_all_available_credit_usable() -> None:
         an_allocation(3, 2, 1_000, state="frozen"),
     )
     usage = {"chem": AccountUsage(1_199, 3), "qmc": AccountUsage(300, 60)}
-    found = words(wanted(*projects, allocations=allocations, usage=usage, fence=True))
-    assert found == [
+    changes = words(wanted(*projects, allocations=allocations, usage=usage, fence=True))
+    assert changes == [
         "modify account where name=chem cluster=lab set GrpTRESMins=billing=177",
         "modify account where name=qmc cluster=lab set GrpTRESMins=billing=115",
     ]
@@ -353,10 +361,10 @@ def test_the_account_of_a_removed_project_is_fenced_off() -> None:
         account("qmc", "chem", group_limits="billing=0"),
         account("chem", group_limits="cpu=5,billing=900"),
     )
-    found = plan_changes(
+    changes = plan_changes(
         wanted(*known, associations=tree, removed=["chem", "lab7"], fence=True), NAMES.get
     )[0]
-    assert [(" ".join(each.words), each.why) for each in found] == [
+    assert [(" ".join(change.words), change.why) for change in changes] == [
         (
             "modify account where name=chem cluster=lab set GrpTRESMins=billing=0",
             "the project of chem was removed",
@@ -380,13 +388,12 @@ def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
         a_project(2, "qmc", parent=1, members={101: "member"}),
         a_project(3, "new"),
     )
-    found, notes = plan_changes(
+    changes, notes = plan_changes(
         wanted(*projects, usage={"qmc": AccountUsage(60)}, removed=["old"], fence=True), NAMES.get
     )
-    assert [each.words[3] for each in found if each.words[-1].startswith("GrpTRESMins")] == [
-        "name=qmc",
-        "name=new",
-    ]
+    assert [
+        change.words[3] for change in changes if change.words[-1].startswith("GrpTRESMins")
+    ] == ["name=qmc", "name=new"]
     assert [note.partition(":")[0] for note in notes] == ["account chem"]
     tree = (*TREE, account("old", group_limits="billing=900"))
     hidden = wanted(associations=tree, usage={}, removed=["old"], fence=True)
@@ -406,14 +413,14 @@ def test_limit_in_slurm_without_credit_is_reached_at_once() -> None:
 
 
 def test_a_fence_that_stands_right_is_left_alone() -> None:
-    fenced = [SlurmAssociation("chem", group_limits="cpu=1,billing=150", parent="root"), *TREE[3:]]
-    found = wanted(
+    limited = [SlurmAssociation("chem", group_limits="cpu=1,billing=150", parent="root"), *TREE[3:]]
+    target = wanted(
         a_project(1, "chem", members={102: "pi"}),
-        associations=fenced,
+        associations=limited,
         allocations=[an_allocation(1, 1, 150)],
         fence=True,
     )
-    assert words(found) == []
+    assert words(target) == []
 
 
 @pytest.mark.parametrize(

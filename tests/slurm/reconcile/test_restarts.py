@@ -57,14 +57,18 @@ def test_a_record_that_waits_for_ever_is_no_restart() -> None:
     """
     first = a_job(1, state="REQUEUED")
     end = first.end or 0
-    left = msgspec.structs.replace(
+    pending = msgspec.structs.replace(
         a_job(1, state="PENDING", submitted=end), start=None, end=None, elapsed=0
     )
     again = a_job(1, submitted=end + 1)
-    assert [restart_count(job, [first, left, again]) for job in (first, left, again)] == [0, 1, 1]
+    assert [restart_count(job, [first, pending, again]) for job in (first, pending, again)] == [
+        0,
+        1,
+        1,
+    ]
     assert (
         compared(
-            [first, left, again], [booked(first, number=1), booked(again, restart=1, number=2)]
+            [first, pending, again], [booked(first, number=1), booked(again, restart=1, number=2)]
         ).matched
         == 2
     )
