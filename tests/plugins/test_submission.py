@@ -278,7 +278,7 @@ def test_commands_apply_the_same_rules(site: Site, tmp_path: Path) -> None:
     assert "no time limit" in command(lua, partition="long", time="2982616-04:14:00").log[0]
 
 
-def test_id_of_nobody_means_not_given(site: Site, tmp_path: Path) -> None:
+def test_id_of_nobody_is_replaced_by_own_id(site: Site, tmp_path: Path) -> None:
     """Use the command's own ids where sbatch of 24.11 gives 99; 22.05 gives its own ids."""
     lua = site(SITE_POLICY)
     lua.run_as(ALICE, 60_651)

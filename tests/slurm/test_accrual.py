@@ -52,7 +52,7 @@ def _of_qos(high: str, low: str) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_same_jobs_age(limited: Cluster, seed: int, tell: Tell) -> None:
+def test_same_jobs_accrue_age(limited: Cluster, seed: int, tell: Tell) -> None:
     rng = Random(seed)
     seats = [(*rng.choice(SEATS), rng.choice(list(QUALITIES))) for _ in range(16)]
     queue = {

@@ -27,7 +27,7 @@ def source(folder: Path, version: str) -> Path:
 
 
 @pytest.mark.parametrize("version", ["21.08.8", "23.02.1", "25.11.0", "22.050.1"])
-def test_another_slurm_is_refused(checkout: Path, tmp_path: Path, version: str) -> None:
+def test_unsupported_slurm_is_refused(checkout: Path, tmp_path: Path, version: str) -> None:
     process = build(checkout, tmp_path, SLURM_VERSION=version)
     assert process.returncode == 1
     assert f"Slurm {version}: these plug-ins are for 22.05 and 24.11;" in process.stderr
@@ -42,7 +42,7 @@ def only(folder: Path, *names: str) -> str:
     return str(folder)
 
 
-def test_without_a_compiler_the_package_is_named(checkout: Path, tmp_path: Path) -> None:
+def test_missing_compiler_names_the_package(checkout: Path, tmp_path: Path) -> None:
     path = only(tmp_path / "bin", "sh", "dirname", "sed", "awk", "mkdir")
     process = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", PATH=path)
     assert process.returncode == 1
@@ -52,7 +52,7 @@ def test_without_a_compiler_the_package_is_named(checkout: Path, tmp_path: Path)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_compiler_without_the_headers_of_c_names_theirs(checkout: Path, tmp_path: Path) -> None:
+def test_missing_c_headers_name_the_package(checkout: Path, tmp_path: Path) -> None:
     process = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", CC="false --of-some-kind")
     assert process.returncode == 1
     assert (
@@ -61,7 +61,7 @@ def test_a_compiler_without_the_headers_of_c_names_theirs(checkout: Path, tmp_pa
     )
 
 
-def test_a_source_of_another_patch_level_is_refused(checkout: Path, tmp_path: Path) -> None:
+def test_source_of_another_version_is_refused(checkout: Path, tmp_path: Path) -> None:
     process = build(
         checkout,
         tmp_path / "out",
@@ -75,7 +75,7 @@ def test_a_source_of_another_patch_level_is_refused(checkout: Path, tmp_path: Pa
     )
 
 
-def test_a_folder_that_is_no_source_is_refused(checkout: Path, tmp_path: Path) -> None:
+def test_directory_without_source_is_refused(checkout: Path, tmp_path: Path) -> None:
     process = build(checkout, tmp_path, SLURM_VERSION="22.05.8", SLURM_SOURCE=str(tmp_path))
     assert process.returncode == 1
     assert "is no source of Slurm" in process.stderr

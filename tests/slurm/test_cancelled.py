@@ -28,9 +28,7 @@ def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]
         yield office
 
 
-def test_what_is_refused_there_is_ended_in_words_and_leaves_nothing_in_the_queue(
-    office: Office, tell: Tell
-) -> None:
+def test_refused_job_is_cancelled_with_a_message(office: Office, tell: Tell) -> None:
     slurm, allocation = office.slurm, office.leave(TEAM, 1 * SU)
     job = slurm.submit(USER, *ASKED)
     slurm.wait_for(job, "CANCELLED")
@@ -53,7 +51,7 @@ def test_what_is_refused_there_is_ended_in_words_and_leaves_nothing_in_the_queue
     assert [refusal["job_id"] for refusal in refusals].count(job) == 1
 
 
-def test_another_partition_of_the_same_agent_holds(office: Office) -> None:
+def test_other_partitions_hold_refused_jobs(office: Office) -> None:
     slurm = office.slurm
     office.leave(TEAM, 1 * SU, "gpu")
     job = slurm.submit(USER, "-p", "gpu", "--gres=gpu:1", "-t", "60")

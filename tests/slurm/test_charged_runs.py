@@ -37,7 +37,7 @@ def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_every_job_of_a_life_is_charged_once_what_accounting_tells(
+def test_every_job_is_charged_once_as_accounting_counts(
     office: Office, count: int, tell: Tell
 ) -> None:
     slurm, crowd = office.slurm, Crowd(office.slurm, random.Random(count))

@@ -48,7 +48,7 @@ def stage(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Stage]:
         yield Stage(office, clock)
 
 
-def test_what_is_charged_is_what_accounting_counts(stage: Stage, tell: Tell) -> None:
+def test_charges_equal_accounting_with_a_wrong_clock(stage: Stage, tell: Tell) -> None:
     office, slurm, since = stage.office, stage.office.slurm, time.time() - 1
     forward = seen_through(stage, 0, OFF_SECONDS, tell)
     assert forward["elapsed"] >= OFF_SECONDS

@@ -47,7 +47,7 @@ def test_all_nodes_are_idle_and_all_daemons_run(slurm: Cluster) -> None:
     )
 
 
-def test_a_dead_node_fails_its_jobs_and_comes_back(slurm: Cluster, tell: Tell) -> None:
+def test_dead_node_fails_its_jobs_and_returns(slurm: Cluster, tell: Tell) -> None:
     job = slurm.submit("alice", "--no-requeue", "--nodelist=c03", script=LONG)
     again = slurm.submit("alice", "--requeue", "--nodelist=c03", script=LONG)
     slurm.wait_for(job, "RUNNING")
@@ -80,7 +80,7 @@ def test_a_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
 
 
 @pytest.mark.parametrize("killed", [(SLURMDBD,), (MARIADBD,), (SLURMDBD, MARIADBD)], ids="+".join)
-def test_accounting_that_was_away_misses_nothing(slurm: Cluster, killed: tuple[str, ...]) -> None:
+def test_stopped_accounting_misses_nothing(slurm: Cluster, killed: tuple[str, ...]) -> None:
     before = slurm.submit("carol", script=UNTIL_TOLD)
     slurm.wait_for(before, "RUNNING")
     slurm.wait_for_sacct(before, "RUNNING")
@@ -108,7 +108,7 @@ def test_no_login_while_munge_is_down(slurm: Cluster) -> None:
     slurm.wait_for(slurm.submit("alice"), "COMPLETED")
 
 
-def test_other_settings_for_a_while(slurm: Cluster) -> None:
+def test_temporary_settings(slurm: Cluster) -> None:
     message = "come back with a group"
     (slurm.place.conf / "job_submit.lua").write_text(
         "function slurm_job_submit(job, partitions, uid)\n"
@@ -123,7 +123,7 @@ def test_other_settings_for_a_while(slurm: Cluster) -> None:
     slurm.wait_for(slurm.submit("alice"), "COMPLETED")
 
 
-def test_plug_ins_of_the_commands_and_scripts_of_the_controller(slurm: Cluster) -> None:
+def test_cli_filter_and_prolog_slurmctld_are_called(slurm: Cluster) -> None:
     message = "say what it is for"
     (slurm.place.conf / "cli_filter.lua").write_text(
         "function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end\n"
@@ -164,9 +164,7 @@ def test_emptying_leaves_no_job(slurm: Cluster, tell: Tell) -> None:
     assert slurm.submit("dave") == 1
 
 
-def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(
-    slurm: Cluster, checkout: Path
-) -> None:
+def test_second_cluster_is_independent_and_leaves_no_trace(slurm: Cluster, checkout: Path) -> None:
     name = f"{slurm.place.folder.name}-beside"
     lab(checkout, "up", "--name", name, "--size", "small").check_returncode()
     second = Cluster.found(name)
@@ -193,7 +191,7 @@ def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(
     assert slurm.run(PEOPLE[0].name, "id").code == 0
 
 
-def test_people_who_have_a_process_of_their_own_stay_until_it_is_over(
+def test_user_with_a_foreign_process_is_kept(
     slurm: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arrive([EVE], [PASSING])
@@ -223,14 +221,14 @@ def test_removed_user_processes_are_ended(slurm: Cluster) -> None:
     assert not is_known(EVE, PASSING)
 
 
-def test_what_cannot_start_says_why_and_leaves_nothing(slurm: Cluster) -> None:
+def test_failed_start_reports_the_reason_and_leaves_nothing(slurm: Cluster) -> None:
     name = f"{slurm.place.folder.name}-broken"
     with pytest.raises(RuntimeError, match=r"(?s)slurmctld ended at once.*job_submit/nonsense"):
         Cluster.up(name, size="small", changes={"JobSubmitPlugins": "nonsense"})
     assert name not in names()
 
 
-def test_any_order_of_dying_and_coming_back(slurm: Cluster) -> None:
+def test_daemons_restart_in_any_order(slurm: Cluster) -> None:
     for pair in itertools.permutations((SLURMDBD, SLURMCTLD, MARIADBD), 2):
         slurm.kill(*pair)
         slurm.start(*reversed(pair))

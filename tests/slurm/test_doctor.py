@@ -98,7 +98,7 @@ def ward(slurm: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Ward]:
             agent.close()
 
 
-def test_a_fresh_installation_and_what_breaks_in_it(ward: Ward, tell: Tell) -> None:
+def test_doctor_on_an_installation_and_its_faults(ward: Ward, tell: Tell) -> None:
     assert f"the submission policy {ward.policy}: the file does not exist" in ward.wrong()
     synced = ward.fairbank("slurm", "sync")
     assert synced.returncode == 0, synced.stderr

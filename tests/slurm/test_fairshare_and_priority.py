@@ -58,7 +58,7 @@ def slurm(checkout: Path) -> Iterator[Cluster]:
             cluster.down()
 
 
-def test_every_row_and_column_is_what_slurm_prints(
+def test_every_row_and_column_equals_slurms(
     slurm: Cluster, tell: Tell, rounds: Callable[[int, int], int]
 ) -> None:
     setups, counted, differences = rounds(*SETUPS), Counter[str](), list[str]()

@@ -61,14 +61,12 @@ def test_isolated_command_reaches_no_network(checkout: Path, made: Release) -> N
 
 
 @pytest.mark.parametrize("name", ["../trixie", "trixie main", "", "TRIXIE", "13"])
-def test_what_is_no_release_is_refused(name: str) -> None:
+def test_invalid_release_name_is_refused(name: str) -> None:
     with pytest.raises(Unobtainable, match="is no release of Debian; say RELEASE=trixie"):
         release.found(name)
 
 
-def test_a_release_that_is_not_there_says_how_it_comes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_release_names_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(release, "CACHE", tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(Unobtainable, match="`python -m tests.slurm.lab install trixie` makes one"):

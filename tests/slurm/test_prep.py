@@ -29,7 +29,7 @@ def has_heard_ends(desk: Desk, count: int) -> bool:
 # ---------------------------------------------------------------- what is said
 
 
-def test_a_job_starts_after_the_answer_and_its_end_is_reported(desk: Desk) -> None:
+def test_job_starts_after_the_verdict_and_its_end_is_reported(desk: Desk) -> None:
     job = desk.slurm.submit(
         "carol",
         "--partition=gpu",
@@ -65,13 +65,13 @@ def test_a_job_starts_after_the_answer_and_its_end_is_reported(desk: Desk) -> No
     assert end.elapsed_seconds == int(row["ElapsedRaw"]) == end.end - end.start
 
 
-def test_billing_is_exact_where_accounting_rounds(desk: Desk) -> None:
+def test_billing_is_exact(desk: Desk) -> None:
     job = desk.slurm.submit("alice", "--partition=gpu-t4", "--cpus-per-task=1", "--mem=1G")
     desk.slurm.wait_for(job, "COMPLETED")
     assert desk.agent.asked(job)[0].billing == Fraction(1, 16)
 
 
-def test_each_task_of_an_array_asks_for_itself(desk: Desk) -> None:
+def test_each_array_task_sends_a_prolog_request(desk: Desk) -> None:
     job = desk.slurm.submit("dave", "--array=1-5%2")
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_until(lambda: len(desk.agent.ends()) == 5, "five ends")
@@ -82,7 +82,7 @@ def test_each_task_of_an_array_asks_for_itself(desk: Desk) -> None:
     assert len(runs([*desk.agent.asked()])) == 5
 
 
-def test_each_component_of_a_heterogeneous_job_asks(desk: Desk) -> None:
+def test_each_heterogeneous_component_sends_a_prolog_request(desk: Desk) -> None:
     job = desk.slurm.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu")
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_until(lambda: len(desk.agent.ends()) == 2, "two ends")
@@ -92,7 +92,7 @@ def test_each_component_of_a_heterogeneous_job_asks(desk: Desk) -> None:
     }
 
 
-def test_a_changed_time_limit_is_seen(desk: Desk) -> None:
+def test_changed_time_limit_is_reported(desk: Desk) -> None:
     job = desk.slurm.submit("alice", "--time=10", script="sleep 600")
     desk.slurm.wait_for(job, "RUNNING")
     desk.slurm.root("scontrol", "update", f"jobid={job}", "timelimit=25")
@@ -106,7 +106,7 @@ def has_run(desk: Desk, job: int) -> bool:
     return desk.slurm.job(job).get("RunTime", "00:00:00") != "00:00:00"
 
 
-def test_time_in_suspension_is_not_run(desk: Desk) -> None:
+def test_suspended_time_is_excluded_from_elapsed(desk: Desk) -> None:
     jobs = [desk.slurm.submit("alice", script="sleep 600") for _ in range(2)]
     for job in jobs:
         # slurmdbd takes a suspension from the second of the start on for time that it ran
@@ -126,7 +126,7 @@ def test_time_in_suspension_is_not_run(desk: Desk) -> None:
 # ---------------------------------------------------------------- no
 
 
-def test_a_refused_job_is_held_and_says_why(desk: Desk) -> None:
+def test_refused_job_is_held_with_the_reason(desk: Desk) -> None:
     desk.agent.policy = SHORT_OF_CREDIT
     jobs = [
         desk.slurm.submit("alice", option, "--comment=mine")
@@ -146,7 +146,7 @@ def test_a_refused_job_is_held_and_says_why(desk: Desk) -> None:
     assert [len(desk.agent.asked(job)) for job in jobs] == [1, 1]
 
 
-def test_a_held_job_that_an_operator_releases_asks_again_as_another_run(desk: Desk) -> None:
+def test_released_job_asks_again_as_another_run(desk: Desk) -> None:
     desk.agent.policy = SHORT_OF_CREDIT
     job = desk.slurm.submit("alice")
     wait_for_end(desk, job)
@@ -161,7 +161,7 @@ def test_a_held_job_that_an_operator_releases_asks_again_as_another_run(desk: De
     assert "AdminComment=Fairbank" not in desk.slurm.root("scontrol", "show", "job", str(job))
 
 
-def test_many_that_are_refused_at_once_all_say_why(desk: Desk) -> None:
+def test_many_refused_jobs_all_show_the_reason(desk: Desk) -> None:
     """A scheduler pass during the requeueing takes a job whose prolog is not over for one that is
     being cleaned up.
     """
@@ -175,7 +175,7 @@ def test_many_that_are_refused_at_once_all_say_why(desk: Desk) -> None:
     assert reasons == ["Allocation_exhausted"] * 200
 
 
-def test_a_refused_heterogeneous_job_is_held_as_a_whole(desk: Desk) -> None:
+def test_refused_heterogeneous_job_is_held_entirely(desk: Desk) -> None:
     desk.agent.policy = SHORT_OF_CREDIT
     job = desk.slurm.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu")
     wait_until(lambda: len(desk.agent.ends()) == 2, "two ends")
@@ -188,7 +188,7 @@ def test_a_refused_heterogeneous_job_is_held_as_a_whole(desk: Desk) -> None:
     "policy",
     [cancelling("no credit left; ask your PI"), holding("Short", "no credit left; ask your PI")],
 )
-def test_waiting_at_a_terminal_shows_the_reason(desk: Desk, policy: Policy) -> None:
+def test_srun_and_salloc_show_the_reason(desk: Desk, policy: Policy) -> None:
     desk.agent.policy = policy
     for command in ("srun", "salloc"):
         result = desk.slurm.run("alice", command, "true")
@@ -198,7 +198,7 @@ def test_waiting_at_a_terminal_shows_the_reason(desk: Desk, policy: Policy) -> N
     assert {(end.state, end.begun) for end in desk.agent.ends()} == {("CANCELLED", False)}
 
 
-def test_a_cancelled_script_leaves_a_comment_in_accounting(desk: Desk) -> None:
+def test_cancelled_job_has_an_admin_comment(desk: Desk) -> None:
     desk.agent.policy = cancelling("no credit left")
     job = desk.slurm.submit("alice")
     desk.slurm.wait_for(job, "CANCELLED")
@@ -210,7 +210,7 @@ def test_a_cancelled_script_leaves_a_comment_in_accounting(desk: Desk) -> None:
 # ---------------------------------------------------------------- ends of other kinds
 
 
-def test_a_job_cancelled_before_the_answer_goes_at_once(desk: Desk) -> None:
+def test_job_cancelled_before_the_verdict_ends_at_once(desk: Desk) -> None:
     desk.agent.policy = say_nothing
     job = desk.slurm.submit("alice")
     wait_until(lambda: bool(desk.agent.asked(job)), "the question")
@@ -237,7 +237,7 @@ def test_a_requeued_job_is_another_run(desk: Desk) -> None:
     assert [end.state for end in desk.agent.ends(job)] == ["REQUEUED", "COMPLETED"]
 
 
-def test_a_job_requeued_before_the_answer_is_not_stuck(desk: Desk) -> None:
+def test_job_requeued_before_the_verdict_starts_again(desk: Desk) -> None:
     desk.agent.policy = say_nothing
     job = desk.slurm.submit("alice", "--requeue")
     wait_until(lambda: bool(desk.agent.asked(job)), "the question")
@@ -249,7 +249,7 @@ def test_a_job_requeued_before_the_answer_is_not_stuck(desk: Desk) -> None:
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
 
 
-def test_the_failure_of_a_node_is_reported_as_such(desk: Desk) -> None:
+def test_node_failure_is_reported(desk: Desk) -> None:
     lost = desk.slurm.submit("alice", "--no-requeue", "--nodelist=c03", script="sleep 600")
     moved = desk.slurm.submit("alice", "--requeue", "--nodelist=c03", script="sleep 600")
     for job in (lost, moved):
@@ -263,7 +263,7 @@ def test_the_failure_of_a_node_is_reported_as_such(desk: Desk) -> None:
     desk.slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
 
 
-def test_a_node_that_does_not_take_a_job_in_time_has_failed(desk: Desk) -> None:
+def test_node_that_does_not_start_a_job_has_failed(desk: Desk) -> None:
     """Slurm reports NODE_FAIL to accounting, requeues the job, and reports its next run with the
     same submit time.
     """
@@ -288,7 +288,7 @@ def test_a_node_that_does_not_take_a_job_in_time_has_failed(desk: Desk) -> None:
 # ---------------------------------------------------------------- many
 
 
-def test_of_many_quick_jobs_each_begins_and_ends_once(desk: Desk, tell: Tell) -> None:
+def test_many_short_jobs_begin_and_end_once(desk: Desk, tell: Tell) -> None:
     begun = time.monotonic()
     job = desk.slurm.submit("alice", "--array=1-300")
     for enough in (30, 90, 150):  # with an agent that dies now and then

@@ -43,7 +43,7 @@ def test_slow_answer_delays_no_other_job(desk: Desk, tell: Tell) -> None:
     )
 
 
-def test_without_an_agent_a_job_is_held_until_there_is_one(desk: Desk) -> None:
+def test_job_is_held_until_an_agent_runs(desk: Desk) -> None:
     desk.agent.stop()
     job = desk.slurm.submit("alice")
     desk.slurm.wait_for(job, "PENDING", "CONFIGURING")
@@ -63,7 +63,7 @@ def test_without_an_agent_a_job_is_held_until_there_is_one(desk: Desk) -> None:
     assert [(end.run.restart, end.begun) for end in desk.agent.ends(job)] == [(0, False), (1, True)]
 
 
-def test_an_agent_that_dies_with_questions_open_is_asked_them_again(desk: Desk) -> None:
+def test_open_requests_are_repeated_to_a_restarted_agent(desk: Desk) -> None:
     desk.agent.policy = say_nothing
     jobs = [desk.slurm.submit(user) for user in ("alice", "bob", "carol")]
     wait_until(lambda: len(desk.agent.asked()) == 3, "three questions")
@@ -79,7 +79,7 @@ def test_an_agent_that_dies_with_questions_open_is_asked_them_again(desk: Desk) 
         assert len(runs([*desk.agent.asked(job), *desk.agent.ends(job)])) == 1
 
 
-def test_ends_are_repeated_until_they_are_noted(desk: Desk) -> None:
+def test_ends_are_repeated_until_acknowledged(desk: Desk) -> None:
     desk.agent.notes = False
     job = desk.slurm.submit("alice")
     desk.slurm.wait_for(job, "COMPLETED")
@@ -93,7 +93,7 @@ def test_ends_are_repeated_until_they_are_noted(desk: Desk) -> None:
     desk.slurm.root("scancel", str(later))
 
 
-def test_a_controller_killed_with_questions_open_asks_them_again(desk: Desk) -> None:
+def test_restarted_controller_repeats_open_requests(desk: Desk) -> None:
     desk.agent.policy = say_nothing
     job = desk.slurm.submit("alice")
     wait_until(lambda: bool(desk.agent.asked(job)), "the question")
@@ -107,7 +107,7 @@ def test_a_controller_killed_with_questions_open_asks_them_again(desk: Desk) -> 
     assert len(runs([*desk.agent.asked(job), *desk.agent.ends(job)])) == 1
 
 
-def test_a_controller_that_comes_back_tells_what_runs_and_what_has_ended(desk: Desk) -> None:
+def test_restarted_controller_reports_running_and_ended_jobs(desk: Desk) -> None:
     running = desk.slurm.submit("alice", "--time=10", script="sleep 600")
     desk.slurm.wait_for(running, "RUNNING")
     desk.agent.stop()
@@ -168,7 +168,7 @@ def test_garbage_does_not_harm_slurmctld(desk: Desk, garbage: bytes) -> None:
     assert desk.slurm.pid(SLURMCTLD) == pid
 
 
-def test_answers_to_nothing_are_passed_over(desk: Desk) -> None:
+def test_unknown_verdicts_are_ignored(desk: Desk) -> None:
     desk.agent.policy = lambda request: Verdict(number=request.number + 1000, action="cancel")
     job = desk.slurm.submit("alice")
     wait_until(lambda: bool(desk.agent.asked(job)), "the question")

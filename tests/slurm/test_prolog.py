@@ -147,7 +147,7 @@ def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: T
         )
 
 
-def test_what_it_costs_at_a_terminal(slurm: Cluster, bank: Bank, tell: Tell) -> None:
+def test_latency_of_srun_with_the_script(slurm: Cluster, bank: Bank, tell: Tell) -> None:
     def once() -> float:
         begun = time.monotonic()
         slurm.run("alice", "srun", "--time=5", "true").done()
@@ -157,7 +157,7 @@ def test_what_it_costs_at_a_terminal(slurm: Cluster, bank: Bank, tell: Tell) -> 
     tell(f"srun true with PrologSlurmctld asking: median {times[2] * 1000:.0f} ms")
 
 
-def test_while_the_bank_is_away_a_script_waits(slurm: Cluster, bank: Bank) -> None:
+def test_job_is_held_while_the_bank_is_unavailable(slurm: Cluster, bank: Bank) -> None:
     bank.server.stop()
     job = slurm.submit("alice", "-c2", "--time=10")
     wait_until(

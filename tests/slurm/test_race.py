@@ -75,9 +75,7 @@ def _accounts(slurm: Cluster) -> Iterator[None]:
         slurm.root("sacctmgr", "--immediate", "delete", "account", f"name={names}", "cluster=lab")
 
 
-def test_of_two_jobs_that_cannot_both_be_paid_one_runs_everywhere_at_once(
-    office: Office, tell: Tell
-) -> None:
+def test_one_of_two_competing_jobs_runs(office: Office, tell: Tell) -> None:
     slurm, begun = office.slurm, time.monotonic()
     for _ in range(ROUNDS):
         numbers = {lane: office.leave(lane.account, CREDIT, lane.resource) for lane in LANES}

@@ -81,7 +81,7 @@ def beside(slurm: Cluster) -> Iterator[Beside]:
         yield Beside(slurm, BankClient(Client(parse_address(f"unix:{server.socket}"))))
 
 
-def test_people_and_prices_are_taken_from_slurm(beside: Beside) -> None:
+def test_users_and_prices_are_imported_from_slurm(beside: Beside) -> None:
     result = import_people(beside.slurm, beside.bank)
     assert (result.unreadable, result.plan.notes, result.differences) == ((), (), ())
     projects = {project.account: project for project in beside.bank.projects()}
@@ -91,7 +91,7 @@ def test_people_and_prices_are_taken_from_slurm(beside: Beside) -> None:
     assert import_people(beside.slurm, beside.bank).plan.steps == ()
 
 
-def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
+def test_imported_runs_are_charged_once_to_the_minute(beside: Beside) -> None:
     cluster = beside.cluster
     import_people(beside.slurm, beside.bank)
     names = ["a|b", "two\nlines", '"x"\x1f1', "1\x1f2026-01-01T00:00:00"]
@@ -140,7 +140,7 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
     assert (again, 0) in runs
 
 
-def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
+def test_orphan_and_open_holds_are_fixed(beside: Beside) -> None:
     cluster = beside.cluster
     import_people(beside.slurm, beside.bank)
     project = next(project for project in beside.bank.projects() if project.account == "wg_chem")
@@ -176,7 +176,7 @@ def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
     assert beside.kinds() == []
 
 
-def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
+def test_reused_job_ids_are_separate_runs(beside: Beside) -> None:
     """After a reset of slurmctld, job numbers begin at 1 again; accounting distinguishes the two
     jobs by submit time.
     """
@@ -208,7 +208,7 @@ def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
     assert beside.kinds() == []
 
 
-def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
+def test_billing_limit_does_not_end_running_jobs(beside: Beside) -> None:
     """Slurm ends running jobs when GrpTRESMins is reached. So the limit includes running jobs, also
     those unknown to the bank.
     """
@@ -246,7 +246,7 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
         )
 
 
-def test_the_policy_and_the_shadow_of_a_real_machine(beside: Beside, tmp_path: Path) -> None:
+def test_policy_and_shadow_of_a_real_cluster(beside: Beside, tmp_path: Path) -> None:
     cluster = beside.cluster
     import_people(beside.slurm, beside.bank)
     job = cluster.submit("alice", "--job-name=a\nb", script="sleep 2")

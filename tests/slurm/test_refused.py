@@ -103,7 +103,9 @@ def rows_of(page: str, *columns: str) -> list[tuple[str, ...]]:
     return [tuple(words[lines[head].index(column)] for column in columns) for words in rows]
 
 
-def test_at_once_by_the_policy(office: Office, checkout: Path, tmp_path: Path, tell: Tell) -> None:
+def test_submission_policy_refuses_at_submission(
+    office: Office, checkout: Path, tmp_path: Path, tell: Tell
+) -> None:
     terminal = Terminal(office)
     with controlled(office, checkout, tmp_path):
         for command in (
@@ -118,7 +120,7 @@ def test_at_once_by_the_policy(office: Office, checkout: Path, tmp_path: Path, t
     tell(terminal.page)
 
 
-def test_at_the_start_by_the_bank(office: Office, tell: Tell) -> None:
+def test_bank_refuses_at_the_start(office: Office, tell: Tell) -> None:
     terminal = Terminal(office)
     code, output = terminal.type("sbatch", *ASKED, "--wrap", "true")
     assert code == 0

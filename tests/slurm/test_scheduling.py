@@ -78,7 +78,7 @@ def counted(tell: Tell) -> Iterator[Counter[str]]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda parameter: parameter.__name__)
-def test_the_core_does_what_slurmctld_does(
+def test_scheduler_agrees_with_slurmctld(
     scenario: Scenario, slurm: Cluster, counted: Counter[str]
 ) -> None:
     assert compared(scenario, slurm, counted) == []
@@ -92,7 +92,7 @@ def test_the_core_does_what_slurmctld_does(
     ),
     indirect=["preempting"],
 )
-def test_the_core_lets_take_the_place_of_others_as_slurmctld_does(
+def test_preemption_agrees_with_slurmctld(
     preempting: Cluster, scenario: Scenario, counted: Counter[str]
 ) -> None:
     assert compared(scenario, preempting, counted) == []
@@ -180,9 +180,7 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
         queue.undone()
 
 
-def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
-    slurm: Cluster, tell: Tell
-) -> None:
+def test_why_explains_dependencies_of_a_live_queue(slurm: Cluster, tell: Tell) -> None:
     """slurmctld's text for each kind of dependency is parsed, and each is reported with the state
     of its job.
     """

@@ -100,7 +100,7 @@ def players(checkout: Path) -> Iterator[Players]:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, tell: Tell) -> None:
+def test_every_form_equals_slurms_output(players: Players, rule: str, tell: Tell) -> None:
     players.slurm.reconfigure(RULES[rule])
     before = players.type("root", *fairshare_recorder.SHARES["long-all"][1:])
     wait_until(
@@ -147,7 +147,7 @@ def _is_broken(players: Players, command: str, theirs: Ran) -> bool:
     )
 
 
-def test_the_tree_has_every_account_and_user_of_slurm(players: Players, tell: Tell) -> None:
+def test_tree_has_every_account_and_user(players: Players, tell: Tell) -> None:
     theirs, tree = (
         players.type("root", "sshare", "-a", "-P", "-n", "-o", "account,user"),
         players.fairbank("root", "share", "--tree", "-a"),
@@ -174,9 +174,7 @@ def _cells(text: str) -> Iterator[list[str]]:
     return (line.split("|") for line in text.splitlines())
 
 
-def test_a_job_that_waits_is_explained_with_the_priority_that_slurm_has(
-    players: Players, tell: Tell
-) -> None:
+def test_explained_priority_equals_slurms(players: Players, tell: Tell) -> None:
     job = players.jobs.partition(",")[0]
     theirs, explained = (
         players.type("bob", "sprio", "-h", "-j", job, "-o", "%r %Y"),

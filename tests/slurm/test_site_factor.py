@@ -155,7 +155,7 @@ def crowded(office: Office) -> Iterator[dict[int, tuple[str, str]]]:
     slurm.calm()
 
 
-def test_sprio_shows_the_banks_value_and_follows_it(
+def test_sprio_shows_and_follows_the_site_factor(
     office: Office, crowded: dict[int, tuple[str, str]], tell: Tell
 ) -> None:
     slurm = office.slurm
@@ -193,9 +193,7 @@ def test_sprio_shows_the_banks_value_and_follows_it(
     )
 
 
-def test_a_job_has_its_value_as_soon_as_it_is_submitted(
-    office: Office, crowded: dict[int, tuple[str, str]]
-) -> None:
+def test_new_job_has_its_site_factor(office: Office, crowded: dict[int, tuple[str, str]]) -> None:
     held = office.value("wg_astro", "cpu")
     written = office.table.stat().st_mtime_ns
     wait_until(
@@ -211,7 +209,7 @@ def test_a_job_has_its_value_as_soon_as_it_is_submitted(
     wait_until(agrees_at_once, "the plug-in to have looked at the file", seconds=LATE_SECONDS)
 
 
-def test_a_stale_table_is_neutral_and_reported_once(
+def test_stale_table_gives_zero_and_is_logged_once(
     office: Office, crowded: dict[int, tuple[str, str]]
 ) -> None:
     wait_until(lambda: any(office.site().values()), "values", seconds=CALC_SECONDS + LATE_SECONDS)
@@ -234,7 +232,7 @@ def test_a_stale_table_is_neutral_and_reported_once(
     )
 
 
-def test_settings_change_at_a_reconfiguration(
+def test_reconfiguration_changes_settings(
     office: Office, crowded: dict[int, tuple[str, str]]
 ) -> None:
     """A slurmctld of 22.05 applies some settings. Since 23.11 it restarts, so that a wrong setting

@@ -47,7 +47,7 @@ def granted(number: int, project: int, charged: int, days: int, **more: object) 
     )
 
 
-def test_the_value_is_the_product_of_both_factors() -> None:
+def test_value_is_the_product_of_both_factors() -> None:
     values = of(granted(1, 1, 5, 30), granted(2, 2, 50, 100), granted(3, 2, 0, 50, resource="gpu"))
     assert values == {
         ("chem", "cpu"): 665,
@@ -56,7 +56,7 @@ def test_the_value_is_the_product_of_both_factors() -> None:
     }  # 0.95 x 0.70, the furthest end, 1 x 0.5
 
 
-def test_another_rule_is_another_number_in_the_table() -> None:
+def test_rule_changes_the_value() -> None:
     allocations = (
         granted(1, 1, 75, 50),
         granted(2, 2, 0, 100),
@@ -73,18 +73,18 @@ def test_another_rule_is_another_number_in_the_table() -> None:
     )  # 0.3676 x 0.9994
 
 
-def test_what_is_held_is_not_left() -> None:
+def test_held_credit_is_not_left() -> None:
     assert of(granted(1, 1, 20, 50, held=30), granted(2, 2, 0, 100))["chem", "cpu"] == 250
 
 
-def test_the_allocation_that_pays_next_counts() -> None:
+def test_next_paying_allocation_counts() -> None:
     early = granted(1, 1, 100, 10, start=NOW - 2 * DAY)
     late = granted(2, 1, 50, 50, start=NOW - DAY)
     assert of(early, late, granted(3, 2, 0, 100))["chem", "cpu"] == 250
     assert of(early, granted(3, 2, 0, 100))["chem", "cpu"] == 0
 
 
-def test_a_parent_shares_its_value_with_its_credit() -> None:
+def test_shared_parent_credit_shares_its_value() -> None:
     projects = [a_project(1, "chem"), a_project(2, "bio", parent=1)]
     far = granted(9, 3, 0, 100)
     assert of(granted(1, 1, 0, 50, shared=True), far, projects=projects) == {
@@ -94,7 +94,7 @@ def test_a_parent_shares_its_value_with_its_credit() -> None:
     assert of(granted(1, 1, 0, 50), far, projects=projects) == {("chem", "cpu"): 500}
 
 
-def test_only_what_is_active_counts() -> None:
+def test_only_active_allocations_count() -> None:
     closed = [
         granted(1, 1, 0, 50, state="frozen"),
         granted(2, 1, 0, 500, start=NOW + DAY, state="planned"),
@@ -106,5 +106,5 @@ def test_only_what_is_active_counts() -> None:
     }
 
 
-def test_a_bank_without_allocations_is_neutral() -> None:
+def test_bank_without_allocations_has_no_values() -> None:
     assert of() == {}

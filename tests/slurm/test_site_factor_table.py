@@ -41,7 +41,7 @@ def test_every_table_reads_back(table: SiteFactorTable) -> None:
     assert decode(encode(table)) == table
 
 
-def test_the_form_is_the_one_that_is_written_down() -> None:
+def test_encoding_is_the_documented_one() -> None:
     table = SiteFactorTable(
         1_700_000_000, 600, {"gpu": "a100"}, {("chem", "a100"): -2, ("chem", "cpu"): 70_000}
     )
@@ -82,7 +82,7 @@ def test_the_form_is_the_one_that_is_written_down() -> None:
         "rows",
     ],
 )
-def test_what_cannot_stand_in_it_is_refused(table: SiteFactorTable) -> None:
+def test_invalid_table_is_not_encoded(table: SiteFactorTable) -> None:
     with pytest.raises(InvalidInput):
         encode(table)
 
@@ -112,7 +112,7 @@ def said_of(check: Path, file: Path, text: bytes, now: int, queries: str = "") -
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(table=tables, data=st.data())
-def test_the_plug_in_finds_every_value(
+def test_plugin_finds_every_value(
     check: Path, file: Path, table: SiteFactorTable, data: st.DataObject
 ) -> None:
     accounts = sorted({account for account, _ in table.values} | {"nobody"})
@@ -138,7 +138,7 @@ def test_the_plug_in_finds_every_value(
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(table=tables, data=st.data())
-def test_the_plug_in_refuses_what_we_refuse(
+def test_plugin_refuses_the_same_damaged_tables(
     check: Path, file: Path, table: SiteFactorTable, data: st.DataObject
 ) -> None:
     changed = bytearray(encode(table))
@@ -218,13 +218,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_table_is_refused(name: str) -> None:
+def test_damaged_table_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=WRONG[name][1]):
         decode(WRONG[name][0])
 
 
 @pytest.mark.slow
-def test_the_plug_in_refuses_what_is_no_table(check: Path, file: Path) -> None:
+def test_plugin_refuses_damaged_tables(check: Path, file: Path) -> None:
     outputs = {name: said_of(check, file, text, NOW) for name, (text, _) in WRONG.items()}
     assert {name: message[0][: len(WRONG[name][1])] for name, message in outputs.items()} == {
         name: reason for name, (_, reason) in WRONG.items()
@@ -238,7 +238,7 @@ def test_the_plug_in_refuses_what_is_no_table(check: Path, file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_table_as_large_as_may_be(check: Path, file: Path) -> None:
+def test_largest_table_is_read(check: Path, file: Path) -> None:
     count = (TABLE_SIZE_MAX - 40) // 120 - 1
     table = SiteFactorTable(
         NOW, 60, {"cpu": "cpu"}, {(f"a{number}", "cpu"): number for number in range(count)}

@@ -155,17 +155,17 @@ def controlled(reserved: Cluster, checkout: Path) -> Iterator[Cluster]:
         yield reserved
 
 
-def test_what_users_see_of_job_submit(controlled: Cluster) -> None:
+def test_messages_of_job_submit(controlled: Cluster) -> None:
     compare("job-submit", "".join(told(controlled, *command) for command in NEW))
 
 
-def test_what_users_see_of_cli_filter(reserved: Cluster, checkout: Path) -> None:
+def test_messages_of_cli_filter(reserved: Cluster, checkout: Path) -> None:
     install(reserved, checkout, SITE_POLICY)
     with reserved.configured({"CliFilterPlugins": "lua"}):
         compare("cli-filter", "".join(told(reserved, *command) for command in NEW))
 
 
-def test_with_both_nothing_is_said_twice(controlled: Cluster) -> None:
+def test_both_plugins_show_each_message_once(controlled: Cluster) -> None:
     with controlled.configured({"CliFilterPlugins": "lua"}):
         result = controlled.run(
             "carol", "sbatch", "-p", "cpu", "-t", "5", "-q", "high", "--wrap=true", group=BIO
@@ -174,7 +174,7 @@ def test_with_both_nothing_is_said_twice(controlled: Cluster) -> None:
         assert controlled.run("carol", "srun", "-p", "cpu", "-t", "5", "true", group=BIO).code == 0
 
 
-def test_what_owners_see_when_they_change_a_job(controlled: Cluster) -> None:
+def test_messages_of_job_changes(controlled: Cluster) -> None:
     job = controlled.submit("alice", "-p", "cpu", "-t", "10", "-n2", "--hold", group=ASTRO)
     pages = []
     for change in CHANGES:
@@ -253,7 +253,7 @@ def test_quote_equals_slurm_billing(controlled: Cluster, checkout: Path) -> None
         assert (options, quoted_units) == (options, int(tres(row["AllocTRES"]).get("billing", "0")))
 
 
-def test_a_policy_that_goes_and_comes_back(controlled: Cluster, checkout: Path) -> None:
+def test_damaged_policy_file_keeps_the_last_policy(controlled: Cluster, checkout: Path) -> None:
     policy = controlled.place.conf / "fairbank" / "policy"
     wrong = ("sbatch", "-p", "cpu,gpu", "-t", "5", "--wrap=true")
     assert controlled.run("alice", *wrong, group=ASTRO).code != 0

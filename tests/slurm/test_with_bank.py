@@ -67,7 +67,7 @@ def cost(row: dict[str, str]) -> int:
     )
 
 
-def test_jobs_of_all_kinds_are_held_and_charged_what_accounting_says(at_rest: Office) -> None:
+def test_jobs_of_all_kinds_are_charged_as_accounting_counts(at_rest: Office) -> None:
     slurm = at_rest.slurm
     jobs = [
         slurm.submit("alice", "-c4", "--time=10", script="sleep 2"),
@@ -95,7 +95,7 @@ def test_srun_and_salloc_are_charged(at_rest: Office) -> None:
         assert run["state"] in ("charged", "released")
 
 
-def test_a_poor_project_is_refused_in_words_at_every_command(at_rest: Office, tell: Tell) -> None:
+def test_project_without_credit_is_refused_with_a_message(at_rest: Office, tell: Tell) -> None:
     allocation = at_rest.leave("wg_chem", 1 * SU)
     before = at_rest.sums(allocation)
     slurm = at_rest.slurm
@@ -125,7 +125,7 @@ def test_a_poor_project_is_refused_in_words_at_every_command(at_rest: Office, te
     tell(slurm.root("squeue", f"--jobs={job}"))
 
 
-def test_a_refused_job_that_can_be_paid_at_last_runs(at_rest: Office) -> None:
+def test_refused_job_runs_after_a_deposit(at_rest: Office) -> None:
     allocation = at_rest.leave("wg_chem", 1 * SU)
     slurm = at_rest.slurm
     job = slurm.submit("dave", "-c4", "--time=60")
@@ -142,7 +142,7 @@ def slurm_holds(slurm: Cluster, job: int) -> bool:
     return slurm.job(job).get("Reason") == "Allocation_exhausted"
 
 
-def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: Office) -> None:
+def test_held_jobs_are_released_automatically(at_rest: Office) -> None:
     """Jobs that the plug-in held and the bank would accept are released. A job with another comment
     of an operator stays held.
     """
@@ -167,7 +167,7 @@ def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: O
     assert slurm.job(kept)["Reason"] == "Allocation_exhausted"
 
 
-def test_an_account_that_the_bank_does_not_know_is_refused_with_the_remedy(at_rest: Office) -> None:
+def test_unknown_account_is_refused_with_a_remedy(at_rest: Office) -> None:
     result = at_rest.slurm.run("root", "srun", "--account=root", "true")
     assert (
         "srun: Fairbank: root: there is no such project: no project has the account 'root'. Try "
@@ -199,7 +199,7 @@ def test_limits_requeues_and_cancellations(at_rest: Office) -> None:
     assert run["outcome"] == "CANCELLED"
 
 
-def test_while_the_bank_is_away_jobs_wait_and_then_start_by_themselves(at_rest: Office) -> None:
+def test_jobs_wait_for_an_unavailable_bank_and_start_later(at_rest: Office) -> None:
     slurm = at_rest.slurm
     at_rest.bank.kill()
     deferred = slurm.submit("alice")
@@ -230,9 +230,7 @@ def test_while_the_bank_is_away_jobs_wait_and_then_start_by_themselves(at_rest: 
     wait_until(lambda: at_rest.runs(deferred)[-1]["state"] != "held", "the job to be settled")
 
 
-def test_an_agent_killed_now_and_then_loses_and_doubles_nothing(
-    at_rest: Office, tell: Tell
-) -> None:
+def test_killed_agent_loses_and_repeats_nothing(at_rest: Office, tell: Tell) -> None:
     slurm = at_rest.slurm
     begun = time.monotonic()
     job = slurm.submit("alice", "--array=1-200")
@@ -254,7 +252,7 @@ def test_an_agent_killed_now_and_then_loses_and_doubles_nothing(
     assert at_rest.bank.command("audit", "verify").returncode == 0
 
 
-def test_a_controller_killed_with_jobs_under_way(at_rest: Office) -> None:
+def test_killed_controller_loses_no_charge(at_rest: Office) -> None:
     slurm = at_rest.slurm
     job = slurm.submit("alice", script=UNTIL_TOLD)
     slurm.wait_for(job, "RUNNING")

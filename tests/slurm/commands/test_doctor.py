@@ -15,9 +15,7 @@ from tests.slurm.commands.site import Centre
 pytestmark = pytest.mark.slow
 
 
-def test_the_doctor_tells_what_is_missing_and_how_to_mend_it(
-    opened: Centre, tmp_path: Path
-) -> None:
+def test_doctor_reports_faults_with_remedies(opened: Centre, tmp_path: Path) -> None:
     policy, site = tmp_path / "policy", tmp_path / "slurm.toml"
     site.write_text(f'policy = "{policy}"\n')
     config = (
@@ -64,7 +62,7 @@ def test_the_doctor_tells_what_is_missing_and_how_to_mend_it(
     assert len(policy_checks) == 2
 
 
-def test_the_doctor_goes_on_where_slurmctld_is_away(
+def test_doctor_continues_without_slurmctld(
     opened: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conf, policy, site = tmp_path / "slurm.conf", tmp_path / "policy", tmp_path / "slurm.toml"
@@ -120,7 +118,7 @@ def test_the_doctor_goes_on_where_slurmctld_is_away(
     assert [what for what in remaining if what.startswith("the agent answers: no agent")]
 
 
-def test_the_doctor_without_a_slurm_or_a_bank(opened: Centre, tmp_path: Path) -> None:
+def test_doctor_without_slurm_or_bank(opened: Centre, tmp_path: Path) -> None:
     opened.bank.kill()
     assert "x   the bank answers: " in opened.tell("doctor", "--slurm", code=8)
     opened.slurm.forget("sinfo")

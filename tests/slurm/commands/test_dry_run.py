@@ -47,7 +47,7 @@ def books(centre: Centre) -> Any:
 # --- people ---
 
 
-def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) -> None:
+def test_import_creates_planned_projects_and_members(fresh: Centre) -> None:
     fresh.slurm.say(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\n"
@@ -83,7 +83,7 @@ def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) ->
     assert import_people(slurm, bank, gids=gids, dry_run=True).plan.steps == ()
 
 
-def test_a_number_that_no_group_has_keeps_the_others_from_nothing(fresh: Centre) -> None:
+def test_invalid_gid_does_not_stop_import(fresh: Centre) -> None:
     command = ("slurm", "import", "--gid", "chem=4294967295", "--gid", "bio=50002")
     planned, done = fresh.said(*command, "--dry-run", code=FOUND), fresh.said(*command, code=FOUND)
     assert "account chem: 4294967295 is no number of a group" in " ".join(planned.err.split())
@@ -119,9 +119,7 @@ def past(centre: Centre) -> None:
 
 
 @pytest.mark.parametrize("cover", [("--cover",), ()])
-def test_the_history_of_accounts_that_are_yet_to_be_entered(
-    fresh: Centre, cover: tuple[str, ...]
-) -> None:
+def test_history_of_new_accounts_is_predicted(fresh: Centre, cover: tuple[str, ...]) -> None:
     past(fresh)
     before = books(fresh)
     planned = told(fresh, *cover, "--dry-run", code=FOUND)
@@ -143,7 +141,7 @@ def lenient(
         yield site
 
 
-def test_what_costs_nothing_is_asked_of_the_bank(lenient: Centre) -> None:
+def test_free_states_are_read_from_the_bank(lenient: Centre) -> None:
     lenient.ran(lenient.job(1, state="TIMEOUT"), lenient.job(2, state="NODE_FAIL", elapsed=1_200))
     planned = told(lenient, "--cover", "--dry-run", code=0)
     assert planned[0] == [
@@ -156,7 +154,7 @@ def test_what_costs_nothing_is_asked_of_the_bank(lenient: Centre) -> None:
     lenient.said("reconcile", "-S", "now-1day", code=0)
 
 
-def test_what_reconcile_would_charge_is_what_it_charges(lenient: Centre) -> None:
+def test_reconcile_charges_the_predicted_amounts(lenient: Centre) -> None:
     told(lenient, code=0)
     projects = lenient.client.get("/project")["data"]
     chem = next(project["id"] for project in projects if project["account"] == "chem")
@@ -177,7 +175,7 @@ def test_what_reconcile_would_charge_is_what_it_charges(lenient: Centre) -> None
     assert lenient.available() == 600 - 80
 
 
-def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
+def test_history_with_open_holds_is_predicted(opened: Centre) -> None:
     """The history has a job with an open hold, one that was refused before and is charged now, and
     the hold of a job that Slurm has lost.
     """
@@ -222,7 +220,7 @@ def test_charge_equals_dry_run(opened: Centre) -> None:
 # --- sync ---
 
 
-def test_every_change_in_slurm_is_made_as_it_was_planned(opened: Centre) -> None:
+def test_sync_makes_the_planned_changes(opened: Centre) -> None:
     """The plan has a new account, a changed parent, a new member, a removed user, limits, and the
     limit of a removed project.
     """

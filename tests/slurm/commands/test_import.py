@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 GIDS = ("--gid", "chem=50001", "--gid", "bio=50002")
 
 
-def test_import_enters_what_slurm_has_and_nothing_twice(centre: Centre) -> None:
+def test_import_creates_projects_once(centre: Centre) -> None:
     planned = centre.tell("slurm", "import", *GIDS, "--dry-run")
     assert planned.startswith(
         "project chem: group chem (50001)\nproject bio: group bio (50002), under chem\nproject"
@@ -38,7 +38,7 @@ def test_import_enters_what_slurm_has_and_nothing_twice(centre: Centre) -> None:
     )
 
 
-def test_import_tells_what_it_cannot_enter(centre: Centre) -> None:
+def test_import_reports_unknown_groups(centre: Centre) -> None:
     result = centre.said("slurm", "import", "--dry-run", code=FOUND)
     assert f"agents = [{MY_UID}]    # the uids that report runs: Slurm's user\n" in result.out
     assert (
@@ -47,7 +47,7 @@ def test_import_tells_what_it_cannot_enter(centre: Centre) -> None:
     )
 
 
-def test_import_that_enters_nothing_says_so(centre: Centre) -> None:
+def test_import_without_new_projects_says_so(centre: Centre) -> None:
     result = centre.said("slurm", "import", code=FOUND)
     left = result.err.count("! account ") + result.err.count("! user ")
     assert left >= 2
@@ -74,9 +74,7 @@ def test_omitted_rows_give_exit_code_8(centre: Centre) -> None:
     assert "nobody-here" not in again.err
 
 
-def test_an_account_that_is_passed_over_is_neither_entered_nor_told_and_its_runs_are_not_either(
-    opened: Centre,
-) -> None:
+def test_ignored_account_and_its_runs_are_not_imported(opened: Centre) -> None:
     opened.slurm.say(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nold||root|50||\nold|{ME}||10||\nolder||old|1||\n",
@@ -114,7 +112,7 @@ def test_runs_of_an_ignored_user_are_charged_only_where_a_project_pays(opened: C
     ] == ["! job 3 of bio"]
 
 
-def test_differences_for_people_are_reported_and_left(opened: Centre) -> None:
+def test_import_reports_wrong_amounts_and_keeps_them(opened: Centre) -> None:
     command = ("slurm", "import", "-S", "now-1day")
     opened.ran(opened.job(1, elapsed=60))
     assert "history: 1 run charged, " in opened.said(*command, code=0).out
@@ -125,7 +123,7 @@ def test_differences_for_people_are_reported_and_left(opened: Centre) -> None:
     )
 
 
-def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> None:
+def test_import_continues_after_a_name_conflict(centre: Centre) -> None:
     number = centre.client.post("/project", {"gname": "chemists", "gid": 50_001})["data"]["id"]
     errors = " ".join(centre.said("slurm", "import", *GIDS, code=FOUND).err.split())
     assert (
@@ -139,7 +137,7 @@ def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> N
     ]
 
 
-def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
+def test_import_continues_after_a_refusal(centre: Centre) -> None:
     """Another administrator creates chem between the bank's list and the import."""
 
     class Before(BankClient):
@@ -167,7 +165,7 @@ def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
     ]
 
 
-def test_the_settings_that_import_writes_price_as_slurm_bills(centre: Centre) -> None:
+def test_settings_of_import_price_as_slurm_bills(centre: Centre) -> None:
     lines = centre.bank.folder / "cluster.toml"
     assert f"written: {lines}\n" in centre.tell("slurm", "import", *GIDS, "--settings", str(lines))
     centre.bank.stop()
@@ -178,12 +176,12 @@ def test_the_settings_that_import_writes_price_as_slurm_bills(centre: Centre) ->
     assert result.err == ""
 
 
-def test_covering_without_a_history_is_refused(centre: Centre) -> None:
+def test_cover_without_start_time_is_refused(centre: Centre) -> None:
     result = centre.said("slurm", "import", "--cover", code=WRONG_USAGE)
     assert "add -S TIME" in result.err
 
 
-def test_a_history_is_charged_once(opened: Centre) -> None:
+def test_history_is_charged_once(opened: Centre) -> None:
     opened.ran(
         opened.job(1),
         opened.job(2, account="bio", elapsed=60),
@@ -203,7 +201,7 @@ def test_a_history_is_charged_once(opened: Centre) -> None:
     assert opened.tell("audit", "verify").endswith("every row is as the journal says\n")
 
 
-def test_a_covered_history_leaves_nothing_to_reconcile(opened: Centre) -> None:
+def test_covered_history_needs_no_reconciling(opened: Centre) -> None:
     """A free run before all other runs of its project is covered too."""
     opened.ran(opened.job(1, account="bio", state="NODE_FAIL"))
     assert opened.tell("slurm", "import", "-S", "now-1day", "--cover").splitlines()[1:] == [

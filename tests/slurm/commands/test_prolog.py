@@ -69,7 +69,7 @@ def told(limit: str = "10:00", batch: str = "1") -> str:
         ("UNLIMITED", None),
     ],
 )
-def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
+def test_starting_job_is_read(limit: str, seconds: int | None) -> None:
     job = read_starting_job(told(limit))
     assert job.limit_seconds == seconds
     assert (job.tres, job.qos, job.batch) == ("cpu=2,mem=2000M,node=1", "normal", True)
@@ -80,7 +80,7 @@ def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
 @pytest.mark.parametrize(
     "text", ["", told() * 2, told("soon"), "slurm_load_jobs error: Invalid job id specified\n"]
 )
-def test_an_answer_that_is_no_job(text: str) -> None:
+def test_invalid_squeue_line_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         read_starting_job(text)
 
@@ -124,7 +124,7 @@ def refused(reason: str) -> ReportAnswer:
     return ReportAnswer(status=402, detail="not enough credit", refusal=details)
 
 
-def test_what_the_answer_means() -> None:
+def test_answers_of_the_bank_are_understood() -> None:
     assert refusal_of(GRANTED) is None
     assert refusal_of(refused("INSUFFICIENT_CREDIT")) == "not enough credit. Try -t 0:30"
     assert (
@@ -137,7 +137,7 @@ def test_what_the_answer_means() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
+def test_permission_error_counts_as_unavailable(status: int) -> None:
     with pytest.raises(Unavailable, match="we may not report runs: not for you"):
         refusal_of(ReportAnswer(status=status, detail="not for you"))
 
@@ -152,7 +152,7 @@ def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
         ("released", None, False),
     ],
 )
-def test_a_run_that_is_settled_already_runs_unless_it_never_began(
+def test_closed_run_starts_unless_it_never_began(
     state: str, elapsed: int | None, runs: bool
 ) -> None:
     """A run that was released before it began would be paid by nobody. As in the agent, the job is
@@ -174,7 +174,7 @@ def test_a_run_that_is_settled_already_runs_unless_it_never_began(
 @pytest.mark.parametrize(
     "rows", [None, {}, [], [{"status": 201}, {"status": 201}], [{"status": "fine"}]]
 )
-def test_what_answers_otherwise_than_a_bank_counts_as_no_answer(rows: object) -> None:
+def test_invalid_answer_counts_as_unavailable(rows: object) -> None:
     """As in the agent. The outage policy decides whether such a job starts."""
     with pytest.raises(Unavailable, match="what answers is not a bank: ") as error:
         only_answer(rows)

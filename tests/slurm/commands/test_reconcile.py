@@ -79,7 +79,7 @@ def test_final_state_and_cpu_time_are_reported(opened: Centre) -> None:
     ]
 
 
-def test_a_lost_epilog_is_made_good_to_the_minute(opened: Centre) -> None:
+def test_lost_epilog_is_charged_to_the_minute(opened: Centre) -> None:
     job = opened.job(1)
     opened.report(job)
     assert opened.available() == 600 - 240
@@ -123,7 +123,7 @@ def test_incomplete_record_with_uid_0_has_no_owner(opened: Centre) -> None:
     assert opened.reconciled() == []
 
 
-def test_an_epilog_that_lay_before_the_period_is_found_all_the_same(opened: Centre) -> None:
+def test_lost_epilog_before_the_period_is_found(opened: Centre) -> None:
     job = opened.job(1, submitted=opened.now - 10 * DAY)
     opened.report(job)
     opened.slurm.say("sacct-jobs", row_of(job))
@@ -131,7 +131,7 @@ def test_an_epilog_that_lay_before_the_period_is_found_all_the_same(opened: Cent
     assert (row["kind"], row["amount"]) == ("OPEN", 40)
 
 
-def test_a_hold_that_was_asked_for_by_another_clock(opened: Centre) -> None:
+def test_hold_with_another_clock_is_found(opened: Centre) -> None:
     """The run starts before the first job of the period and is found in the ledger nevertheless."""
     job = opened.job(1)
     opened.report(job, start=job.submitted - 500)
@@ -141,7 +141,7 @@ def test_a_hold_that_was_asked_for_by_another_clock(opened: Centre) -> None:
     assert opened.reconciled(*period) == []
 
 
-def test_a_hold_for_a_job_that_is_gone_is_given_back(opened: Centre) -> None:
+def test_hold_of_an_unknown_job_is_released(opened: Centre) -> None:
     job = opened.job(1)
     opened.report(job)
     (row,) = opened.reconciled(code=8)
@@ -151,7 +151,7 @@ def test_a_hold_for_a_job_that_is_gone_is_given_back(opened: Centre) -> None:
     assert opened.reconciled() == []
 
 
-def test_a_hold_for_a_job_that_runs_is_kept(opened: Centre) -> None:
+def test_hold_of_a_running_job_is_kept(opened: Centre) -> None:
     job = opened.job(1, state="RUNNING")
     opened.report(job)
     opened.ran(job)
@@ -165,7 +165,7 @@ def test_a_hold_for_a_job_that_runs_is_kept(opened: Centre) -> None:
     assert opened.available() == 360
 
 
-def test_nothing_is_given_back_while_lines_cannot_be_read(opened: Centre) -> None:
+def test_no_hold_is_released_with_unreadable_lines(opened: Centre) -> None:
     """The unreadable line may belong to the run."""
     opened.report(opened.job(1))
     opened.slurm.say("sacct-jobs", row_of(opened.job(1)).replace("chem", "ch|em"))
@@ -236,7 +236,7 @@ def test_refused_charge_is_reported_once_and_retried_only_on_demand(opened: Cent
     assert opened.reconciled() == []
 
 
-def test_a_restarted_run_is_charged_under_its_own_name(opened: Centre) -> None:
+def test_restarted_run_is_charged_as_its_own_run(opened: Centre) -> None:
     """A late report of the agent for the same run counts nothing twice."""
     first = opened.job(1, state="REQUEUED", elapsed=0)
     second = msgspec.structs.replace(opened.job(1), submitted=(first.end or 0) + 1)
@@ -255,7 +255,7 @@ def test_a_restarted_run_is_charged_under_its_own_name(opened: Centre) -> None:
     assert opened.available() == 560
 
 
-def test_a_dead_slurmdbd_changes_nothing(opened: Centre) -> None:
+def test_reconcile_without_slurmdbd_changes_nothing(opened: Centre) -> None:
     opened.report(opened.job(1))
     opened.slurm.forget("sacct")
     result = opened.said("reconcile", "--fix", code=6)
@@ -263,7 +263,7 @@ def test_a_dead_slurmdbd_changes_nothing(opened: Centre) -> None:
     assert opened.available() == 360
 
 
-def test_what_people_see(opened: Centre) -> None:
+def test_reconcile_output_without_json(opened: Centre) -> None:
     opened.ran(opened.job(1), opened.job(2))
     lines = opened.tell("reconcile", code=8).splitlines()
     assert lines[0].startswith("Compared 2 finished runs of cluster lab in ")
@@ -277,7 +277,7 @@ def test_what_people_see(opened: Centre) -> None:
     )
 
 
-def test_wrong_words_are_reported(opened: Centre) -> None:
+def test_invalid_options_are_reported(opened: Centre) -> None:
     assert "--again does nothing by itself" in opened.said("reconcile", "--again", code=2).err
     assert (
         "the period ends before it begins"

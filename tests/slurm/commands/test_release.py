@@ -51,7 +51,7 @@ def named(names: Sequence[str]) -> list[HeldJob]:
 # ------------------------------------------------------------------ whose hold it was
 
 
-def test_only_what_the_plugin_held_for_credit_is_read() -> None:
+def test_only_jobs_held_for_credit_are_read() -> None:
     held = read_held_jobs(
         line("7")
         + line(
@@ -81,7 +81,7 @@ def test_only_what_the_plugin_held_for_credit_is_read() -> None:
 # ------------------------------------------------------------------ how many, how often
 
 
-def test_no_more_go_on_than_can_be_paid_together() -> None:
+def test_released_jobs_fit_the_credit_together() -> None:
     jobs = named("abcde")
     offers = [
         HoldQuote(20, 1, 30, fits=True),
@@ -97,7 +97,7 @@ def test_no_more_go_on_than_can_be_paid_together() -> None:
     ]
 
 
-def test_each_job_has_its_turn_and_not_more_often_than_agreed() -> None:
+def test_jobs_are_quoted_in_turn_and_not_too_often() -> None:
     schedule, jobs = ReleaseSchedule(600), named([str(number) for number in range(QUOTES_MAX + 1)])
     assert len(schedule.due(jobs, 1_000)) == QUOTES_MAX
     assert [job.name for job in schedule.due(jobs, 1_060)] == [str(QUOTES_MAX)]
@@ -105,7 +105,7 @@ def test_each_job_has_its_turn_and_not_more_often_than_agreed() -> None:
     assert schedule.due(jobs, 1_600)[0].name == "0"
 
 
-def test_a_job_that_is_held_again_and_again_is_left_to_an_operator() -> None:
+def test_release_attempts_are_limited() -> None:
     schedule, now, releases = ReleaseSchedule(600), 0.0, 0
     for _ in range(100):
         now += 600
@@ -115,7 +115,7 @@ def test_a_job_that_is_held_again_and_again_is_left_to_an_operator() -> None:
     assert releases == RELEASES_MAX
 
 
-def test_a_job_that_stays_held_is_not_forgotten() -> None:
+def test_attempts_of_a_held_job_are_remembered() -> None:
     """A month in the queue gives a job no more releases. Only a job that left the queue for a week
     counts as new.
     """
@@ -168,7 +168,7 @@ class PaperBank(Client):
         return {"data": {"amount": 1, "allocation": 1, "available": 1_000, "fits": True}}
 
 
-def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
+def test_failed_release_does_not_stop_others() -> None:
     queue = PaperQueue(*named("123"))
     queue.stuck = {"1"}
     releaser = Releaser(PaperBank(), queue, 600)
@@ -186,7 +186,7 @@ def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
     assert releaser.status()["error"] is None
 
 
-def test_a_round_that_breaks_off_leaves_the_rest_to_the_next() -> None:
+def test_aborted_round_continues_in_the_next() -> None:
     """If Slurm refuses several releases in a row, or the bank becomes unavailable, jobs that were
     not reached lose no attempt.
     """
@@ -216,9 +216,7 @@ def site() -> Iterator[Site]:
 
 
 @pytest.mark.slow
-def test_a_deposit_lets_go_on_what_it_pays_for(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_deposit_releases_affordable_jobs(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     number = site.project("chem", 1 * SU)
     queue = PaperQueue(
         *named(["1", "2", "3"]), msgspec.structs.replace(JOB, name="4", account="nobody")

@@ -28,7 +28,7 @@ def client() -> Iterator[Client]:
         yield Client(parse_address(f"unix:{server.socket}"))
 
 
-def test_slurm_goes_on_where_a_project_was_removed(client: Client, tmp_path: Path) -> None:
+def test_import_and_sync_skip_a_removed_project(client: Client, tmp_path: Path) -> None:
     recorded = Recorded.of_the_lab(tmp_path / "slurm")
     slurm, bank = SlurmCommands({**os.environ, **recorded.environment}), BankClient(client)
     people = slurm.associations().rows

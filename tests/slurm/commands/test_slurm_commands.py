@@ -29,7 +29,7 @@ def slurm_of(
     )
 
 
-def test_columns_are_asked_of_2205(recorded: Recorded) -> None:
+def test_columns_are_requested_from_2205(recorded: Recorded) -> None:
     slurm = slurm_of(recorded)
     assert len(slurm.jobs(1_795_270_000, 1_795_280_000).rows) == 37
     assert len(slurm.queue().rows) == 38
@@ -42,7 +42,7 @@ def test_columns_are_asked_of_2205(recorded: Recorded) -> None:
     assert not [line for line in commands if "--json" in line]
 
 
-def test_json_is_asked_of_newer_ones(recorded: Recorded) -> None:
+def test_json_is_requested_from_newer_releases(recorded: Recorded) -> None:
     recorded.say("sinfo", "slurm 24.11.5\n")
     recorded.say("sacct.json", (GOLDEN / "slurm-24.11" / "sacct-all.json").read_text())
     slurm = slurm_of(recorded)
@@ -55,7 +55,7 @@ def test_json_is_asked_of_newer_ones(recorded: Recorded) -> None:
     ]
 
 
-def test_a_slurm_without_json_is_asked_for_columns(recorded: Recorded, tmp_path: Path) -> None:
+def test_columns_are_requested_without_json_support(recorded: Recorded, tmp_path: Path) -> None:
     recorded.say("sinfo", "slurm 24.11.5\n")
     program = tmp_path / "slurm" / "programs" / "sacct"
     unable = """[ "${*#*--json}" = "$*" ] || { echo "sacct: error: JSON support is not built" >&2; exit 1; }"""
@@ -63,7 +63,7 @@ def test_a_slurm_without_json_is_asked_for_columns(recorded: Recorded, tmp_path:
     assert len(slurm_of(recorded).jobs(0, 1).rows) == 37
 
 
-def test_owners_are_known_by_name_where_only_that_is_reported(recorded: Recorded) -> None:
+def test_owner_is_looked_up_by_name(recorded: Recorded) -> None:
     recorded.say("sinfo", "slurm 24.11.5\n")
     text = (GOLDEN / "slurm-24.11" / "sacct-all.json").read_text()
     recorded.say("sacct.json", text.replace('"user": "bob"', f'"user": "{ME}"'))
@@ -72,7 +72,7 @@ def test_owners_are_known_by_name_where_only_that_is_reported(recorded: Recorded
     assert owners["alice"] is None or isinstance(owners["alice"], int)
 
 
-def test_format_variables_of_the_user_do_not_matter(recorded: Recorded, tmp_path: Path) -> None:
+def test_user_format_variables_are_ignored(recorded: Recorded, tmp_path: Path) -> None:
     program = tmp_path / "slurm" / "programs" / "sinfo"
     program.write_text('#!/bin/sh\necho "[$SACCT_FORMAT$SLURM_TIME_FORMAT$(date +%Z)]"\n')
     with pytest.raises(
@@ -83,13 +83,13 @@ def test_format_variables_of_the_user_do_not_matter(recorded: Recorded, tmp_path
         ).version
 
 
-def test_a_command_that_hangs(recorded: Recorded) -> None:
+def test_hanging_command_is_reported(recorded: Recorded) -> None:
     recorded.say("hangs", "")
     with pytest.raises(Unavailable, match=r"sinfo did not answer within 0\.2 s"):
         _ = slurm_of(recorded, 0.2).version
 
 
-def test_a_command_that_fails(recorded: Recorded) -> None:
+def test_failing_command_is_reported(recorded: Recorded) -> None:
     recorded.forget("squeue")
     with pytest.raises(
         Unavailable, match="squeue ended with 1: squeue: error: nothing is recorded"
@@ -97,14 +97,14 @@ def test_a_command_that_fails(recorded: Recorded) -> None:
         slurm_of(recorded).queue()
 
 
-def test_no_slurm_at_all(tmp_path: Path) -> None:
+def test_missing_slurm_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="cannot run sinfo: No such file") as error:
         _ = SlurmCommands({"PATH": str(tmp_path)}).version
     assert error.value.remedy is not None
     assert "PATH" in error.value.remedy
 
 
-def test_another_cluster_than_expected(recorded: Recorded) -> None:
+def test_wrong_cluster_is_reported(recorded: Recorded) -> None:
     assert slurm_of(recorded).check_cluster("lab") == "lab"
     with pytest.raises(InvalidInput, match="belongs to cluster lab, not darwin"):
         slurm_of(recorded).check_cluster("darwin")
@@ -121,7 +121,7 @@ def test_visibility_of_all_jobs(recorded: Recorded, slurm_user: str) -> None:
     )
 
 
-def test_changes_that_change_nothing_are_no_failure(recorded: Recorded) -> None:
+def test_change_without_effect_is_accepted(recorded: Recorded) -> None:
     recorded.say("refuses", " Nothing modified\n")
     slurm_of(recorded).change_accounting(("modify", "account"))
     recorded.say("refuses", " Access/permission denied\n")

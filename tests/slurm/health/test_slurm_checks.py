@@ -83,7 +83,7 @@ def without(machine: SlurmMachine, name: str, **facts: object) -> SlurmMachine:
     return msgspec.structs.replace(machine, partitions=partitions)
 
 
-def test_the_lab_with_all_of_fairbank_is_well() -> None:
+def test_complete_installation_has_no_failed_check() -> None:
     checks = [
         slurm_checks.clock_check(100, 103, "slurmctld"),
         slurm_checks.authentication_check(CONFIG),
@@ -109,7 +109,7 @@ def test_the_lab_with_all_of_fairbank_is_well() -> None:
         (994, "the clock of the bank is 6 s from this host's, behind ours"),
     ],
 )
-def test_a_clock_that_is_wrong(other_clock: int, expected: str) -> None:
+def test_wrong_clock_is_reported(other_clock: int, expected: str) -> None:
     assert wrong([slurm_checks.clock_check(1_000, other_clock, "the bank")]) == [expected]
 
 
@@ -119,7 +119,7 @@ def test_slurmctlds_clock_is_read_from_its_answer() -> None:
         config.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
 
 
-def test_accounting_that_nothing_can_be_compared_with() -> None:
+def test_unusable_accounting_is_reported() -> None:
     lacking = {
         **CONFIG,
         "AccountingStorageType": "accounting_storage/none",
@@ -146,7 +146,7 @@ def test_daemons_without_authentication_are_reported() -> None:
     ]
 
 
-def test_tres_that_are_added_up() -> None:
+def test_summed_tres_are_reported() -> None:
     summing = msgspec.structs.replace(MACHINE, flags="")
     assert wrong(slurm_checks.billing_weights(summing, known())) == [
         "PriorityFlags: no MAX_TRES, a GPU and its cores cost both"
@@ -157,7 +157,7 @@ def test_tres_that_are_added_up() -> None:
     assert len(wrong(slurm_checks.price_checks(summing, known()))) == 3
 
 
-def test_weights_that_lack_the_gpus_or_differ() -> None:
+def test_missing_or_different_weights_are_reported() -> None:
     cheap = without(MACHINE, "gpu", weights="CPU=1.0")
     assert wrong(slurm_checks.billing_weights(cheap, known())) == [
         "partition gpu has GPUs, and they cost nothing"
@@ -167,7 +167,7 @@ def test_weights_that_lack_the_gpus_or_differ() -> None:
     ]
 
 
-def test_a_partition_without_a_finite_limit() -> None:
+def test_partition_without_limit_is_reported() -> None:
     (line,) = [
         text
         for text in said("partitions-oneliner").splitlines()
@@ -183,7 +183,7 @@ def test_a_partition_without_a_finite_limit() -> None:
     assert {place.max_minutes for place in MACHINE.partitions} == {7 * 24 * 60}
 
 
-def test_a_slurm_that_loads_nothing_of_ours() -> None:
+def test_slurm_without_plugins_is_reported() -> None:
     assert wrong(slurm_checks.plugin_checks(CONFIG, AGENT)) == [
         "slurmctld does not ask before a job starts: PrEpPlugins=prep/script",
         "slurmctld: JobSubmitPlugins=(none)",
@@ -191,7 +191,7 @@ def test_a_slurm_that_loads_nothing_of_ours() -> None:
     ]
 
 
-def test_a_script_may_stand_in_for_the_plugin() -> None:
+def test_prolog_script_replaces_the_plugin() -> None:
     script = {
         **ASKING,
         "PrEpPlugins": "prep/script",
@@ -217,7 +217,7 @@ def test_a_script_may_stand_in_for_the_plugin() -> None:
         ),
     ],
 )
-def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) -> None:
+def test_plugin_and_agent_settings_must_match(parameters: str, expected: str) -> None:
     assert wrong(slurm_checks.plugin_checks({**ASKING, "PrEpParameters": parameters}, AGENT)) == [
         expected
     ]
@@ -226,7 +226,7 @@ def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) ->
     )  # that there is no agent is told elsewhere
 
 
-def test_an_agent_in_trouble() -> None:
+def test_agent_faults_are_reported() -> None:
     bank = {
         "reachable": False,
         "error": "you may not report runs of lab",
@@ -302,14 +302,14 @@ def test_agent_incidents_are_reported_for_a_day() -> None:
     )
 
 
-def test_an_agent_that_was_not_restarted_after_an_update() -> None:
+def test_old_agent_is_reported() -> None:
     status = {name: value for name, value in STATUS.items() if name != "quarantine"}
     assert wrong(
         slurm_checks.agent_checks(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)
     ) == ["the agent is older than this command"]
 
 
-def test_a_policy_that_is_old_damaged_or_hidden() -> None:
+def test_old_damaged_or_unreadable_policy_is_reported() -> None:
     old = msgspec.structs.replace(POLICY, is_whole=False, is_readable=False)
     assert wrong(slurm_checks.policy_checks(old, 4_601)) == [
         "/etc/slurm/fairbank/policy is damaged: jobs are not checked",

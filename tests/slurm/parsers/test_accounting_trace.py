@@ -37,7 +37,7 @@ def changed(**cells: str) -> str:
     return "|".join(row.values())
 
 
-def test_a_job_has_what_it_was_given() -> None:
+def test_job_has_its_recorded_values() -> None:
     """The row has job id, submit time, run time, CPUs and limit, then user, account and partition
     as numbers of this trace.
     """
@@ -73,7 +73,7 @@ def test_a_job_has_what_it_was_given() -> None:
         "a long delimiter",
     ],
 )
-def test_the_heads_say_which_columns_there_are(heads: str, line: str) -> None:
+def test_header_names_the_columns(heads: str, line: str) -> None:
     assert list(skimmed(line, heads=heads).jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
 
 
@@ -109,7 +109,7 @@ def test_the_heads_say_which_columns_there_are(heads: str, line: str) -> None:
         ({"JobIDRaw": "7", "User": "", "Account": "", "Partition": ""}, 60, (4, 4, 1800)),
     ],
 )
-def test_what_slurm_does_not_know_is_unknown(
+def test_missing_values_are_unknown(
     cells: dict[str, str], run: int, sizes: tuple[int, int, int]
 ) -> None:
     [job] = skimmed(changed(**cells)).jobs
@@ -136,33 +136,33 @@ def test_what_slurm_does_not_know_is_unknown(
         ({"User": "al|ice"}, "number of cells differs from the header"),
     ],
 )
-def test_what_cannot_be_is_left_out_with_its_line(cells: dict[str, str], reason: str) -> None:
+def test_impossible_rows_are_omitted_with_their_line(cells: dict[str, str], reason: str) -> None:
     trace = skimmed(GOOD, changed(**cells), changed(JobIDRaw="8"))
     assert [job[0] for job in trace.jobs] == [7, 8]
     assert trace.notes.omitted == {reason: [3]}
 
 
-def test_a_name_with_a_line_end_is_two_broken_lines() -> None:
+def test_name_with_line_end_gives_two_broken_lines() -> None:
     trace = skimmed(changed(User="al\nice"), changed(JobIDRaw="8"))
     assert [job[0] for job in trace.jobs] == [8]
     assert trace.notes.omitted == {"number of cells differs from the header": [2, 3]}
 
 
-def test_the_pause_of_a_suspended_job_is_no_part_of_its_run() -> None:
+def test_suspension_is_not_run_time() -> None:
     """The job ran for 20 of the 60 s; Slurm's Elapsed excludes the suspension."""
     trace = skimmed(f"{changed(ElapsedRaw='20')}|00:00:40", heads=f"{HEADS}|Suspended")
     assert [job[2] for job in trace.jobs] == [20]
     assert trace.notes.corrections == {"suspended for a while: simulated without the pause": 1}
 
 
-def test_steps_are_parts_of_jobs() -> None:
+def test_steps_are_left_out() -> None:
     batch = changed(JobIDRaw="7.batch", User="", Partition="", TimelimitRaw="", ReqTRES="")
     trace = skimmed(GOOD, batch, changed(JobIDRaw="7.0"))
     assert [job[0] for job in trace.jobs] == [7]
     assert trace.notes.corrections == {"steps of jobs: left out": 2}
 
 
-def test_each_restart_is_an_execution_of_its_own() -> None:
+def test_each_restart_is_an_execution() -> None:
     again = changed(
         Submit="2026-11-21T08:01:10",
         Start="2026-11-21T08:02:00",
@@ -189,7 +189,7 @@ def test_files_of_two_months_may_overlap() -> None:
     assert trace.notes.omitted == {"the same execution once more": [5]}
 
 
-def test_jobs_come_in_the_order_of_submission() -> None:
+def test_jobs_are_sorted_by_submission() -> None:
     """Slurm numbers array tasks when they start, so they stand after jobs that were submitted
     later. Jobs of the same second keep the order of the file.
     """
@@ -250,7 +250,7 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
         ("JobID           JobName  Partition", "expected the names of columns"),
     ],
 )
-def test_heads_that_do_not_tell_enough_are_refused(heads: str, message: str) -> None:
+def test_incomplete_header_is_refused(heads: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=f"line 1: .*{message}") as error:
         skimmed(GOOD, heads=heads)
     assert "--parsable2" in (error.value.remedy or "")
@@ -269,11 +269,11 @@ def test_heads_that_do_not_tell_enough_are_refused(heads: str, message: str) -> 
         ("", False),
     ],
 )
-def test_formats_are_told_apart_by_how_they_begin(line: str, accounting: bool) -> None:
+def test_format_is_detected_from_the_first_line(line: str, accounting: bool) -> None:
     assert is_accounting(line.encode()) is accounting
 
 
-def test_what_a_real_slurm_printed() -> None:
+def test_recorded_output_is_read() -> None:
     """The recording has names and comments with pipes and line ends, a component of a heterogeneous
     job, arrays, and requeued, failed, suspended and pending jobs.
     """
@@ -294,7 +294,7 @@ def test_what_a_real_slurm_printed() -> None:
     assert trace.notes.corrections == {"suspended for a while: simulated without the pause": 1}
 
 
-def test_steps_of_a_real_slurm_change_nothing() -> None:
+def test_recorded_steps_change_nothing() -> None:
     def jobs(name: str) -> list[tuple[int, ...]]:
         with (GOLDEN / name).open("rb") as file:
             return list(read_accounting_trace(NumberedLines(file)).jobs)

@@ -28,7 +28,7 @@ def _settings_named_in(source: ModuleType | Callable[..., object]) -> set[str]:
     } & CONFIG.keys()
 
 
-def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
+def test_doctor_settings_are_read_from_slurm_conf() -> None:
     """A missing setting would be checked as if it were unset, and an extra one would never be
     read.
     """
@@ -50,7 +50,7 @@ def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
         ),
     ],
 )
-def test_settings_that_are_lists(
+def test_list_settings_are_split(
     value: str, values: list[str], named: dict[str, str] | None
 ) -> None:
     assert split_list(value) == values
@@ -67,7 +67,7 @@ def test_settings_that_are_lists(
         ({"AuthInfo": "ttl=10"}, None),
     ],
 )
-def test_where_munged_listens(config: dict[str, str], socket: str | None) -> None:
+def test_munge_socket_is_read(config: dict[str, str], socket: str | None) -> None:
     assert doctor.munge_socket(config) == socket
 
 

@@ -75,7 +75,7 @@ def test_one_of_several_is_enough() -> None:
         "afterok:\N{ARABIC-INDIC DIGIT ONE}", "{}:1",
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_stands_as_it_is(text: str) -> None:
+def test_unreadable_dependency_keeps_its_text(text: str) -> None:
     dependencies = read_dependencies(text)
     assert dependencies == Dependencies(text)
     assert (dependencies.is_met, dependencies.is_unmeetable, dependencies.open) == (
@@ -101,14 +101,14 @@ YES, NOT_YET, NEVER = (on("afterok", 1, state=met) for met in DependencyState)
         ((NEVER, NEVER), True, False, True),
     ],
 )
-def test_whether_they_are_met_or_never_can_be(
+def test_dependencies_are_met_or_unmeetable(
     items: tuple[Dependency, ...], any_of: bool, met: bool, never: bool
 ) -> None:
     dependencies = Dependencies("some" if items else "", items, any_of)
     assert (dependencies.is_met, dependencies.is_unmeetable) == (met, never)
 
 
-def test_jobs_that_are_over_are_found_as_long_as_slurmctld_knows_them() -> None:
+def test_ended_jobs_are_found() -> None:
     lines = [
         LINE.format(number=1, array="", state="COMPLETED"),
         LINE.format(number=2, array="", state="RUNNING"),
@@ -153,7 +153,7 @@ ARRAY = (
 )
 
 
-def test_one_job() -> None:
+def test_dependency_on_one_job() -> None:
     assert seen(on("afterok", 7), R7, W8)[1] == JobStates(
         running=("7",), began=NOW - 60, ends=NOW + 600
     )
@@ -163,11 +163,11 @@ def test_one_job() -> None:
     assert seen(on("afterok", 9), R7, ended=over)[1] == JobStates(ended=("FAILED",))
 
 
-def test_a_job_without_a_limit_has_no_end() -> None:
+def test_job_without_limit_has_no_end() -> None:
     assert seen(on("afterok", 7), running(7, "n1", ends=None))[1].ends is None
 
 
-def test_an_array_and_one_of_its_tasks() -> None:
+def test_dependency_on_an_array_or_a_task() -> None:
     array_states = JobStates(
         running=("20_0", "20_1"),
         began=NOW - 60,
@@ -183,7 +183,7 @@ def test_an_array_and_one_of_its_tasks() -> None:
     assert seen(on("afterok", 20, task=5), *ARRAY, ended=over)[1] == JobStates(ended=("FAILED",))
 
 
-def test_aftercorr_is_about_the_task_of_the_same_number_where_there_is_one() -> None:
+def test_aftercorr_uses_the_task_of_the_same_number() -> None:
     corr = on("aftercorr", 20, all_tasks=True)
     depends, states = seen(corr, *ARRAY, task=3, array=50, tasks=(3, 9))
     assert (depends, states.waiting) == (on("aftercorr", 20, task=3), ("20_3",))
@@ -195,7 +195,7 @@ def test_aftercorr_is_about_the_task_of_the_same_number_where_there_is_one() -> 
     assert seen(corr, *ARRAY)[0] == corr
 
 
-def test_singleton_is_about_jobs_of_its_name_and_user_that_run_or_came_before() -> None:
+def test_singleton_waits_for_earlier_jobs_of_the_same_name() -> None:
     others = (
         running(60, "n1", name="mine"),
         job(40, name="mine", reason="Resources"),

@@ -72,7 +72,7 @@ def test_fair_share_of_2205() -> None:
     assert by_name["wg_bio", "", ""].running.endswith("gres/gpu=470")
 
 
-def test_accounts_have_a_factor_of_their_own_under_the_classic_rule() -> None:
+def test_accounts_have_a_factor_under_the_classic_rule() -> None:
     rows = {
         row.account: row
         for row in sshare.read_shares(printed("classic", "sshare-everything")).rows
@@ -128,14 +128,14 @@ def test_factors_of_2205() -> None:
         (1, "0.00000000023283"),
     ],
 )
-def test_the_sum_is_never_another_priority_than_slurm_says(priority: int, fraction: str) -> None:
+def test_sum_equals_the_printed_priority(priority: int, fraction: str) -> None:
     cells = printed("fair-tree", "sprio-everything").splitlines()[0].split("|")
     cells[4:6] = [str(priority), fraction]
     (line,) = sprio.read_factors("|".join(cells)).rows
     assert int(line.row.priority) == priority
 
 
-def test_below_each_other() -> None:
+def test_nested_accounts_are_read() -> None:
     lines = [
         ROOT,
         account("chem", 1),
@@ -210,9 +210,7 @@ def test_user_below_a_foreign_account_is_reported() -> None:
         ((20, "nonsense=1"), "TRES"),
     ],
 )
-def test_a_damaged_line_of_sprio_is_left_out_and_reported(
-    damage: tuple[int, str], field: str
-) -> None:
+def test_damaged_sprio_line_is_reported(damage: tuple[int, str], field: str) -> None:
     good, other, *_ = printed("fair-tree", "sprio-everything").splitlines()
     cells = good.split("|")
     cells[damage[0]] = damage[1]
@@ -221,7 +219,7 @@ def test_a_damaged_line_of_sprio_is_left_out_and_reported(
     assert [(lost.line, lost.field) for lost in parsed.unreadable] == [(2, field)]
 
 
-def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each_qos() -> None:
+def test_job_is_listed_once_for_each_partition_and_qos() -> None:
     lines = printed("fair-tree", "sprio-everything").splitlines()[1:3]
     parsed = sprio.read_factors("\n".join([*lines, lines[0].replace("16961", "16962")]))
     assert [line.row.partition_name for line in parsed.rows] == ["cpu", "gpu"], (
@@ -236,7 +234,7 @@ def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each
     assert [(lost.line, lost.field) for lost in parsed.unreadable] == [(3, "JOBID")]
 
 
-def test_jobs_that_wait_of_2205() -> None:
+def test_pending_jobs_of_2205() -> None:
     parsed = job_lines.read_pending(printed("fair-tree", "jobs"))
     assert parsed.unreadable == ()
     by_number = {job.job_id: job for job in parsed.rows}
@@ -308,7 +306,7 @@ def test_job_name_like_a_line_of_scontrol_is_not_trusted(where: str) -> None:
         (("UserId=alice(60601)", "UserId=alice"), "UserId"),
     ],
 )
-def test_a_damaged_job_is_left_out_and_reported(damage: tuple[str, str], field: str) -> None:
+def test_damaged_job_is_reported(damage: tuple[str, str], field: str) -> None:
     lines = [
         line
         for line in printed("fair-tree", "jobs").splitlines()
@@ -319,11 +317,11 @@ def test_a_damaged_job_is_left_out_and_reported(damage: tuple[str, str], field: 
     assert [(lost.line, lost.field) for lost in parsed.unreadable] == [(1, field)]
 
 
-def test_no_job_at_all() -> None:
+def test_output_without_jobs() -> None:
     assert job_lines.read_pending("No jobs in the system\n").rows == ()
 
 
-def test_associations_have_a_priority_where_they_were_given_one() -> None:
+def test_association_priorities_are_read() -> None:
     parsed = sacctmgr.PRIORITIES.read("root|||\n chem|dave||40\nchem|dave|gpu|7\nbio|eve||many\n")
     assert [(row.account, row.user, row.partition, row.priority) for row in parsed.rows] == [
         ("root", "", "", 0),
@@ -333,7 +331,7 @@ def test_associations_have_a_priority_where_they_were_given_one() -> None:
     assert [(lost.line, lost.field) for lost in parsed.unreadable] == [(4, "Priority")]
 
 
-def test_partitions_have_a_factor_and_tres() -> None:
+def test_partition_factor_and_tres_are_read() -> None:
     by_name = {
         place.name: place for place in read_partitions(printed("fair-tree", "partitions")).rows
     }

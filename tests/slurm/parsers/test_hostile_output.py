@@ -27,13 +27,13 @@ JOBS = st.builds(
 
 
 @given(st.lists(JOBS, max_size=5))
-def test_what_is_written_is_read_back(jobs: list[AccountingJob]) -> None:
+def test_sacct_rows_round_trip(jobs: list[AccountingJob]) -> None:
     parsed = sacct.JOBS.read("".join(map(row_of, jobs)))
     assert (parsed.rows, parsed.unreadable) == (tuple(jobs), ())
 
 
 @given(st.lists(st.tuples(JOBS, TEXT), max_size=5))
-def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, str]]) -> None:
+def test_hostile_name_affects_only_its_job(jobs: list[tuple[AccountingJob, str]]) -> None:
     """Even if a user requests names, each job is either read correctly or reported as
     unreadable.
     """
@@ -48,7 +48,7 @@ def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, 
     assert len(parsed.unreadable) >= 2 * broken
 
 
-def test_no_column_that_we_ask_for_is_written_by_users() -> None:
+def test_no_requested_column_is_written_by_users() -> None:
     """A name with a line end could contain a whole record of another user's job. So no such column
     is requested.
     """
@@ -64,7 +64,7 @@ def test_no_column_that_we_ask_for_is_written_by_users() -> None:
 
 
 @given(TEXT)
-def test_garbage_is_told_not_believed(text: str) -> None:
+def test_garbage_is_reported_not_read(text: str) -> None:
     for read in (
         sacct.JOBS.read,
         squeue.QUEUE.read,
@@ -84,7 +84,7 @@ def test_garbage_is_told_not_believed(text: str) -> None:
 
 
 @given(st.integers(0, len(sacct.JOBS.columns) - 1), TEXT)
-def test_a_damaged_cell_is_reported_by_its_column(place: int, text: str) -> None:
+def test_damaged_cell_is_reported_by_its_column(place: int, text: str) -> None:
     job = a_job(7)
     cells = row_of(job).rstrip("\n").split("\x1f")
     cells[place] = text.replace("\x1f", "").replace("\n", "")
@@ -159,6 +159,6 @@ def json_job(number: int) -> dict[str, object]:
     }
 
 
-def test_the_time_of_a_line_is_in_utc() -> None:
+def test_times_are_read_as_utc() -> None:
     (job,) = sacct.JOBS.read(row_of(a_job(1, submitted=1_795_000_000))).rows
     assert iso(job.submitted) == "2026-11-18T11:06:40Z"

@@ -60,7 +60,7 @@ def _row(draw: st.DrawFn, row: ShareRow) -> ShareRow:
 
 
 @given(trees())
-def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
+def test_sshare_output_round_trips(rows: list[ShareRow]) -> None:
     ordered = in_slurms_order(rows)
     assert sorted(map(repr, ordered)) == sorted(map(repr, rows))
     text = "".join(
@@ -74,7 +74,7 @@ def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
     assert list(parsed.rows) == ordered
 
 
-def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None:
+def test_rank_is_restored_unless_users_are_hidden() -> None:
     everyone = sshare.read_shares(printed("fair-tree", "sshare-everything")).rows
     without_bob = [row for row in everyone if row.user != "bob"]
     of_dave = [
@@ -88,7 +88,7 @@ def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None
 
 
 @given(trees())
-def test_every_line_of_the_usual_form_is_as_wide_as_its_head(rows: list[ShareRow]) -> None:
+def test_lines_are_as_wide_as_the_header(rows: list[ShareRow]) -> None:
     head, dashes, *made = lines(in_slurms_order(rows), default_fields(long=True, partitions=True))
     assert len(dashes) == len(head)
     for line in made:
@@ -142,7 +142,7 @@ def queues(draw: st.DrawFn) -> tuple[list[PriorityRow], WeightRow]:
 
 
 @given(queues(), st.sampled_from([OLDEST, sprio.NAMED_SINCE]))
-def test_priorities_printed_and_read_again(
+def test_sprio_output_round_trips(
     queue: tuple[list[PriorityRow], WeightRow], version: Version
 ) -> None:
     rows, weights = queue
@@ -188,7 +188,7 @@ def test_sorting_loses_no_row(queue: tuple[list[PriorityRow], WeightRow], letter
     st.one_of(FACTORS, st.integers(0, 2**11).map(lambda part: part / 2**11)),
     st.one_of(st.integers(1, 2**12), st.integers(1, 2**32 - 1)),
 )
-def test_what_is_rounded_twice_is_known_again_in_both_ways(factor: float, weight: int) -> None:
+def test_unrounded_value_rounds_to_both_columns(factor: float, weight: int) -> None:
     exact = factor * weight
     for digits in (2, 7):
         value = sprio.unrounded(
@@ -200,20 +200,20 @@ def test_what_is_rounded_twice_is_known_again_in_both_ways(factor: float, weight
         )
 
 
-def test_a_young_age_is_what_sprio_shows() -> None:
+def test_young_age_equals_the_sprio_column() -> None:
     """505 of 604,800 seconds at a weight of 100,000 are 83.499; from the normalised column,
     83.5.
     """
     assert f"{sprio.unrounded(83, 0.000835, 100_000, 7):.0f}" == "83"
 
 
-def test_where_weights_are_others_by_now_the_weighted_column_counts() -> None:
+def test_weighted_column_counts_after_a_change_of_weights() -> None:
     assert f"{sprio.unrounded(84, 0.5, 1_000, 7):.0f}" == "84"
     assert f"{sprio.unrounded(84, math.inf, 1_000, 7):.0f}" == "84"
     assert sprio.unrounded(84, 0.5, 0, 7) == 84.0
 
 
-def test_a_tres_that_adds_next_to_nothing_stays_listed() -> None:
+def test_small_tres_stays_listed() -> None:
     first, *_ = printed("fair-tree", "sprio-everything").splitlines()
     cells = [cell.strip() for cell in first.split("|")]
     cells[-2:] = ["cpu=21,mem=0", "cpu=0.02,mem=0.00"]

@@ -55,7 +55,7 @@ def test_the_classic_rule_of_2205() -> None:
     )
 
 
-def test_what_is_seldom_set_is_read_too() -> None:
+def test_rare_settings_are_read() -> None:
     settings = read_settings(
         config(
             PriorityFlags="CALCULATE_RUNNING,NO_NORMAL_QOS",
@@ -77,12 +77,12 @@ def test_what_is_seldom_set_is_read_too() -> None:
     assert (fair_share.half_life_seconds, fair_share.reset) == (0, Reset.QUARTERLY)
 
 
-def test_names_are_known_in_any_case() -> None:
+def test_setting_names_ignore_case() -> None:
     settings = read_settings({name.swapcase(): text for name, text in config().items()})
     assert settings == read_settings(config())
 
 
-def test_of_another_plugin_nothing_more_is_reported() -> None:
+def test_other_priority_plugin_has_no_factors() -> None:
     assert read_settings({"PriorityType": "priority/basic"}) == PrioritySettings(by_factors=False)
 
 
@@ -107,7 +107,7 @@ def test_of_another_plugin_nothing_more_is_reported() -> None:
         ("PriorityType", None),
     ],
 )
-def test_a_setting_that_is_damaged_or_missing_is_named(name: str, value: str | None) -> None:
+def test_damaged_or_missing_setting_is_named(name: str, value: str | None) -> None:
     settings = config()
     del settings[name]
     if value is not None:
@@ -123,12 +123,12 @@ def test_a_setting_that_is_damaged_or_missing_is_named(name: str, value: str | N
 
 
 @pytest.mark.parametrize("flag", list(Flag))
-def test_each_flag_is_found_by_its_word(flag: Flag) -> None:
+def test_each_flag_is_read(flag: Flag) -> None:
     assert read_flags(flag.value.lower()) == {flag}
     assert read_flags(f"SOMETHING_NEW,{flag.value}") == {flag}
 
 
-def test_flags_are_looked_for_as_slurm_does() -> None:
+def test_flags_are_searched_as_slurm_does() -> None:
     assert read_flags("") == frozenset()
     assert read_flags("no_normal_all") == RAW
     assert read_flags("NO_NORMAL_TRES incr_only") == {Flag.NO_NORMAL_TRES, Flag.INCR_ONLY}
@@ -145,7 +145,7 @@ def test_flags_are_looked_for_as_slurm_does() -> None:
         ("NO_FAIR_TREE,DEPTH_OBLIVIOUS", Algorithm.DEPTH_OBLIVIOUS),
     ],
 )
-def test_fair_tree_is_on_unless_told_otherwise(flags: str, algorithm: Algorithm) -> None:
+def test_fair_tree_is_the_default(flags: str, algorithm: Algorithm) -> None:
     assert read_algorithm(flags) is algorithm
 
 
@@ -159,7 +159,7 @@ def test_fair_tree_is_on_unless_told_otherwise(flags: str, algorithm: Algorithm)
         ("MAX_TRES_GRES,MAX_TRES", BillingRule.MAX_TRES_GRES),
     ],
 )
-def test_the_flags_say_how_tres_are_added_up(flags: str, adding: BillingRule) -> None:
+def test_flags_select_the_billing_rule(flags: str, adding: BillingRule) -> None:
     assert read_billing_rule(flags) is adding
 
 
@@ -167,12 +167,12 @@ def test_the_flags_say_how_tres_are_added_up(flags: str, adding: BillingRule) ->
 # tells too often
 
 
-def test_only_one_flag_is_ever_in_doubt() -> None:
+def test_only_no_normal_all_is_uncertain() -> None:
     assert are_flags_uncertain(config(PriorityFlags="NO_NORMAL_ALL,MAX_TRES"))
     assert not are_flags_uncertain(config(PriorityFlags="MAX_TRES,NO_FAIR_TREE"))
 
 
-def test_where_slurm_conf_is_known_its_flags_count() -> None:
+def test_flags_of_slurm_conf_take_precedence() -> None:
     uncertain = config(PriorityFlags="NO_NORMAL_ALL")
     assert read_settings(uncertain).factors.flags == RAW
     assert read_settings(uncertain, "NO_NORMAL_QOS").factors.flags == {Flag.NO_NORMAL_QOS}
@@ -182,7 +182,7 @@ def test_where_slurm_conf_is_known_its_flags_count() -> None:
     ("conf", "flags"),
     [("PriorityFlags=NO_NORMAL_TRES\n", {Flag.NO_NORMAL_TRES}), ("ClusterName=lab\n", RAW)],
 )
-def test_slurm_conf_is_asked_where_it_is(tmp_path: Path, conf: str, flags: frozenset[Flag]) -> None:
+def test_slurm_conf_is_read_if_it_exists(tmp_path: Path, conf: str, flags: frozenset[Flag]) -> None:
     (tmp_path / "slurm.conf").write_text(conf)
     text = printed("fair-tree", "config").replace(
         "PriorityFlags           = MAX_TRES", "PriorityFlags           = NO_NORMAL_ALL"

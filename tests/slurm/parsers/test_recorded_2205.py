@@ -81,7 +81,7 @@ def test_accounting_of_2205() -> None:
         ("12-01:02:03", 1_040_523),
     ],
 )
-def test_processor_time(total: str, seconds: int | None) -> None:
+def test_cpu_time_is_read(total: str, seconds: int | None) -> None:
     parsed = sacct.JOB_ENDS.read(
         line(7, "2026-11-21T10:00:00", "1:9", total)
         + line("7.extern", "2026-11-21T10:00:00", "0:0", "00:01")
@@ -94,7 +94,7 @@ def test_processor_time(total: str, seconds: int | None) -> None:
     ("code", "total", "field"),
     [("1", "00:01", "ExitCode"), ("256:0", "00:01", "ExitCode"), ("0:0", "1", "TotalCPU")],
 )
-def test_strange_ends_are_reported(code: str, total: str, field: str) -> None:
+def test_invalid_ends_are_reported(code: str, total: str, field: str) -> None:
     parsed = sacct.JOB_ENDS.read(line(7, "2026-11-21T10:00:00", code, total))
     assert ([line.field for line in parsed.unreadable], parsed.rows) == ([field], ())
 
@@ -115,7 +115,7 @@ def test_incomplete_record_has_no_uid() -> None:
     ]
 
 
-def test_both_executions_of_a_requeued_job() -> None:
+def test_requeued_job_has_two_executions() -> None:
     again = [
         job for job in sacct.JOBS.read(said("22.05", "sacct-runs.txt")).rows if job.job_id == 19
     ]
@@ -125,7 +125,7 @@ def test_both_executions_of_a_requeued_job() -> None:
     assert [restart_count(job, again) for job in again] == [0, 1]
 
 
-def test_strange_names_cost_their_own_lines_only() -> None:
+def test_strange_names_affect_only_their_lines() -> None:
     """The recording has the column JobName. The four halves of two jobs with a line end in their
     names are reported; the others are read.
     """
@@ -153,13 +153,13 @@ def test_pipes_as_delimiters_break_names_with_pipes() -> None:
     )
 
 
-def test_the_queue_of_2205() -> None:
+def test_queue_of_2205_is_read() -> None:
     columns = squeue.QUEUE.read(said("22.05", "squeue-runs.txt"))
     assert columns.unreadable == ()
     assert len(columns.rows) == 38
 
 
-def test_accounts_people_shares_and_qualities() -> None:
+def test_associations_and_qos_of_2205() -> None:
     parsed = sacctmgr.ASSOCIATIONS.read(said("22.05", "associations-plain.txt"))
     assert parsed.unreadable == ()
     rows = [
@@ -177,7 +177,7 @@ def test_accounts_people_shares_and_qualities() -> None:
     assert sacctmgr.COORDINATORS.read("wg_bio|carol,bob\n").rows[0].coordinators == ("carol", "bob")
 
 
-def test_partitions_and_nodes() -> None:
+def test_partitions_and_nodes_of_2205() -> None:
     partitions = machine.read_partitions(said("22.05", "partitions-oneliner.txt"))
     assert partitions.unreadable == ()
     assert [
@@ -225,7 +225,7 @@ def test_plain_numbers_may_become_objects_in_later_releases() -> None:
     assert sacct.read_json(json.dumps(data).encode()).rows == before.rows
 
 
-def test_a_job_that_lacks_something_costs_itself_only() -> None:
+def test_incomplete_json_job_affects_only_itself() -> None:
     jobs = json.loads(said("24.11", "sacct-all.json"))
     jobs["jobs"][2]["time"]["submission"] = 0
     jobs["jobs"][4]["state"]["current"], jobs["jobs"][5]["tres"]["allocated"][0]["count"] = [], -3
@@ -238,7 +238,7 @@ def test_a_job_that_lacks_something_costs_itself_only() -> None:
     assert len(parsed.rows) == len(jobs["jobs"]) - 3
 
 
-def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
+def test_unset_or_infinite_limit_is_none() -> None:
     data = json.loads(said("24.11", "sacct-all.json"))
     data["jobs"][0]["time"]["limit"] |= {"set": False, "number": 0}
     data["jobs"][1]["time"]["limit"] |= {"infinite": True}
@@ -250,7 +250,7 @@ def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
-def test_other_json_is_reported(text: bytes) -> None:
+def test_invalid_json_is_reported(text: bytes) -> None:
     with pytest.raises(InvalidInput, match="--json"):
         sacct.read_json(text)
 
@@ -267,7 +267,7 @@ def test_other_json_is_reported(text: bytes) -> None:
         ("slurm 25.05.0-0rc1", (25, 5, 0)),
     ],
 )
-def test_versions(text: str, version: tuple[int, int, int]) -> None:
+def test_versions_are_read(text: str, version: tuple[int, int, int]) -> None:
     assert read_version(text) == Version(*version)
 
 

@@ -21,7 +21,7 @@ NEWER = sorted(
 )
 
 
-def test_some_are_recorded() -> None:
+def test_a_newer_release_is_recorded() -> None:
     assert "24.11" in NEWER
 
 
@@ -44,13 +44,13 @@ def comparable(job: AccountingJob) -> AccountingJob:
     )
 
 
-def test_the_version_is_known(folder: Path) -> None:
+def test_version_is_known(folder: Path) -> None:
     version = read_version((folder / "version.txt").read_text())
     assert folder.name == f"slurm-{version.year}.{version.month:02}"
     assert support_note(version) == "its answers are known"
 
 
-def test_accounting_says_the_same_as_json_and_in_columns(folder: Path) -> None:
+def test_json_and_columns_agree(folder: Path) -> None:
     columns = sacct.JOBS.read((folder / "sacct-runs.txt").read_text())
     from_json = sacct.read_json((folder / "sacct-all.json").read_bytes())
     assert columns.unreadable == from_json.unreadable == ()
@@ -80,12 +80,12 @@ def test_gpus_and_whole_nodes_are_reported(folder: Path) -> None:
     assert held[4] == "cpu=192,mem=192000,node=3"
 
 
-def test_the_queue_in_columns(folder: Path) -> None:
+def test_queue_columns_are_read(folder: Path) -> None:
     columns = squeue.QUEUE.read((folder / "squeue-runs.txt").read_text())
     assert (len(columns.rows), columns.unreadable) == (38, ())
 
 
-def test_accounts_people_and_qualities(folder: Path) -> None:
+def test_associations_and_qos(folder: Path) -> None:
     parsed = sacctmgr.ASSOCIATIONS.read((folder / "associations-plain.txt").read_text())
     assert parsed.unreadable == ()
     rows = [
@@ -105,7 +105,7 @@ def test_accounts_people_and_qualities(folder: Path) -> None:
     ]
 
 
-def test_the_machine_and_its_settings(folder: Path) -> None:
+def test_machine_and_settings_are_read(folder: Path) -> None:
     partitions = machine.read_partitions((folder / "partitions-oneliner.txt").read_text())
     assert [
         (partition.name, partition.weights, partition.memory_per_cpu)
@@ -135,7 +135,7 @@ def test_the_machine_and_its_settings(folder: Path) -> None:
     assert (settings.by_factors, settings.fair_share.tick_seconds) == (True, 60)
 
 
-def test_jobs_that_wait_and_run(folder: Path) -> None:
+def test_pending_and_running_jobs(folder: Path) -> None:
     """All but two jobs with line ends in their names are read. 26.05 prints such a name twice: in
     SubmitLine too.
     """
@@ -152,13 +152,13 @@ def test_jobs_that_wait_and_run(folder: Path) -> None:
     assert [job.job_id for job in parsed.rows if job.wanted.exclusive] == [36]
 
 
-def test_fair_share_in_the_columns_that_sshare_prints(folder: Path) -> None:
+def test_sshare_columns_are_known(folder: Path) -> None:
     header, *rows = [line.split("|") for line in (folder / "sshare.txt").read_text().splitlines()]
     assert set(header) <= {*sshare.SHARE_COLUMNS, "Partition", "GrpTRESMins", "TRESRunMins"}
     assert [row[header.index("Account")].strip() for row in rows].count("wg_bio") == 3
 
 
-def test_whole_nodes_in_the_words_of_2605() -> None:
+def test_exclusive_partitions_of_2605() -> None:
     """The partitions were created with oversubscribe=exclusive, exclusiveuser=yes and
     oversubscribe=force:2.
     """

@@ -27,7 +27,7 @@ ONE = line(1, "2026-11-21T01:00:00", "2026-11-21T01:30:00", 1_800, "COMPLETED", 
 TWO = line(2, "2026-11-21T01:00:00", "2026-11-21T01:15:00", 900, "FAILED", "60")
 
 
-def test_a_recorded_answer_is_read_whole() -> None:
+def test_recorded_history_is_read() -> None:
     history = read_history(RECORDED, NOW)
     assert history.unreadable == ()
     assert {job.user for job in history.rows} == {"alice", "bob", "carol", "dave"}
@@ -36,7 +36,7 @@ def test_a_recorded_answer_is_read_whole() -> None:
     )
 
 
-def test_they_come_in_the_order_in_which_they_ended() -> None:
+def test_history_is_sorted_by_end() -> None:
     history = read_history(f"{ONE}\n{TWO}\n", NOW)
     assert [job.job for job in history.rows] == [2, 1]
     assert run_time_history(history.rows).ratios("ann") == [0.25, 0.5]
@@ -53,7 +53,7 @@ def test_they_come_in_the_order_in_which_they_ended() -> None:
     ],
     ids=["runs", "waits", "ended later", "no limit", "nobody's"],
 )
-def test_those_that_tell_nothing_are_left_out(left_out: str) -> None:
+def test_unusable_records_are_left_out(left_out: str) -> None:
     history = read_history(f"{ONE}\n{left_out}\n", NOW)
     assert [job.job for job in history.rows] == [1]
     assert history.unreadable == ()

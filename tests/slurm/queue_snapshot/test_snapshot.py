@@ -104,14 +104,14 @@ def recorded() -> LiveQueue:
     return build_queue(answers)
 
 
-def test_a_queue_of_2205_waits_for_the_reasons_that_squeue_shows() -> None:
+def test_recorded_queue_has_the_reasons_of_squeue() -> None:
     rows = [line.split("|") for line in (QUEUE / "squeue.txt").read_text().splitlines()]
     theirs = {name: words.reason(reason) for name, state, reason, *_ in rows if state == "PENDING"}
     assert told(recorded()) == theirs
     assert len(theirs) > 10
 
 
-def test_a_queue_of_2205_is_planned_as_slurmctld_planned_it() -> None:
+def test_recorded_queue_has_the_starts_of_slurmctld() -> None:
     """The starts agree to the second, except for the first job, which slurmctld printed 44 s later.
     squeue prints the start of an array's last task.
     """
@@ -162,17 +162,17 @@ def test_nodes_of_finished_jobs_in_2205() -> None:
         ({"partitions": ("gone",)}, "PartitionConfig"),
     ],
 )
-def test_only_what_cannot_be_found_is_believed(changes: dict[str, Any], state: str) -> None:
+def test_only_unpredictable_reasons_are_taken_over(changes: dict[str, Any], state: str) -> None:
     assert told(there(job(7, **changes))) == {"7": state}
 
 
-def test_tasks_of_an_array_are_jobs_of_their_own() -> None:
+def test_array_tasks_are_separate_jobs() -> None:
     alone: dict[str, Any] = {"array": 7, "wanted": ResourceRequest(exclusive=True), "priority": 5}
     states = told(there(job(7, tasks=(1, 2, 5), **alone), job(9, task=0, **alone)))
     assert states == {"7_0": "n1", "7_1": "n2", "7_2": "n3", "7_5": "Resources"}
 
 
-def test_an_array_runs_no_more_tasks_than_its_throttle_lets_it() -> None:
+def test_array_throttle_limits_running_tasks() -> None:
     states = told(
         there(running(6, "n1", array=6, task=0), job(7, array=6, tasks=(1, 2, 3), throttle=2))
     )
@@ -213,7 +213,7 @@ def test_jobs_of_an_account_are_counted_as_they_start() -> None:
     assert told(queue) == {"7": "n2", "8": "AssocGrpJobsLimit", "9": "n2"}
 
 
-def test_a_node_that_its_account_uses_already_counts_once() -> None:
+def test_node_of_an_account_counts_once() -> None:
     bio = msgspec.structs.replace(
         BIO, limits=AssociationLimits(tres={LimitKind.GRP_TRES: {"node": 2}})
     )
@@ -240,7 +240,7 @@ def ended(queue: LiveQueue, number: int, seconds: int = 60) -> LiveQueue:
     return queue
 
 
-def test_what_has_ended_does_not_count_any_more() -> None:
+def test_ended_job_frees_its_limits() -> None:
     bio = msgspec.structs.replace(
         BIO,
         limits=AssociationLimits(
@@ -252,7 +252,7 @@ def test_what_has_ended_does_not_count_any_more() -> None:
     assert told(ended(there(*jobs, associations=(ROOT, bio, ALICE)), 6)) == {"7": "n1"}
 
 
-def test_nodes_on_which_others_of_the_group_still_run_go_on_counting() -> None:
+def test_node_counts_while_the_group_uses_it() -> None:
     bio = msgspec.structs.replace(
         BIO, limits=AssociationLimits(tres={LimitKind.GRP_TRES: {"node": 1}})
     )
@@ -268,7 +268,7 @@ def test_nodes_on_which_others_of_the_group_still_run_go_on_counting() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "state"), [(300, "n1"), (540, "AssocGrpCPUMinutesLimit")])
-def test_what_it_used_up_until_its_end_stays_used(seconds: int, state: str) -> None:
+def test_used_minutes_stay_used(seconds: int, state: str) -> None:
     """The new job needs 60 of 70 CPU minutes. The other job had run one minute before; its unused
     time becomes free.
     """
@@ -288,7 +288,7 @@ def test_what_it_used_up_until_its_end_stays_used(seconds: int, state: str) -> N
     assert told(ended(found(), 6, seconds)) == {"7": state}
 
 
-def test_licences_and_places_in_an_array_come_back() -> None:
+def test_licences_and_array_slots_are_returned() -> None:
     licence = Licence("matlab", total=1, free=0)
     jobs = running(6, "n1", licences={"matlab": 1}), job(7, licences={"matlab": 1})
     assert told(there(*jobs, licences=(licence,))) == {"7": "Licenses"}
@@ -303,7 +303,7 @@ def test_limits_that_are_not_enforced_hold_no_job() -> None:
     assert told(there(job(7), associations=(ROOT, bio, ALICE), config={})) == {"7": "n1"}
 
 
-def test_what_is_used_up_for_good_counts() -> None:
+def test_used_tres_minutes_count() -> None:
     bio = msgspec.structs.replace(
         BIO,
         limits=AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": 10}}),
@@ -312,7 +312,7 @@ def test_what_is_used_up_for_good_counts() -> None:
     assert told(there(job(7), associations=(ROOT, bio, ALICE))) == {"7": "AssocGrpCPUMinutesLimit"}
 
 
-def test_a_qos_counts_by_user_and_the_qos_of_the_partition_goes_before() -> None:
+def test_partition_qos_takes_precedence() -> None:
     low = QosRecord(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 1}))
     jobs = job(7, qos="low"), job(8, qos="low"), job(9, qos="low", user="bob"), job(10)
     assert told(there(*jobs, qos=[low])) == {
@@ -330,14 +330,14 @@ def test_a_qos_counts_by_user_and_the_qos_of_the_partition_goes_before() -> None
     }
 
 
-def test_licences_run_out() -> None:
+def test_job_waits_for_licences() -> None:
     queue = there(
         job(7, licences={"x": 2}), job(8, licences={"x": 2}), job(9), licences=[Licence("x", 5, 3)]
     )
     assert told(queue) == {"7": "n1", "8": "Licenses", "9": "n1"}
 
 
-def test_what_has_started_is_not_forgotten_in_the_next_pass() -> None:
+def test_started_job_counts_in_the_next_pass() -> None:
     queue = there(
         job(7, licences={"x": 2}), job(8, licences={"x": 2}), licences=[Licence("x", 3, 3)]
     )
@@ -350,7 +350,7 @@ def test_what_has_started_is_not_forgotten_in_the_next_pass() -> None:
 # --- the rest ---
 
 
-def test_preemption() -> None:
+def test_preemption_settings_are_read() -> None:
     low, high = (
         QosRecord(name="low", priority=3, mode="CANCEL", exempt_seconds=60),
         QosRecord(name="high", preempts=frozenset({"low"})),
@@ -368,7 +368,7 @@ def test_preemption() -> None:
     )
 
 
-def test_parameters_that_are_not_known_are_noted_and_passed_over() -> None:
+def test_unknown_parameters_are_noted_and_ignored() -> None:
     queue = there(
         config={"SchedulerParameters": "bf_interval=10,bf_window=0,something_new=3,bf_continue"}
     )
@@ -412,9 +412,7 @@ def test_parameters_that_are_not_known_are_noted_and_passed_over() -> None:
         ({"SchedulerParameters": "BF_Licenses,BF_CONTINUE"}, "SchedulerParameters: bf_licenses"),
     ],
 )
-def test_a_setting_that_is_not_modelled_is_noted_once(
-    config: dict[str, str], setting: str | None
-) -> None:
+def test_unmodelled_setting_is_noted_once(config: dict[str, str], setting: str | None) -> None:
     notes = there(job(7), job(8), config=config).notes
     assert notes == (
         []
@@ -423,7 +421,7 @@ def test_a_setting_that_is_not_modelled_is_noted_once(
     )
 
 
-def test_partitions_whose_least_loaded_nodes_go_first_are_noted() -> None:
+def test_lln_partitions_are_noted() -> None:
     texts = {name: (QUEUE / f"{name}.txt").read_text() for name in COMMANDS}
     assert recorded().notes == []
     assert " LLN=NO " in texts["partitions"]
@@ -454,9 +452,7 @@ def reserved(name: str, begin: int, end: int, node: str, **fields: Any) -> Reser
         ("theirs,gone", "ReservationInvalid"),
     ],
 )
-def test_of_several_reservations_the_one_that_lets_it_in_soonest_counts(
-    names: str, state: str
-) -> None:
+def test_soonest_reservation_counts(names: str, state: str) -> None:
     reservations = [
         reserved("late", 600, 9_000, "n2"), reserved("early", -600, 9_000, "n1"), reserved("open",
         -900, 9_000, "n3"),
@@ -470,7 +466,7 @@ def test_of_several_reservations_the_one_that_lets_it_in_soonest_counts(
     )
 
 
-def test_of_several_qos_the_first_counts_and_that_is_noted_for_the_first_few() -> None:
+def test_first_qos_counts_and_is_noted() -> None:
     low = QosRecord(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 0}))
     jobs = [job(number, qos="normal", other_qos=("low",)) for number in range(1, 8)]
     queue = there(*jobs, job(8, qos="low"), running(9, "n3", other_qos=("low",)), qos=[low])
@@ -478,7 +474,7 @@ def test_of_several_qos_the_first_counts_and_that_is_noted_for_the_first_few() -
     assert (told(queue)["1"], told(queue)["8"]) == ("n1", "QOSMaxJobsPerUserLimit")
 
 
-def test_a_list_of_qos_and_reservations_is_read() -> None:
+def test_list_of_qos_and_reservations_is_read() -> None:
     line = next(
         line for line in (QUEUE / "jobs.txt").read_text().splitlines() if "JobState=PENDING" in line
     )
@@ -487,7 +483,7 @@ def test_a_list_of_qos_and_reservations_is_read() -> None:
     assert (job.qos, job.other_qos, job.reservation) == ("high", ("low", "normal"), "a,b")
 
 
-def test_the_bank_is_asked_about_each_partition_of_a_job() -> None:
+def test_each_partition_of_a_job_is_quoted() -> None:
     slurm_job = job(7, partitions=("cpu", "gpu"), tres={"cpu": 4, "mem": 1_000, "gres/gpu": 1})
     queue = there(slurm_job, partitions=[PartitionRules(name="cpu"), PartitionRules(name="gpu")])
     (pending,) = queue.snapshot.queue.jobs()

@@ -58,7 +58,7 @@ def test_parents_come_before_their_children() -> None:
     )
 
 
-def test_coordinators_are_coordinators() -> None:
+def test_coordinators_are_imported() -> None:
     centre = SlurmPeople(
         associations=TREE, coordinators=(SlurmAssociation("chem", coordinators=("bob",)),)
     )
@@ -68,7 +68,7 @@ def test_coordinators_are_coordinators() -> None:
     )
 
 
-def test_what_the_bank_has_stays_as_it_is() -> None:
+def test_existing_projects_stay_unchanged() -> None:
     known = [
         a_project(1, "chem", members={102: "pi"}),
         a_project(2, "qmc", members={101: "member"}),
@@ -76,7 +76,7 @@ def test_what_the_bank_has_stays_as_it_is() -> None:
     assert plan_import(SlurmPeople(associations=TREE), known, GROUPS.get, USERS.get).steps == ()
 
 
-def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
+def test_removed_project_is_reported_not_created() -> None:
     """Its users are not imported, and an account below it gets no parent in the bank."""
     plan = plan_import(
         SlurmPeople(associations=TREE), [a_project(7, "chem", removed=True)], GROUPS.get, USERS.get
@@ -90,7 +90,7 @@ def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
     )
 
 
-def test_names_that_another_project_has_are_reported_and_the_others_entered() -> None:
+def test_name_conflicts_are_reported_and_others_imported() -> None:
     """The bank accepts no gid or group twice, including those of a removed project."""
     chemists = msgspec.structs.replace(a_project(7, "chemistry", removed=True), gid=5001)
     qmc = msgspec.structs.replace(a_project(8, "carlo"), group="qmc")
@@ -141,7 +141,7 @@ def test_ignored_user_is_neither_entered_nor_reported() -> None:
     )
 
 
-def test_nothing_hangs_on_a_circle() -> None:
+def test_parent_cycle_ends() -> None:
     circle = (account("chem", "qmc"), account("qmc", "chem"))
     assert len(plan_import(SlurmPeople(associations=circle), (), GROUPS.get, USERS.get).steps) == 2
 
@@ -159,7 +159,7 @@ MACHINE = SlurmMachine(
 )
 
 
-def test_the_settings_price_as_slurm_bills() -> None:
+def test_settings_price_as_slurm_bills() -> None:
     text = price_settings(MACHINE, (account("chem", shares="50"),))
     assert '[clusters.lab]\nadding = "max_tres"\n' in text
     assert (
@@ -188,7 +188,7 @@ def test_prices_that_differ_are_reported() -> None:
     ]
 
 
-def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there() -> None:
+def test_settings_without_slurm_user_say_what_to_add() -> None:
     assert (
         "agents = []    # the uids that report runs: Slurm's user, whose number is to be put here:"
         " id -u slurm\n" in price_settings(MACHINE, [])
@@ -197,7 +197,7 @@ def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there()
     assert "agents = [64030]    # the uids" in price_settings(with_uid, [])
 
 
-def test_no_difference_where_there_is_none() -> None:
+def test_equal_prices_have_no_difference() -> None:
     place = SlurmPartition("cpu", weights="CPU=1.0,Mem=0.5G")
     assert (
         price_differences(
@@ -210,7 +210,7 @@ def test_no_difference_where_there_is_none() -> None:
 # --- the past ---
 
 
-def test_a_history_is_covered_with_what_it_costs() -> None:
+def test_history_is_covered_with_its_cost() -> None:
     jobs = [
         a_job(1),
         a_job(2, submitted=NOW - 40_000),
@@ -228,7 +228,7 @@ def test_a_history_is_covered_with_what_it_costs() -> None:
     assert (allocation.start, allocation.end) == (NOW - 50_000, NOW - 40_000 + 1)
 
 
-def test_runs_that_cost_nothing_are_covered_too() -> None:
+def test_free_runs_are_covered_too() -> None:
     failed = a_job(4, submitted=NOW - 90_000, state="NODE_FAIL")
     (alone,) = plan_allocations([failed], [a_project(1, "chem")], [], CLUSTER)
     assert (alone.start, alone.end, alone.amount, alone.jobs) == (
@@ -241,7 +241,7 @@ def test_runs_that_cost_nothing_are_covered_too() -> None:
     assert (both.start, both.amount, both.jobs) == (failed.start, 40, 2)
 
 
-def test_what_costs_nothing_is_as_the_bank_says() -> None:
+def test_free_states_of_the_bank_decide_the_cover() -> None:
     jobs = [a_job(1, state="TIMEOUT"), a_job(2, state="NODE_FAIL", elapsed=1_200)]
     assert [
         allocation.amount
@@ -253,7 +253,7 @@ def test_what_costs_nothing_is_as_the_bank_says() -> None:
     ] == [40]
 
 
-def test_gaps_between_allocations_are_covered_each_by_itself() -> None:
+def test_each_gap_between_allocations_is_covered() -> None:
     jobs = [a_job(1, submitted=1_000), a_job(2, submitted=5_000), a_job(3, submitted=9_000)]
     existing = [an_allocation(1, 1, 0, start=4_000, end=6_000)]
     planned = plan_allocations(jobs, [a_project(1, "chem")], existing, CLUSTER)
@@ -263,7 +263,7 @@ def test_gaps_between_allocations_are_covered_each_by_itself() -> None:
     ]
 
 
-def test_what_a_parent_shares_pays_for_the_past_too() -> None:
+def test_shared_parent_credit_covers_the_history() -> None:
     projects = [a_project(1, "all"), a_project(2, "chem", parent=1)]
     assert (
         plan_allocations([a_job(1)], projects, [an_allocation(1, 1, 0, shared=True)], CLUSTER) == []
@@ -286,7 +286,7 @@ def words(target: TargetAccounts) -> list[str]:
     return [" ".join(change.words) for change in plan_changes(target, NAMES.get)[0]]
 
 
-def test_projects_get_accounts_and_members_associations() -> None:
+def test_accounts_and_associations_are_added() -> None:
     projects = (
         a_project(3, "bio", parent=1, members={101: "pi"}),
         a_project(1, "chem", members={102: "member"}),
@@ -297,7 +297,7 @@ def test_projects_get_accounts_and_members_associations() -> None:
     ]
 
 
-def test_slurm_that_is_in_line_is_left_alone() -> None:
+def test_matching_accounts_are_not_changed() -> None:
     projects = (
         a_project(1, "chem", members={102: "member"}),
         a_project(2, "qmc", parent=1, members={101: "member"}),
@@ -305,13 +305,13 @@ def test_slurm_that_is_in_line_is_left_alone() -> None:
     assert words(wanted(*projects)) == []
 
 
-def test_an_account_moves_below_its_projects_parent() -> None:
+def test_account_moves_below_the_parent_project() -> None:
     projects = (a_project(1, "chem"), a_project(2, "qmc"), a_project(3, "bio"))
     moved = (a_project(1, "chem", parent=3), *projects[1:])
     assert "modify account where name=chem cluster=lab set parent=bio" in words(wanted(*moved))
 
 
-def test_associations_go_only_when_that_is_asked() -> None:
+def test_associations_are_removed_only_with_remove() -> None:
     projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1, members={101: "member"}))
     assert words(wanted(*projects)) == []
     assert words(wanted(*projects, remove=True)) == [
@@ -353,7 +353,7 @@ def test_limit_in_slurm_leaves_all_available_credit_usable() -> None:
     ]
 
 
-def test_the_account_of_a_removed_project_is_fenced_off() -> None:
+def test_account_of_a_removed_project_is_limited() -> None:
     """Its last limit still allowed jobs. An account that Slurm does not have is not created."""
     known = [a_project(2, "qmc", parent=1)]
     tree = (
@@ -379,7 +379,7 @@ def test_the_account_of_a_removed_project_is_fenced_off() -> None:
     assert words(wanted(*known, associations=tree, removed=["chem"])) == []
 
 
-def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
+def test_account_with_hidden_usage_gets_no_limit() -> None:
     """PrivateData hides the usage of others. A limit that ignores their usage would end running
     jobs. A new account has no usage.
     """
@@ -412,7 +412,7 @@ def test_limit_in_slurm_without_credit_is_reached_at_once() -> None:
     assert [AccountUsage(seconds).billing_limit(5) for seconds in (0, 59, 60, 119)] == [5, 6, 6, 7]
 
 
-def test_a_fence_that_stands_right_is_left_alone() -> None:
+def test_correct_limit_is_not_changed() -> None:
     limited = [SlurmAssociation("chem", group_limits="cpu=1,billing=150", parent="root"), *TREE[3:]]
     target = wanted(
         a_project(1, "chem", members={102: "pi"}),
@@ -427,5 +427,5 @@ def test_a_fence_that_stands_right_is_left_alone() -> None:
     ("text", "value"),
     [("", None), ("billing=5", 5), ("cpu=3,billing=70", 70), ("billing=x", None), ("cpu=9", None)],
 )
-def test_the_fence_is_read(text: str, value: int | None) -> None:
+def test_billing_limit_is_read(text: str, value: int | None) -> None:
     assert billing_limit(SlurmAssociation("x", group_limits=text)) == value

@@ -10,7 +10,7 @@ from fairbank.slurm.reconcile.repair import charge_report
 from tests.slurm.reconcile.jobs import CLUSTER, a_job, booked
 
 
-def test_the_report_of_a_missing_run() -> None:
+def test_report_of_a_missing_run() -> None:
     job = a_job(7)
     assert charge_report(job, None, 2, CLUSTER) == {
         "do": "complete", "cluster": "lab", "job_id": 7, "submitted": job.submitted, "restart": 2,
@@ -22,7 +22,7 @@ def test_the_report_of_a_missing_run() -> None:
     }  # fmt: skip
 
 
-def test_a_run_is_closed_under_the_name_that_the_bank_knows() -> None:
+def test_run_is_closed_with_the_identity_of_the_bank() -> None:
     job = a_job(7)
     report = charge_report(
         job, booked(job, state="held", restart=3, submitted=job.submitted - 30), 0, CLUSTER
@@ -37,7 +37,7 @@ def test_unknown_user_is_reported_not_guessed() -> None:
     assert charge_report(job, booked(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
 
 
-def test_a_run_that_ended_before_it_began_began_when_it_ended() -> None:
+def test_start_after_the_end_is_set_to_the_end() -> None:
     """A clock was set back while the job ran. The bank accepts no end before the start."""
     job = a_job(7, elapsed=0)
     assert job.start is not None

@@ -9,7 +9,7 @@ from tests.slurm.reconcile.comparison import compared, kinds, only
 from tests.slurm.reconcile.jobs import NOW, a_job, booked
 
 
-def test_a_job_id_that_is_used_again_after_a_reset() -> None:
+def test_reused_job_id_is_another_run() -> None:
     old, new = a_job(1, submitted=NOW - 500_000), a_job(1, submitted=NOW - 50_000)
     assert compared([old, new], [booked(old, number=1), booked(new, number=2)]).matched == 2
     assert only(compared([old, new], [booked(old)])).job == new
@@ -36,7 +36,7 @@ def test_submit_time_changed_by_a_crash_is_matched() -> None:
     ]
 
 
-def test_restarts_are_counted_in_accounting() -> None:
+def test_restarts_are_counted_from_accounting() -> None:
     first = a_job(1, state="NODE_FAIL", submitted=NOW - 90_000)
     second = a_job(
         1, state="REQUEUED", submitted=(first.end or 0) + 30
@@ -51,7 +51,7 @@ def test_restarts_are_counted_in_accounting() -> None:
     assert restart_count(msgspec.structs.replace(first, restart=9), history) == 9
 
 
-def test_a_record_that_waits_for_ever_is_no_restart() -> None:
+def test_stale_pending_record_is_no_restart() -> None:
     """24.11 leaves such a record if a job is requeued while its prolog runs; its next record is the
     job.
     """
