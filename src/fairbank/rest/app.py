@@ -23,15 +23,10 @@ from fairbank.rest.request import ApiRequest
 from fairbank.rest.routes import (
     activity,
     alloc,
-    audit,
-    cluster,
-    docs,
-    failure,
-    health,
     job,
-    movements,
     project,
     quote,
+    server,
     share,
     statement,
     token,
@@ -41,10 +36,7 @@ from fairbank.rest.thread_pools import THREADS, ThreadPools
 from fairbank.rest.write_queue import AsyncWriteQueue
 from fairbank.service.dry_run import DryRunResult
 
-_MODULES = (
-    *(health, cluster, project, alloc, movements, statement, activity, job, failure),
-    *(usage, share, quote, token, audit, docs),
-)
+_MODULES = (server, project, alloc, statement, activity, job, usage, share, quote, token)
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
     route for module in _MODULES for route in module.ROUTES
 )

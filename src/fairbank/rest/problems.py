@@ -5,21 +5,24 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
+from litestar.handlers import HTTPRouteHandler
 from litestar.types import ExceptionHandlersMap
+from msgspec import Struct
 
 from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, sentence
 from fairbank.core.errors import Busy, FairbankError, InvalidInput, Unauthenticated
 from fairbank.core.validation import ValidationFault
-from fairbank.rest.auth.authorization import CHALLENGE
-from fairbank.rest.field_hints import field_of, fields_of
+from fairbank.rest.auth.credentials import CHALLENGE
 from fairbank.rest.json_body import SEE_DOCS, missing_body
 from fairbank.rest.parameters import SENT_NAMES
-from fairbank.rest.schemas.envelope import Problem, refusal_details
+from fairbank.rest.schemas.answers import Problem
+from fairbank.rest.schemas.envelope import refusal_details
 
 PROBLEM_JSON = "application/problem+json"
 
@@ -187,3 +190,29 @@ def response_to(request: Request[Any, Any, Any], error: Exception) -> Response[P
     """Return the response to an error that a handler or a check raised."""
     handler = next(_HANDLERS[kind] for kind in type(error).__mro__ if kind in _HANDLERS)
     return handler(request, error)
+
+
+def field_of(refusal: Refusal, fields: Collection[str]) -> str | None:
+    """Return the field of a request that a refusal is about, of those that the request may have."""
+    named = (refusal.facts or {}).get("field")
+    if named in fields:
+        return named
+    return next((name for name in refusal.reason.info.request_fields if name in fields), None)
+
+
+@cache
+def fields_of(handler: HTTPRouteHandler) -> frozenset[str]:
+    """Return the fields of a request to this route, in its address, headers and body, as sent."""
+    names = {SENT_NAMES.get(name, name) for name in handler.parsed_fn_signature.parameters}
+    data = handler.parsed_data_field
+    return frozenset(names if data is None else names | fields_of_body(data.annotation))
+
+
+def fields_of_body(kind: Any) -> frozenset[str]:
+    """Return the fields of a schema, or of all schemas of a union."""
+    schemas = [
+        schema
+        for schema in (kind, *get_args(kind))
+        if isinstance(schema, type) and issubclass(schema, Struct)
+    ]
+    return frozenset(name for schema in schemas for name in schema.__struct_encode_fields__)

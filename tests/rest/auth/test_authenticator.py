@@ -12,7 +12,7 @@ import pytest
 
 from fairbank.bank.entry import Kind
 from fairbank.core.time import Instant, iso
-from fairbank.rest.auth.authorization import CHALLENGE
+from fairbank.rest.auth.credentials import CHALLENGE
 from fairbank.rest.auth.peers import groups_of
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate

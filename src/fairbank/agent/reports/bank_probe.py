@@ -20,7 +20,7 @@ from fairbank.agent.reports.flow import ReportFlow
 from fairbank.agent.reports.results import cannot_connect, not_a_bank
 from fairbank.core.errors import FairbankError, Forbidden
 from fairbank.rest.client import Client
-from fairbank.rest.schemas.server import Myself
+from fairbank.rest.schemas.answers import Myself
 
 if TYPE_CHECKING:
     from fairbank.agent.daemon import Agent

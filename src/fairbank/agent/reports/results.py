@@ -12,8 +12,7 @@ import msgspec
 
 from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.rest.client import Client
-from fairbank.rest.schemas.envelope import RunResolution
-from fairbank.rest.schemas.job import ReportAnswer
+from fairbank.rest.schemas.answers import ReportAnswer, RunResolution
 
 
 class ResultKind(Enum):

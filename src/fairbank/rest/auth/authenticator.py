@@ -21,14 +21,18 @@ from fairbank.bank.requests import AuditNote, SubmittedRequest
 from fairbank.core import ids
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import Instant
-from fairbank.rest.auth.authorization import (
+from fairbank.rest.auth.credentials import (
     BEARER,
+    MUNGE,
+    BoundRequest,
+    MungeVerifier,
     authorization,
+    body_hash,
     read_munge,
     read_token,
     scheme_of,
+    target_of,
 )
-from fairbank.rest.auth.credentials import MUNGE, BoundRequest, MungeVerifier, body_hash, target_of
 from fairbank.rest.auth.munge import Decoded
 from fairbank.rest.auth.peers import peer_of
 from fairbank.rest.context import AppContext

@@ -37,7 +37,8 @@ from fairbank.rest.schemas.activity import (
     debit_row,
     predebit_row,
 )
-from fairbank.rest.schemas.envelope import ListResponse, list_response, split_page
+from fairbank.rest.schemas.answers import ListResponse
+from fairbank.rest.schemas.envelope import list_response, split_page
 
 AfterDebit = Annotated[
     str | None, QueryParameter(max_length=40, description="`next` of the previous page")

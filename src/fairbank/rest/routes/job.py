@@ -1,4 +1,4 @@
-"""Runs of jobs: reports of clusters, one or a thousand in a request, and lists of runs."""
+"""Runs of jobs: reports of clusters, one or a thousand in a request, lists, refused jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from litestar import Response, post
 from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.bank.query import RunQuery
+from fairbank.bank.query import RefusalQuery, RunQuery
 from fairbank.bank.refusals import NOTHING_KNOWN, Reason, Refusal, RemedyFacts
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
@@ -20,23 +20,25 @@ from fairbank.cluster.run_report import RunReport
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.units import SuMinutes
-from fairbank.rest.field_hints import fields_of_body
 from fairbank.rest.json_body import read_json
-from fairbank.rest.parameters import JOBS, JobsChosen, Key, Number, OneName, OnePage, checked_key
-from fairbank.rest.problems import RefusalError, problem_of_refusal
+from fairbank.rest.parameters import (
+    JOBS,
+    JobsChosen,
+    Key,
+    Number,
+    OneId,
+    OneName,
+    OnePage,
+    OneUid,
+    checked_key,
+)
+from fairbank.rest.problems import RefusalError, fields_of_body, problem_of_refusal
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.responses import created_response
 from fairbank.rest.routing import GRANTED_BEFORE, read_route, write_route
-from fairbank.rest.schemas.envelope import (
-    Granted,
-    ItemResponse,
-    ListResponse,
-    granted,
-    item_response,
-    list_response,
-    split_page,
-)
-from fairbank.rest.schemas.job import JobRow, ReportAnswer, job_row
+from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse, ReportAnswer
+from fairbank.rest.schemas.envelope import granted, item_response, list_response, split_page
+from fairbank.rest.schemas.job import FailureRow, JobRow, failure_row, job_row
 from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
 from fairbank.rest.schemas.requests import NewRefund
 
@@ -238,4 +240,47 @@ def refund_job(
     return created_response(outcome, request.services.clock)
 
 
-ROUTES = (report_run, report_runs, list_jobs, show_job, refund_job)
+@read_route("/failure", dependencies=JOBS)
+def list_failures(
+    request: ApiRequest,
+    page: OnePage,
+    chosen: JobsChosen,
+    project: OneId = None,
+    gid: OneUid = None,
+    gname: OneName = None,
+    account: OneName = None,
+) -> ListResponse[FailureRow]:
+    """List refused jobs of the user, and those that requested credit of the user's projects.
+
+    `project` and `resource` select what the job requested. An `account` alone also selects jobs
+    that named an account without a project. `category` and `active-at` select by the allocation
+    that the job would have used.
+    """
+    named_alone = account if (project, gid, gname) == (None, None, None) else None
+    query = RefusalQuery(**chosen._asdict(), account=named_alone)
+    refusals, next_ = split_page(
+        page.limit, request.services.runs.refusals(query, page.and_one), lambda row: row[0].id
+    )
+    rows = [failure_row(entry, refusal, _account(request, refusal)) for entry, refusal in refusals]
+    return list_response("failure", request.services.clock, rows, next_)
+
+
+@read_route("/failure/{failure:int}")
+def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRow]:
+    """Return one refusal. For its owner and for staff, it also names other projects of the owner
+    that could pay.
+    """
+    entry, refusal = request.services.runs.refusal(request.identity, failure)
+    may_know = request.identity.visibility.everything or refusal.owner == request.identity.uid
+    known = request.services.runs.remedies_for(refusal) if may_know else NOTHING_KNOWN
+    row = failure_row(entry, refusal, _account(request, refusal), known)
+    return item_response("failure", request.services.clock, row)
+
+
+def _account(request: ApiRequest, refusal: Refusal) -> str | None:
+    if not refusal.project:
+        return refusal.account
+    return request.services.project_cache.by_id(refusal.project).account
+
+
+ROUTES = (report_run, report_runs, list_jobs, show_job, refund_job, list_failures, show_failure)

@@ -26,15 +26,7 @@ from fairbank.rest.parameters import (
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.responses import done_of, granted_response
 from fairbank.rest.routing import existing, read_route, write_route
-from fairbank.rest.schemas.envelope import (
-    Granted,
-    ItemResponse,
-    ListResponse,
-    item_response,
-    list_response,
-    split_page,
-)
-from fairbank.rest.schemas.project import (
+from fairbank.rest.schemas.alloc import (
     EnteredProject,
     MemberRow,
     ProjectCard,
@@ -43,6 +35,8 @@ from fairbank.rest.schemas.project import (
     project_card,
     project_row,
 )
+from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse
+from fairbank.rest.schemas.envelope import item_response, list_response, split_page
 from fairbank.rest.schemas.requests import NewNames, NewProject, NewRole
 
 Removed = Annotated[

@@ -13,7 +13,8 @@ from fairbank.core.tres import parse_job_tres
 from fairbank.core.units import AMOUNT_MAX
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import write_route
-from fairbank.rest.schemas.envelope import ItemResponse, item_response
+from fairbank.rest.schemas.answers import ItemResponse
+from fairbank.rest.schemas.envelope import item_response
 from fairbank.rest.schemas.quote import QuoteCard, quote_card
 from fairbank.rest.schemas.requests import DescribedJob
 

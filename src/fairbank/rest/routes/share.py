@@ -14,13 +14,8 @@ from fairbank.rest.dry_run import SAME_RESPONSE
 from fairbank.rest.parameters import PERIOD, Limit, OneName, OnePeriod
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route, write_route
-from fairbank.rest.schemas.envelope import (
-    ItemResponse,
-    ListResponse,
-    item_response,
-    list_response,
-    split_page,
-)
+from fairbank.rest.schemas.answers import ItemResponse, ListResponse
+from fairbank.rest.schemas.envelope import item_response, list_response, split_page
 from fairbank.rest.schemas.requests import parse_when
 from fairbank.rest.schemas.share import (
     NewShares,

@@ -8,15 +8,10 @@ from litestar.params import JSONBody
 from fairbank.rest.parameters import PAGE, Number, OnePage, OneUid
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route, write_route
-from fairbank.rest.schemas.envelope import (
-    ItemResponse,
-    ListResponse,
-    item_response,
-    list_response,
-    split_page,
-)
+from fairbank.rest.schemas.answers import ItemResponse, ListResponse
+from fairbank.rest.schemas.envelope import item_response, list_response, split_page
 from fairbank.rest.schemas.requests import NewToken
-from fairbank.rest.schemas.token import TokenCard, TokenRow, token_card, token_row
+from fairbank.rest.schemas.server import TokenCard, TokenRow, token_card, token_row
 from fairbank.service.access.tokens import unknown_cluster_warnings
 
 

@@ -22,8 +22,9 @@ from fairbank.rest.parameters import (
 )
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route
-from fairbank.rest.schemas.envelope import ListResponse, list_response, split_page
-from fairbank.rest.schemas.usage import UsageRow, usage_row
+from fairbank.rest.schemas.answers import ListResponse
+from fairbank.rest.schemas.envelope import list_response, split_page
+from fairbank.rest.schemas.job import UsageRow, usage_row
 
 By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
 AfterGroup = Annotated[

@@ -12,7 +12,7 @@ from fairbank.bank.refusals import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.core.time import iso
 from fairbank.rest.schemas.alloc import AllocationRow
-from fairbank.rest.schemas.failure import refused_job
+from fairbank.rest.schemas.job import refused_job
 
 
 class Sums(Struct, frozen=True, kw_only=True):

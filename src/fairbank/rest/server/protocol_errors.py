@@ -8,7 +8,7 @@ import httptools
 import msgspec
 
 from fairbank.rest.problems import PROBLEM_JSON
-from fairbank.rest.schemas.envelope import Problem
+from fairbank.rest.schemas.answers import Problem
 
 HEAD_MAX = 65_536  # bytes: a MUNGE credential of 16 KiB and generous room for the rest
 _RFC = "send HTTP/1.1 as RFC 9112 has it; over TLS only to a proxy"
