@@ -21,7 +21,6 @@ from fairbank.rest.schemas import (
     alloc,
     answers,
     job,
-    quote,
     report,
     requests,
     server,
@@ -97,7 +96,7 @@ _TAGS = {
 }
 _TAG_OF = {word: tag for tag, (_, words) in _TAGS.items() for word in words}
 
-_RESPONSES = (activity, alloc, answers, job, quote, server, share, statement)
+_RESPONSES = (activity, alloc, answers, job, server, share, statement)
 _BODIES = (report, requests, share)
 
 _REF = "#/components/schemas/{name}"

@@ -37,16 +37,25 @@ class RefusalError(Exception):
         self.refusal, self.known = refusal, known
 
 
+def problem_of(
+    title: str, status: int, detail: str, remedy: str | None, field: str | None = None
+) -> Problem:
+    """Return a problem without a refusal.
+
+    Args:
+        title: of the kind; it also gives the type.
+        status: HTTP status.
+        detail: the error in one sentence.
+        remedy: what may help.
+        field: the field that caused it.
+    """
+    kind = f"/problem/{title.replace(' ', '-')}"
+    return Problem(type=kind, title=title, status=status, detail=detail, field=field, remedy=remedy)
+
+
 def problem_of_error(error: FairbankError) -> Problem:
     """Return the problem for an error."""
-    return Problem(
-        type=f"/problem/{error.title.replace(' ', '-')}",
-        title=error.title,
-        status=error.status,
-        detail=error.message,
-        field=error.field,
-        remedy=error.remedy,
-    )
+    return problem_of(error.title, error.status, error.message, error.remedy, error.field)
 
 
 def problem_of_refusal(
@@ -75,13 +84,11 @@ def problem_of_failure(where: str, error: Exception) -> Problem:
     """Log a failure of the server under a number, and return the problem with the number."""
     number = secrets.token_hex(6)
     _log.error("failure %s in %s", number, where, exc_info=error)
-    return Problem(
-        type="/problem/failure",
-        title="failure",
-        status=HTTPStatus.INTERNAL_SERVER_ERROR,
-        detail=f"the server failed; its log has the failure under {number}",
-        remedy="give this number to the administrators; whether the request was carried out is not"
-        " known",
+    return problem_of(
+        "failure",
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        f"the server failed; its log has the failure under {number}",
+        "give this number to the administrators; whether the request was carried out is not known",
     )
 
 
@@ -127,20 +134,10 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
             )
         )
     detail, remedy = _MESSAGES.get(status, (str(error.detail)[:200], SEE_DOCS))
-    title = status.phrase.lower()
     headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
     if "allow" in headers:
         headers["allow"] = allowed(headers["allow"].split(", "))
-    return response_of(
-        Problem(
-            type=f"/problem/{title.replace(' ', '-')}",
-            title=title,
-            status=status,
-            detail=detail,
-            remedy=remedy,
-        ),
-        headers,
-    )
+    return response_of(problem_of(status.phrase.lower(), status, detail, remedy), headers)
 
 
 def allowed(methods: Iterable[str]) -> str:

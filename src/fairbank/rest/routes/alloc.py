@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Annotated, Literal, NamedTuple, TypedDict
 
 from litestar import Response, patch, post, put
@@ -45,7 +46,7 @@ from fairbank.rest.schemas.alloc import (
     drawn_row,
 )
 from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse
-from fairbank.rest.schemas.envelope import item_response, list_response, split_page
+from fairbank.rest.schemas.envelope import item_response, list_response, page_response, split_page
 from fairbank.rest.schemas.requests import (
     Movement,
     NewAllocation,
@@ -151,13 +152,10 @@ def show_allocation(request: ApiRequest, allocation: Number) -> ItemResponse[All
 @read_route("/alloc/{allocation:int}/user", dependencies={"page": PAGE})
 def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListResponse[DrawnRow]:
     """List the use of an allocation by each user, and the users' caps, by uid."""
-    users, next_ = split_page(
-        page.limit,
-        request.services.allocations.users(request.identity, allocation, page.and_one),
-        lambda user: user.uid,
+    found = request.services.allocations.users(request.identity, allocation, page.and_one)
+    return page_response(
+        "drawn", request.services.clock, page.limit, found, drawn_row, attrgetter("uid")
     )
-    rows = [drawn_row(user) for user in users]
-    return list_response("drawn", request.services.clock, rows, next_)
 
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:

@@ -1,9 +1,10 @@
-"""Runs of jobs: reports of clusters, one or a thousand in a request, lists, refused jobs."""
+"""Jobs: reports of clusters, one or a thousand in a request; runs, refused jobs and prices."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -16,10 +17,13 @@ from fairbank.bank.refusals import NOTHING_KNOWN, Reason, Refusal, RemedyFacts
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
+from fairbank.cluster.job import JobRequest
 from fairbank.cluster.run_report import RunReport
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput
-from fairbank.core.units import SuMinutes
+from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
+from fairbank.core.tres import parse_job_tres
+from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.rest.json_body import read_json
 from fairbank.rest.parameters import (
     JOBS,
@@ -37,10 +41,23 @@ from fairbank.rest.request import ApiRequest
 from fairbank.rest.responses import created_response
 from fairbank.rest.routing import GRANTED_BEFORE, read_route, write_route
 from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse, ReportAnswer
-from fairbank.rest.schemas.envelope import granted, item_response, list_response, split_page
-from fairbank.rest.schemas.job import FailureRow, JobRow, failure_row, job_row
+from fairbank.rest.schemas.envelope import (
+    granted,
+    item_response,
+    list_response,
+    page_response,
+    split_page,
+)
+from fairbank.rest.schemas.job import (
+    FailureRow,
+    JobRow,
+    QuoteCard,
+    failure_row,
+    job_row,
+    quote_card,
+)
 from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
-from fairbank.rest.schemas.requests import NewRefund
+from fairbank.rest.schemas.requests import DescribedJob, NewRefund
 
 InOutcome = Annotated[
     Literal["completed", "failed"] | None,
@@ -210,9 +227,9 @@ def list_jobs(
         failed=None if outcome is None else outcome == "failed",
         partition=partition,
     )
-    runs, next_ = split_page(page.limit, request.services.runs.find(query, page.and_one))
-    rows = [_row(request, run) for run in runs]
-    return list_response("job", request.services.clock, rows, next_)
+    found = request.services.runs.find(query, page.and_one)
+    row_of = partial(_row, request)
+    return page_response("job", request.services.clock, page.limit, found, row_of)
 
 
 @read_route("/job/{job:int}")
@@ -283,4 +300,52 @@ def _account(request: ApiRequest, refusal: Refusal) -> str | None:
     return request.services.project_cache.by_id(refusal.project).account
 
 
-ROUTES = (report_run, report_runs, list_jobs, show_job, refund_job, list_failures, show_failure)
+@write_route(post, "/quote", status_code=200, opt={"scope": "read"})
+def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse[QuoteCard]:
+    """Return the price of a job line by line, and whether the project could pay it now. Nothing is
+    stored.
+    """
+    account, service = ids.name(data.account, field="account"), request.services.quotes
+    job = JobRequest(
+        cluster=(
+            service.only_cluster()
+            if data.cluster is None
+            else ids.name(data.cluster, field="cluster")
+        ),
+        partition=ids.name(data.partition, field="partition"),
+        counts=parse_job_tres(data.tres),
+        limit_seconds=_limit_seconds(data.time_limit),
+        qos=None if data.qos is None else ids.name(data.qos, field="qos"),
+    )
+    quote = service.quote(request.identity, account, job)
+    if quote.bill.amount > AMOUNT_MAX:
+        raise InvalidInput(
+            f"this job costs {quote.bill.amount} SU-minutes, more than the bank can count",
+            field="tres",
+            remedy=f"at most {AMOUNT_MAX} SU-minutes",
+        )
+    card = quote_card(quote, account, job.cluster)
+    return item_response("quote", request.services.clock, card)
+
+
+def _limit_seconds(limit: int | str) -> int:
+    seconds = limit if isinstance(limit, int) else parse_duration(limit, field="time_limit")
+    if seconds > LIMIT_MAX_SECONDS:
+        raise InvalidInput(
+            f"{seconds} s is out of range",
+            field="time_limit",
+            remedy=f"at most {LIMIT_MAX_SECONDS} s",
+        )
+    return seconds
+
+
+ROUTES = (
+    report_run,
+    report_runs,
+    list_jobs,
+    show_job,
+    refund_job,
+    list_failures,
+    show_failure,
+    quote_job,
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Literal
 
 from litestar import Response, delete, patch, post, put
@@ -36,7 +37,7 @@ from fairbank.rest.schemas.alloc import (
     project_row,
 )
 from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse
-from fairbank.rest.schemas.envelope import item_response, list_response, split_page
+from fairbank.rest.schemas.envelope import item_response, page_response
 from fairbank.rest.schemas.requests import NewNames, NewProject, NewRole
 
 Removed = Annotated[
@@ -61,9 +62,8 @@ def list_projects(
         account=account,
         removed={"no": False, "yes": True}.get(removed),
     )
-    projects, next_ = split_page(page.limit, request.services.projects.find(query, page.and_one))
-    rows = [project_row(project) for project in projects]
-    return list_response("project", request.services.clock, rows, next_)
+    found = request.services.projects.find(query, page.and_one)
+    return page_response("project", request.services.clock, page.limit, found, project_row)
 
 
 @read_route("/project/{project:int}")
@@ -141,13 +141,10 @@ def remove_project(request: ApiRequest, project: Number, key: Key = None) -> Ite
 @read_route("/project/{project:int}/member", dependencies={"page": PAGE})
 def list_members(request: ApiRequest, project: Number, page: OnePage) -> ListResponse[MemberRow]:
     """List the members of a project, by uid."""
-    members, next_ = split_page(
-        page.limit,
-        request.services.projects.members(request.identity, project, page.and_one),
-        lambda member: member.uid,
+    found = request.services.projects.members(request.identity, project, page.and_one)
+    return page_response(
+        "member", request.services.clock, page.limit, found, member_row, attrgetter("uid")
     )
-    rows = [member_row(member) for member in members]
-    return list_response("member", request.services.clock, rows, next_)
 
 
 @write_route(put, "/project/{project:int}/member/{uid:int}")

@@ -1,4 +1,4 @@
-"""State of the server: its user, metrics, clusters, journal chains and documentation."""
+"""The server: its user, tokens, metrics, clusters, journal chains and documentation."""
 
 from __future__ import annotations
 
@@ -7,28 +7,34 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from litestar import Response
+from litestar import Response, delete, post
 from litestar.exceptions import NotFoundException
-from litestar.params import FromPath
+from litestar.params import FromPath, JSONBody
 
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import iso
 from fairbank.rest.metrics import CONTENT_TYPE
-from fairbank.rest.parameters import PAGE, OnePage
+from fairbank.rest.parameters import PAGE, Number, OnePage, OneUid
 from fairbank.rest.request import ApiRequest
-from fairbank.rest.routing import READING, open_route, read_route
+from fairbank.rest.routing import READING, open_route, read_route, write_route
 from fairbank.rest.schemas.answers import ItemResponse, ListResponse, Myself
-from fairbank.rest.schemas.envelope import item_response, list_response, split_page
+from fairbank.rest.schemas.envelope import item_response, list_response, page_response, split_page
+from fairbank.rest.schemas.requests import NewToken
 from fairbank.rest.schemas.server import (
     AuditAnswer,
     AuditCard,
     ChainHead,
     ClusterRow,
     Health,
+    TokenCard,
+    TokenRow,
     cluster_row,
     myself,
+    token_card,
+    token_row,
 )
 from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.access.tokens import unknown_cluster_warnings
 
 
 @open_route("/health", sync_to_thread=False)
@@ -135,6 +141,31 @@ def _read(path: str) -> bytes:
     return files("fairbank.rest").joinpath(path).read_bytes()
 
 
+@read_route("/token", dependencies={"page": PAGE})
+def list_tokens(request: ApiRequest, page: OnePage, uid: OneUid = None) -> ListResponse[TokenRow]:
+    """List tokens without their secrets."""
+    found = request.services.tokens.list(request.identity, uid, page.and_one)
+    return page_response("token", request.services.clock, page.limit, found, token_row)
+
+
+@write_route(post, "/token")
+def make_token(request: ApiRequest, data: JSONBody[NewToken]) -> ItemResponse[TokenCard]:
+    """Create a token. Only this response contains its secret."""
+    token, secret = request.services.tokens.create(
+        request.identity, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid
+    )
+    warnings = unknown_cluster_warnings(token.scopes, request.services.clusters)
+    card = token_card(token, secret, warnings)
+    return item_response("token", request.services.clock, card)
+
+
+@write_route(delete, "/token/{token:int}", status_code=200)
+def revoke_token(request: ApiRequest, token: Number) -> ItemResponse[TokenRow]:
+    """Revoke a token, at once and on all servers."""
+    revoked = request.services.tokens.revoke(request.identity, token)
+    return item_response("token", request.services.clock, token_row(revoked))
+
+
 ROUTES = (
     show_health,
     show_myself,
@@ -144,4 +175,7 @@ ROUTES = (
     show_document,
     show_docs,
     show_asset,
+    list_tokens,
+    make_token,
+    revoke_token,
 )

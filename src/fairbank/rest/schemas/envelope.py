@@ -21,6 +21,7 @@ from fairbank.rest.schemas.answers import (
 )
 
 T = TypeVar("T")
+Row = TypeVar("Row")
 
 
 def item_response(schema: str, clock: Clock, data: T) -> ItemResponse[T]:
@@ -52,6 +53,27 @@ def split_page(
     """
     page = list(rows[:limit])
     return page, str(cursor(page[-1])) if len(rows) > limit else None
+
+
+def page_response(
+    schema: str,
+    clock: Clock,
+    limit: int,
+    found: Sequence[T],
+    row_of: Callable[[T], Row],
+    cursor: Callable[[T], object] = attrgetter("id"),
+) -> ListResponse[Row]:
+    """Return the page that was found.
+
+    Args:
+        schema: the name of the rows' schema.
+        limit: the most rows of the page.
+        found: what a query for one row more found (`Page.and_one`).
+        row_of: converts one of them to a row.
+        cursor: returns the cursor of the page after one of them.
+    """
+    page, next_ = split_page(limit, found, cursor)
+    return list_response(schema, clock, [row_of(item) for item in page], next_)
 
 
 def granted(done: Done) -> Granted:
