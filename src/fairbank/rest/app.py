@@ -27,7 +27,10 @@ from fairbank.service.dry_run import DryRunResult
 
 _MODULES = (server, project, alloc, statement, activity, job, usage)
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
-    route for module in _MODULES for route in module.ROUTES
+    value
+    for module in _MODULES
+    for value in vars(module).values()
+    if isinstance(value, HTTPRouteHandler)
 )
 
 

@@ -154,6 +154,3 @@ def _parse_cursor(text: str | None) -> tuple[int, int] | None:
             remedy="send the `next` of the previous page",
         )
     return int(cursor[1]), int(cursor[2])
-
-
-ROUTES = (list_activity, list_credits, list_predebits, list_debits)

@@ -311,17 +311,3 @@ def transfer(
     bank_request = Transfer(source=allocation, target=data.to, **_movement_fields(data, key))
     outcome = request.services.allocations.transfer(request.identity, bank_request)
     return created_response(outcome, request.services.clock)
-
-
-ROUTES = (
-    list_allocations,
-    list_balances,
-    show_allocation,
-    list_users,
-    open_allocation,
-    amend_allocation,
-    set_cap,
-    deposit,
-    withdraw,
-    transfer,
-)

@@ -337,15 +337,3 @@ def _limit_seconds(limit: int | str) -> int:
             remedy=f"at most {LIMIT_MAX_SECONDS} s",
         )
     return seconds
-
-
-ROUTES = (
-    report_run,
-    report_runs,
-    list_jobs,
-    show_job,
-    refund_job,
-    list_failures,
-    show_failure,
-    quote_job,
-)

@@ -168,15 +168,3 @@ def remove_member(
         request.identity, project, uid, None, key=checked_key(key)
     )
     return granted_response(outcome, request.services.clock)
-
-
-ROUTES = (
-    list_projects,
-    show_project,
-    enter_project,
-    amend_project,
-    remove_project,
-    list_members,
-    set_member,
-    remove_member,
-)

@@ -164,18 +164,3 @@ def revoke_token(request: ApiRequest, token: Number) -> ItemResponse[TokenRow]:
     """Revoke a token, at once and on all servers."""
     revoked = request.services.tokens.revoke(request.identity, token)
     return item_response("token", request.services.clock, token_row(revoked))
-
-
-ROUTES = (
-    show_health,
-    show_myself,
-    show_metrics,
-    list_clusters,
-    show_heads,
-    show_document,
-    show_docs,
-    show_asset,
-    list_tokens,
-    make_token,
-    revoke_token,
-)

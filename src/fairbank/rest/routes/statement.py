@@ -131,6 +131,3 @@ def undo_entry(
         request.identity, entry, ids.reason(data.comment), checked_key(key)
     )
     return created_response(outcome, request.services.clock)
-
-
-ROUTES = (show_statement, list_entries, undo_entry)

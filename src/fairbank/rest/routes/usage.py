@@ -166,6 +166,3 @@ def record_shares(request: ApiRequest, data: JSONBody[NewShares]) -> ItemRespons
     kept = request.services.shares.record(request.identity, data.cluster, records)
     row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, present=len(records) - kept)
     return item_response("shares-kept", request.services.clock, row)
-
-
-ROUTES = (show_usage, list_shares, record_shares)

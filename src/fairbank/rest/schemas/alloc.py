@@ -13,6 +13,7 @@ from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.core.time import DAY, Instant, iso
 from fairbank.rest.schemas.answers import RoleWord
+from fairbank.rest.schemas.envelope import row_of
 
 
 class AllocationRow(Struct, frozen=True, kw_only=True):
@@ -75,22 +76,14 @@ class DrawnRow(Struct, frozen=True, kw_only=True):
 
 def allocation_row(allocation: Allocation, project: Project, now: Instant) -> AllocationRow:
     """Return an allocation with its project's names, and its state at `now`."""
-    return AllocationRow(
-        id=allocation.id,
-        project=allocation.project,
+    return row_of(
+        AllocationRow,
+        allocation,
         account=project.account,
         gname=project.gname,
-        resource=allocation.resource,
-        category=allocation.category,
         start=iso(allocation.start),
         end=iso(allocation.end),
         state=allocation.standing(now).value,
-        shared=allocation.shared,
-        credit_limit=allocation.credit_limit,
-        deposited=allocation.deposited,
-        charged=allocation.charged,
-        held=allocation.held,
-        available=allocation.available,
     )
 
 

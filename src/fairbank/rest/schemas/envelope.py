@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from fairbank.bank.refusals import Refusal, RemedyFacts, remedies
 from fairbank.bank.rules import Done
@@ -21,7 +21,7 @@ from fairbank.rest.schemas.answers import (
 )
 
 T = TypeVar("T")
-Row = TypeVar("Row")
+Row = TypeVar("Row", bound=Struct)
 
 
 def item_response(schema: str, clock: Clock, data: T) -> ItemResponse[T]:
@@ -74,6 +74,18 @@ def page_response(
     """
     page, next_ = split_page(limit, found, cursor)
     return list_response(schema, clock, [row_of(item) for item in page], next_)
+
+
+def row_of(kind: type[Row], record: object, /, **fields: object) -> Row:
+    """Return a row of a record.
+
+    Args:
+        kind: the struct of the row.
+        record: has the other fields of the row as attributes of the same names.
+        fields: fields of the row that the record has in another form, or not at all.
+    """
+    names = [name for name in kind.__struct_fields__ if name not in fields]
+    return kind(**{name: getattr(record, name) for name in names}, **fields)
 
 
 def granted(done: Done) -> Granted:

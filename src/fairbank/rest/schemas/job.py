@@ -15,6 +15,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import Run
 from fairbank.cluster.job_details import NO_DETAILS, split_status
 from fairbank.core.time import iso
+from fairbank.rest.schemas.envelope import row_of
 
 Status = Literal["executing", "completed"]
 
@@ -65,29 +66,21 @@ def job_row(record: RunRecord, account: str) -> JobRow:
     """Return a run with the account that it ran for."""
     details = record.job_details or NO_DETAILS
     exit_code, exit_signal = split_status(details.exit_status)
-    return JobRow(
-        id=record.id,
+    return row_of(
+        JobRow,
+        record,
         cluster=record.run.cluster,
         job_id=record.run.job_id,
         submitted=iso(record.run.submitted),
         restart=record.run.restart,
-        project=record.project,
         account=account,
-        allocation=record.allocation,
         owner_uid=record.owner,
-        partition=record.partition,
         state=record.state.value,
         status=hadm_status(record),
-        held=record.held,
-        charged=record.charged,
-        refunded=record.refunded,
-        written_off=record.written_off,
         start=iso(record.start),
         until=iso(record.until),
         ended=None if record.ended is None else iso(record.ended),
-        outcome=record.outcome,
         elapsed=record.elapsed_seconds,
-        set_by=record.set_by,
         name=details.name,
         qos=details.qos,
         nodes=details.nodes,
@@ -198,16 +191,12 @@ class UsageRow(Struct, frozen=True, kw_only=True):
 def usage_row(usage: Usage) -> UsageRow:
     """Return the usage of a group of runs: charged in SU-minutes, times in seconds."""
     code, signal = split_status(usage.early_exit)
-    return UsageRow(
-        group=usage.group,
-        runs=usage.runs,
-        failed=usage.failed,
-        charged=usage.charged,
+    return row_of(
+        UsageRow,
+        usage,
         elapsed=usage.elapsed_seconds,
         waited=usage.waited_seconds,
-        cpu_seconds=usage.cpu_seconds,
         cpu_given=usage.given_seconds,
-        wasted=usage.wasted,
         failed_early=usage.early,
         early_exit_code=None if signal else code,
     )

@@ -11,6 +11,7 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.final_state import FinalState
 from fairbank.core.time import iso
 from fairbank.rest.schemas.answers import Myself, ProjectRole
+from fairbank.rest.schemas.envelope import row_of
 
 if TYPE_CHECKING:
     from fairbank.service.access.identity import Identity
@@ -116,15 +117,13 @@ class TokenCard(TokenRow, frozen=True, kw_only=True):
 
 def token_row(token: Token) -> TokenRow:
     """Return a token without its secret."""
-    return TokenRow(
-        id=token.id,
-        uid=token.uid,
-        label=token.label,
+    return row_of(
+        TokenRow,
+        token,
         scopes=list(token.scopes),
         created=iso(token.created),
         expires=iso(token.expires),
         revoked=None if token.revoked is None else iso(token.revoked),
-        parent=token.parent,
     )
 
 
