@@ -8,8 +8,8 @@ from typing import Literal
 from msgspec import Struct
 
 from fairbank.bank.entry import Entry
+from fairbank.bank.pricing import Quote
 from fairbank.bank.query import Usage
-from fairbank.bank.quote import Quote
 from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, remedies, sentence
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import Run
