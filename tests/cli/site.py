@@ -37,8 +37,8 @@ from fairbank.rest.auth.munge import Munge
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.server import serve
 from fairbank.service.access.identity import Staff, identity_of
-from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
+from fairbank.setup.bank_settings import SystemClock
 from fairbank.store.memory.store import MemoryStore
 
 NOW = "2026-11-21T12:30:12Z"

@@ -33,7 +33,7 @@ from fairbank.rest.schemas.server import (
     token_card,
     token_row,
 )
-from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.access.identity import Action, check_allowed
 from fairbank.service.access.tokens import unknown_cluster_warnings
 
 

@@ -40,7 +40,7 @@ from fairbank.rest.schemas.share import (
     share_day,
     share_records,
 )
-from fairbank.service.access.permissions import check_cluster
+from fairbank.service.access.identity import check_cluster
 
 By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
 AfterGroup = Annotated[
@@ -87,7 +87,7 @@ def show_usage(
         since=period.since,
         until=period.until,
     )
-    found = request.services.usage.totals(query, group_by, page.and_one)
+    found = request.services.runs.usage(query, group_by, page.and_one)
     return page_response(
         "usage", request.services.clock, limit, found, usage_row, attrgetter("group")
     )
