@@ -27,8 +27,7 @@ from fairbank.bank.requests import (
     SubmittedRequest,
 )
 from fairbank.bank.rules import Done
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.time import Instant, ManualClock, parse_instant
 from fairbank.core.tres import parse_weights

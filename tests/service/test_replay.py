@@ -15,7 +15,7 @@ import pytest
 
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails
 from fairbank.core.errors import InvalidInput
 from fairbank.service.ledger import Ledger
 from fairbank.service.simulation import replay as replay_run

@@ -12,8 +12,7 @@ from fairbank.bank.pricing import Quote
 from fairbank.bank.query import Usage
 from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, remedies, sentence
 from fairbank.bank.run import RunRecord
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import NO_DETAILS, split_status
+from fairbank.cluster.job import NO_DETAILS, Run, split_status
 from fairbank.core.time import iso
 from fairbank.rest.schemas.envelope import row_of
 

@@ -31,7 +31,7 @@ from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
 
 if TYPE_CHECKING:
     from fairbank.simulator.engine.grants import Budget
-    from fairbank.simulator.engine.share_accounts import ShareAccounts
+    from fairbank.simulator.engine.usage_state import ShareAccounts
 
 Progress = Callable[[str, int, int], None]
 """Function that is called with the policy, the number of jobs read, and their estimated total:
@@ -113,7 +113,7 @@ def simulated(
 def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
     """Return the accounts of the shares. Raises InvalidInput for shares that Slurm would refuse."""
     # Imported here: only policies with fair share need NumPy.
-    from fairbank.simulator.engine.share_accounts import ShareAccounts  # noqa: PLC0415
+    from fairbank.simulator.engine.usage_state import ShareAccounts  # noqa: PLC0415
 
     entitled = ShareAccounts(shares, plan.by_group)
     entitled.check()

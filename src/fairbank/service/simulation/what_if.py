@@ -17,7 +17,7 @@ from fairbank.service.simulation.comparison import (
 from fairbank.service.simulation.workloads import Source
 from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.simulation import SimulationPlan, SimulationResult, check_bank
-from fairbank.simulator.results.starts import ScheduleStarts
+from fairbank.simulator.results.measures import ScheduleStarts
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.workload import OmittedJob, size_of
 from fairbank.simulator.traces.workload_edits import (

@@ -17,8 +17,7 @@ from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.service.ops.atomic_file import atomic_write
 from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, fast_line, read_fast
 from fairbank.simulator.traces.swf import ByteStream, Trace, read, write
-from fairbank.simulator.traces.synthetic import month
-from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
+from fairbank.simulator.traces.synthetic import SitePartition, SyntheticSite, month
 
 
 class Extent(NamedTuple):

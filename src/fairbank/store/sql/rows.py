@@ -20,8 +20,7 @@ from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Corrupt
 from fairbank.store import schema
