@@ -15,7 +15,7 @@ import numpy as np
 
 from fairbank.priority.fairshare.columns import Long, Longs
 from fairbank.priority.fairshare.decay import last_reset, parse_reset
-from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
+from fairbank.slurm.fairshare_view.priorities import PriorityInputs
 from fairbank.slurm.parsers import sacctmgr
 from fairbank.slurm.parsers.config import TRACKED, read_config, read_settings
 from fairbank.slurm.parsers.job_lines import read_pending

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.priority_rows import priority_row, weights_of
-from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
-from fairbank.slurm.fairshare_view.share_rows import share_rows
+from fairbank.slurm.fairshare_view.priorities import PriorityInputs, priority_row, weights_of
+from fairbank.slurm.fairshare_view.shares import share_rows
 from fairbank.slurm.parsers import config, sacctmgr, sprio, sshare
 from fairbank.slurm.parsers.job_lines import read_pending
 from fairbank.slurm.parsers.machine import read_nodes, read_partitions

@@ -1,4 +1,4 @@
-"""Slurm's commands, run one at a time with a time limit.
+"""Slurm's commands, run one at a time with a time limit; and slurm.conf of this host.
 
 They run in UTC and without their users' format settings, so that the output is the same for all.
 `parsers` reads it.
@@ -20,9 +20,8 @@ import msgspec
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import iso
-from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.slurm.output import PENDING_QUEUE, SlurmOutput, show_command
-from fairbank.slurm.parsers import config, json_jobs, sacct, sacctmgr, squeue, sshare
+from fairbank.slurm.parsers import config, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import PIPE, Table
 from fairbank.slurm.parsers.config import COMPLETE_JSON, FLAGS, Version
 from fairbank.slurm.parsers.values import (
@@ -138,18 +137,13 @@ class SlurmCommands(SlurmOutput):
     def _jobs(self, *selection: str) -> ParsedRows[AccountingJob]:
         command = ("sacct", "--allusers", "--allocations", "--duplicates", *selection)
         output = self._json(*command)
-        parsed = (
-            self._table(sacct.JOBS, *command) if output is None else json_jobs.read_jobs(output)
-        )
+        parsed = self._table(sacct.JOBS, *command) if output is None else sacct.read_json(output)
         return msgspec.structs.replace(parsed, rows=tuple(_with_uid(job) for job in parsed.rows))
 
     def queue(self) -> ParsedRows[QueuedJob]:
         """Return the jobs that slurmctld knows."""
-        command = ("squeue", "--all", "--states=all")
-        if (output := self._json(*command)) is not None:
-            return json_jobs.read_queue(output)
         columns = ("--noheader", f"--format={squeue.QUEUE_FORMAT}")
-        return squeue.QUEUE.read(self.text("", *command, *columns))
+        return squeue.QUEUE.read(self.text("", "squeue", "--all", "--states=all", *columns))
 
     def starting_job(self, name: str) -> squeue.StartingJob:
         """Return a job in its prolog (`7`, or `5_2` of an array).
@@ -285,3 +279,77 @@ def uid_of(user: str) -> int | None:
         return pwd.getpwnam(user).pw_uid if user else None
     except (KeyError, ValueError):
         return None
+
+
+# --- slurm.conf of this host, with the files that it includes ---
+
+DEFAULT_PATH = "/etc/slurm/slurm.conf"
+
+SHOWN_SETTINGS = (
+    "AccountingStorageTRES",
+    "AccountingStorageType",
+    "AuthInfo",
+    "AuthType",
+    "CliFilterPlugins",
+    "ClusterName",
+    "JobSubmitPlugins",
+    "PrEpParameters",
+    "PrEpPlugins",
+    "PriorityFlags",
+    "PriorityType",
+    "PrologSlurmctld",
+    "SlurmUser",
+)
+"""Settings that `scontrol show config` shows and other modules read, in its spelling."""
+_DEFAULTS = {"AuthType": "auth/munge", "SlurmUser": "root"}
+"""Slurm's defaults of those that slurm.conf may leave out."""
+_TEXT_MAX = 4 * 1024 * 1024
+
+
+def conf_path(config: Mapping[str, str]) -> Path:
+    """Return the slurm.conf that slurmctld read."""
+    return Path(config.get("SLURM_CONF") or DEFAULT_PATH)
+
+
+def read_text(path: Path) -> str:
+    """Return the start of a file, at most 4 MiB. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(_TEXT_MAX).decode(errors="replace")
+
+
+def conf_settings(path: Path, depth: int = 4) -> dict[str, str]:
+    """Return the settings of slurm.conf and its included files.
+
+    Raises NotFound for an unreadable file.
+    """
+    try:
+        conf = config.read_conf(read_text(path))
+    except OSError as error:
+        remedy = "run this on slurmctld's host, as root or as Slurm's user"
+        raise NotFound(
+            f"cannot read {path}: {error.strerror}", field="slurm.conf", remedy=remedy
+        ) from error
+    settings = dict(conf.settings)
+    for name in conf.includes if depth else ():
+        settings |= conf_settings(path.parent / name, depth - 1)
+    return settings
+
+
+def assumed_config(path: Path) -> dict[str, str]:
+    """Return what slurmctld would show of its settings, while it does not answer.
+
+    Raises NotFound.
+    """
+    settings = conf_settings(path)
+    shown = _DEFAULTS | {
+        name: settings[name.lower()] for name in SHOWN_SETTINGS if name.lower() in settings
+    }
+    return {**shown, "SlurmUser": _user_with_uid(shown["SlurmUser"]), "SLURM_CONF": str(path)}
+
+
+def _user_with_uid(user: str) -> str:
+    """Return a user as scontrol shows them: slurm(64030)."""
+    try:
+        return f"{user}({pwd.getpwnam(user).pw_uid})"
+    except KeyError:
+        return user

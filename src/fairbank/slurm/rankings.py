@@ -15,19 +15,17 @@ from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.fairshare_view import recomputed_shares
-from fairbank.slurm.fairshare_view.priority_rows import (
+from fairbank.slurm.fairshare_view import shares as share_view
+from fairbank.slurm.fairshare_view.priorities import (
+    PriorityInputs,
+    compute_priorities,
     consistent_rows,
+    merge_factors,
     priority_rows,
     require_multifactor,
     weights_of,
 )
-from fairbank.slurm.fairshare_view.recomputed_priorities import (
-    PriorityInputs,
-    compute_priorities,
-    merge_factors,
-)
-from fairbank.slurm.fairshare_view.share_rows import ranking_rule, recovery_times, share_rows
+from fairbank.slurm.fairshare_view.shares import ranking_rule, recovery_times, share_rows
 from fairbank.slurm.output import RecordedOutput, SlurmOutput
 from fairbank.slurm.parsers.config import TRES, read_tracked_tres
 from fairbank.slurm.parsers.sprio import NAMED_SINCE
@@ -89,7 +87,7 @@ class RecomputedPriorities(NamedTuple):
         return compute_priorities(
             self.reported.rows,
             self.inputs,
-            merge_factors(self.shares, recomputed_shares.compute_shares(self.shares, self.rule)),
+            merge_factors(self.shares, share_view.compute_shares(self.shares, self.rule)),
         )
 
 
@@ -106,9 +104,7 @@ def read_shares(folder: str | None, now: int, zone: tzinfo) -> Shares:
 
 def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
     """Return fair share as it would be with other shares of some accounts. Raises NotFound."""
-    rows = recomputed_shares.compute_shares(
-        recomputed_shares.with_changes(current.rows, changes), current.rule
-    )
+    rows = share_view.compute_shares(share_view.with_changes(current.rows, changes), current.rule)
     return current._replace(rows=rows)
 
 
@@ -132,22 +128,14 @@ def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> Re
         source.qos(),
         source.association_priorities(),
     )
-    jobs, places, nodes, qualities, priorities = answers
-    grounds = PriorityInputs(
-        settings,
-        read_tracked_tres(source.config),
-        jobs.rows,
-        places.rows,
-        nodes.rows,
-        qualities.rows,
-        priorities.rows,
-    )
+    rows: list[Any] = [answer.rows for answer in answers]
+    inputs = PriorityInputs(settings, read_tracked_tres(source.config), *rows)
     unreadable = (
         *reported.unreadable,
         *shares.unreadable,
         *(line for answer in answers for line in _unreadable(answer)),
     )
-    return RecomputedPriorities(reported, grounds, shares.rows, shares.rule, unreadable)
+    return RecomputedPriorities(reported, inputs, shares.rows, shares.rule, unreadable)
 
 
 def _shares(source: SlurmOutput, now: int, zone: tzinfo) -> Shares:

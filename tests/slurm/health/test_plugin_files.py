@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairbank.core.errors import NotFound
-from fairbank.slurm.conf_file import conf_path, conf_settings
+from fairbank.slurm.commands import conf_path, conf_settings
 from fairbank.slurm.health import plugin_files
 from fairbank.slurm.health.doctor import find_scripts, find_table
 from fairbank.slurm.health.plugin_files import RULES, TABLE, TableFile

@@ -95,12 +95,11 @@ BEFORE_2311: Mapping[str, tuple[str, ...]] = {
 }
 SINCE_2311: Mapping[str, tuple[str, ...]] = {
     "sacct-all": ("sacct", "--allusers", "--duplicates", "--json"),
-    "squeue-all": ("squeue", "--all", "--states=all", "--json"),
     "jobs-oneliner": ("scontrol", "--oneliner", "show", "job"),
     "reservations-oneliner": ("scontrol", "--oneliner", "show", "reservation"),
     "sshare": ("sshare", "--all", "--long", "--parsable2"),
 }
-# The keys that `parsers.json_2311` reads, with the inner keys of objects. When it reads another
+# The keys that `parsers.sacct` reads, with the inner keys of objects. When it reads another
 # one, add it here and record again. All keys of both commands are 100,000 lines, too many to
 # review.
 QUEUE_KEYS = {"job_id": None, "submit_time": None, "job_state": None}

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from fairbank.slurm.conf_file import SHOWN_SETTINGS
+from fairbank.slurm.commands import SHOWN_SETTINGS
 from fairbank.slurm.health import doctor, plugin_files, slurm_checks
 from fairbank.slurm.parsers import config
 from fairbank.slurm.parsers.config import split_list, split_parameters

@@ -90,21 +90,22 @@ def test_accounts_have_a_factor_of_their_own_under_the_classic_rule() -> None:
 def test_factors_of_2205() -> None:
     answer = sprio.read_factors(printed("fair-tree", "sprio-everything"))
     assert answer.unreadable == ()
-    by_job = {(row.job, row.partition): row for row in answer.rows}
-    fold = by_job[12, "gpu"]
-    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.is_fixed) == (
+    by_job = {(line.row.job, line.row.partition_name): line.row for line in answer.rows}
+    (line,) = (line for line in answer.rows if line.row == by_job[12, "gpu"])
+    fold = line.row
+    assert (fold.user, int(fold.priority), fold.site, fold.nice, fold.cluster, fold.direct) == (
         "carol",
         29726,
         0,
         0,
         None,
-        False,
+        None,
     )
-    assert fold.weighted == {"a": 0, "b": 500, "f": 25000, "j": 102, "p": 100, "q": 1000}
-    assert (fold.normal["f"], fold.normal["j"]) == (0.25, 0.1016447)
+    assert (fold.age, fold.association, fold.fair_share) == (0, 500, 25000)
+    assert (fold.job_size, fold.partition, fold.qos) == (102, 100, 1000)
+    assert (line.normal["f"], line.normal["j"]) == (0.25, 0.1016447)
     assert fold.tres == {"cpu": 21.0, "mem": 4.0, "gres/gpu": 3000.0}
-    assert fold.tres_normal == {"cpu": 0.02, "mem": 0.0, "gres/gpu": 1.0}
-    assert int(fold.total) == 29726
+    assert line.tres_normal == {"cpu": 0.02, "mem": 0.0, "gres/gpu": 1.0}
     assert {partition for job, partition in by_job if job == 11} == {"cpu", "gpu"}
     assert (by_job[15, "cpu"].site, by_job[18, "cpu"].nice, by_job[17, "cpu"].priority) == (
         -5000,
@@ -112,8 +113,8 @@ def test_factors_of_2205() -> None:
         1,
     )
     given = by_job[16, "cpu"]
-    assert (given.is_fixed, given.priority, given.total, given.tres) == (True, 123456, 123456.0, {})
-    assert [row.job for row in answer.rows if row.is_fixed] == [16]
+    assert (given.direct, given.priority, given.total, given.tres) == (123456, 123456, 123456.0, {})
+    assert [line.row.job for line in answer.rows if line.row.direct is not None] == [16]
 
 
 @pytest.mark.parametrize(
@@ -127,8 +128,8 @@ def test_factors_of_2205() -> None:
 def test_the_sum_is_never_another_priority_than_slurm_says(whole: int, part: str) -> None:
     cells = printed("fair-tree", "sprio-everything").splitlines()[0].split("|")
     cells[4:6] = [str(whole), part]
-    (row,) = sprio.read_factors("|".join(cells)).rows
-    assert int(row.total) == row.priority == whole
+    (line,) = sprio.read_factors("|".join(cells)).rows
+    assert int(line.row.priority) == whole
 
 
 def test_below_each_other() -> None:
@@ -213,14 +214,14 @@ def test_a_damaged_line_of_sprio_is_left_out_and_reported(
     cells = good.split("|")
     cells[damage[0]] = damage[1]
     answer = sprio.read_factors("\n".join([good, "|".join(cells), other]))
-    assert [(row.job, row.line) for row in answer.rows] == [(10, 1), (11, 3)]
+    assert [(line.row.job, line.line) for line in answer.rows] == [(10, 1), (11, 3)]
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(2, field)]
 
 
 def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each_qos() -> None:
     lines = printed("fair-tree", "sprio-everything").splitlines()[1:3]
     answer = sprio.read_factors("\n".join([*lines, lines[0].replace("16961", "16962")]))
-    assert [row.partition for row in answer.rows] == ["cpu", "gpu"], (
+    assert [line.row.partition_name for line in answer.rows] == ["cpu", "gpu"], (
         "which is right of two that differ nobody could say: the first stays"
     )
     assert list(map(str, answer.unreadable)) == [
@@ -228,7 +229,7 @@ def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each
     ]
     named = [f"{lines[0]}|chem|normal", f"{lines[0]}|chem|high", f"{lines[0]}|chem|normal"]
     answer = sprio.read_factors("\n".join(named), sprio.LETTERS + sprio.NAMES)
-    assert sorted(row.qos_name for row in answer.rows) == ["high", "normal"]
+    assert sorted(line.row.qos_name for line in answer.rows) == ["high", "normal"]
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(3, "JOBID")]
 
 

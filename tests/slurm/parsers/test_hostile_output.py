@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
-from fairbank.slurm.parsers import config, json_jobs, machine, sacct, sacctmgr, squeue, sshare
+from fairbank.slurm.parsers import config, machine, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import read_rows, split_records
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.slurm.reconcile.jobs import a_job, row_of
@@ -127,7 +127,7 @@ PATHS = (
 def test_damaged_json_is_reported_by_its_field(field: str, value: object) -> None:
     jobs = [json_job(1), {**json_job(2), field: value}, json_job(3)]
     try:
-        answer = json_jobs.read_jobs(json.dumps({"jobs": jobs}).encode())
+        answer = sacct.read_json(json.dumps({"jobs": jobs}).encode())
     except (InvalidInput, UnicodeEncodeError):
         return  # a number that JSON cannot hold: no job can be read
     numbers = [job.job_id for job in answer.rows]

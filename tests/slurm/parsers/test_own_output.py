@@ -13,8 +13,8 @@ from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
 from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, sort_rows
 from fairbank.report.sprio import lines as lines_of_ranks
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields, lines, parse_fields
-from fairbank.slurm.fairshare_view.priority_rows import consistent_rows, priority_row
-from fairbank.slurm.fairshare_view.share_rows import share_rows
+from fairbank.slurm.fairshare_view.priorities import consistent_rows, priority_row
+from fairbank.slurm.fairshare_view.shares import share_rows
 from fairbank.slurm.parsers import sprio, sshare
 from fairbank.slurm.parsers.config import OLDEST, Version
 from tests.support.fairshare_recordings import printed

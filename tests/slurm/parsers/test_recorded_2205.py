@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.errors import InvalidInput
-from fairbank.slurm.parsers import config, json_jobs, machine, sacct, sacctmgr, squeue, sshare
+from fairbank.slurm.parsers import config, machine, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import read_rows, split_records
 from fairbank.slurm.parsers.config import Version, read_version, support_note
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
@@ -214,44 +214,38 @@ def test_plain_numbers_may_become_objects_in_later_releases() -> None:
             for name, number in times.items()
         }
         row["state"]["current"] = row["state"]["current"][-1]
-    before = json_jobs.read_jobs(said("24.11", "sacct-all.json").encode())
-    assert json_jobs.read_jobs(json.dumps(told).encode()).rows == before.rows
+    before = sacct.read_json(said("24.11", "sacct-all.json").encode())
+    assert sacct.read_json(json.dumps(told).encode()).rows == before.rows
 
 
 def test_a_job_that_lacks_something_costs_itself_only() -> None:
-    jobs, queue = (
-        json.loads(said("24.11", "sacct-all.json")),
-        json.loads(said("24.11", "squeue-all.json")),
-    )
-    jobs["jobs"][2]["time"]["submission"], queue["jobs"][3]["submit_time"]["set"] = 0, False
+    jobs = json.loads(said("24.11", "sacct-all.json"))
+    jobs["jobs"][2]["time"]["submission"] = 0
     jobs["jobs"][4]["state"]["current"], jobs["jobs"][5]["tres"]["allocated"][0]["count"] = [], -3
-    found = json_jobs.read_jobs(json.dumps(jobs).encode())
+    found = sacct.read_json(json.dumps(jobs).encode())
     assert [(each.line, each.field) for each in found.unreadable] == [
         (3, "time.submission"),
         (5, "state"),
         (6, "tres"),
     ]
     assert len(found.rows) == len(jobs["jobs"]) - 3
-    assert [
-        (each.line, each.field)
-        for each in json_jobs.read_queue(json.dumps(queue).encode()).unreadable
-    ] == [(4, "submit_time")]
 
 
 def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
     told = json.loads(said("24.11", "sacct-all.json"))
     told["jobs"][0]["time"]["limit"] |= {"set": False, "number": 0}
     told["jobs"][1]["time"]["limit"] |= {"infinite": True}
-    assert [
-        job.limit_seconds for job in json_jobs.read_jobs(json.dumps(told).encode()).rows[:3]
-    ] == [None, None, 1800]
+    assert [job.limit_seconds for job in sacct.read_json(json.dumps(told).encode()).rows[:3]] == [
+        None,
+        None,
+        1800,
+    ]
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
 def test_other_json_is_reported(text: bytes) -> None:
-    for read in (json_jobs.read_jobs, json_jobs.read_queue):
-        with pytest.raises(InvalidInput, match="--json"):
-            read(text)
+    with pytest.raises(InvalidInput, match="--json"):
+        sacct.read_json(text)
 
 
 # --- versions ---

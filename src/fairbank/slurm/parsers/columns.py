@@ -6,7 +6,7 @@ A line is a record. A line that is no record is reported and left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -24,7 +24,11 @@ V = TypeVar("V")
 
 
 class Cells(dict[str, str]):
-    """Cells of a line by column."""
+    """Cells of a line by column, and the number of the line in the output."""
+
+    def __init__(self, line: int, cells: Mapping[str, str]) -> None:
+        super().__init__(cells)
+        self.line = line
 
     def read(self, field: str, reader: Reader[V], default: str | None = None) -> V:
         """Read a cell. Raises InvalidInput, naming the column.
@@ -40,14 +44,7 @@ class Cells(dict[str, str]):
         return reader(text, field)
 
 
-class Record(NamedTuple):
-    """One line: its number in the output, and its cells."""
-
-    line: int
-    cells: Cells
-
-
-Records = Iterator[Record | UnreadableLine]
+Records = Iterator[Cells | UnreadableLine]
 
 
 def read_rows(command: str, records: Records, reader: Callable[[Cells], T | None]) -> ParsedRows[T]:
@@ -66,7 +63,7 @@ def read_rows(command: str, records: Records, reader: Callable[[Cells], T | None
             unreadable.append(record)
             continue
         try:
-            value = reader(record.cells)
+            value = reader(record)
         except InvalidInput as error:
             unreadable.append(
                 UnreadableLine(command, record.line, error.field or "", error.message)
@@ -126,7 +123,7 @@ def split_records(
 
 def split_record(
     command: str, number: int, line: str, columns: Sequence[str], delimiter: str
-) -> Record | UnreadableLine:
+) -> Cells | UnreadableLine:
     """Split one line.
 
     Args:
@@ -138,30 +135,30 @@ def split_record(
     """
     texts = line.split(delimiter)
     if len(texts) == len(columns):
-        return Record(number, Cells(zip(columns, texts, strict=True)))
+        return Cells(number, dict(zip(columns, texts, strict=True)))
     where = columns[min(len(texts), len(columns)) - 1]
     return UnreadableLine(
         command, number, where, f"{len(texts)} cells instead of {len(columns)}: {quoted(line)}"
     )
 
 
-def fixed_width_records(text: str, widths: Mapping[str, int]) -> Iterator[Record]:
+def fixed_width_records(text: str, widths: Mapping[str, int]) -> Iterator[Cells]:
     """Yield the lines of columns with these widths, as `squeue --Format` prints them."""
     for number, line in enumerate(text.splitlines(), 1):
-        cells, at = Cells(), 0
+        cells, at = dict[str, str](), 0
         for name, width in widths.items():
             cells[name] = line[at : at + width].strip()
             at += width
-        yield Record(number, cells)
+        yield Cells(number, cells)
 
 
-def pairs_of(text: str) -> Cells:
+def pairs_of(text: str) -> dict[str, str]:
     """Return the cells of `Key=value Key=value`.
 
     Words without a sign belong to values that are not read, such as an administrator's reason. Of
     equal keys the first is Slurm's; a reason at the end of the line may contain anything.
     """
-    cells = Cells()
+    cells: dict[str, str] = {}
     for word in text.split():
         name, sign, value = word.partition("=")
         if sign:
@@ -182,6 +179,6 @@ def key_value_records(command: str, text: str, key: str) -> Records:
             continue
         cells = pairs_of(line)
         if key in cells:
-            yield Record(number, cells)
+            yield Cells(number, cells)
         else:
             yield UnreadableLine(command, number, key, f"is not there: {quoted(line)}")

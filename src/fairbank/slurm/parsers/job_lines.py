@@ -16,7 +16,7 @@ import msgspec
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.columns import Cells, Record, Records, pairs_of, read_rows
+from fairbank.slurm.parsers.columns import Cells, Records, pairs_of, read_rows
 from fairbank.slurm.parsers.values import UNFINISHED_STATES, ParsedRows, UnreadableLine
 
 COMMAND = "scontrol show job"
@@ -50,15 +50,13 @@ def job_lines(text: str) -> Records:
         owner = whose[0]
         given = _GIVEN.search(line, owner.end())
         fields = ("UserId", "Priority", "Nice", "Account", "QOS", "JobState")
-        # The first value of a word is Slurm's: users write only at the end of the line, and into
-        # the job's name.
-        cells = Cells(zip(fields, owner.groups(), strict=True))
-        cells |= {
-            "ArrayTaskId": begins[2] or "",
-            "JobName": line[begins.end() : owner.start()].removeprefix("JobName="),
-            "Given": given[1] if given else "",
-        }
-        yield Record(number, Cells(pairs_of(line[owner.end() :]) | pairs_of(begins[0]) | cells))
+        # The later ones count: users write at the end of the line, and into the job's name.
+        cells = pairs_of(line[owner.end() :]) | pairs_of(begins[0])
+        cells |= zip(fields, owner.groups(), strict=True)
+        cells["ArrayTaskId"] = begins[2] or ""
+        cells["JobName"] = line[begins.end() : owner.start()].removeprefix("JobName=")
+        cells["Given"] = given[1] if given else ""
+        yield Cells(number, cells)
 
 
 class PendingFactors(msgspec.Struct, frozen=True, kw_only=True):

@@ -244,20 +244,12 @@ def _licences(text: str) -> dict[str, int]:
 
 
 def _length(text: str, field: str) -> int | None:
-    if text in ("UNLIMITED", "INFINITE"):
-        return FOREVER
-    return (
-        None
-        if text in ("N/A", "Partition_Limit", "NOT_SET", "")
-        else words.length_seconds(text, field)
-    )
+    return FOREVER if text in ("UNLIMITED", "INFINITE") else words.finite_length(text, field)
 
 
 def _size(text: str, field: str) -> int:
     """Return `2G`, `1000M` or `2.50G` in MiB."""
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"{words.quoted(text)} is not a size", field=field)
+    match = words.matched(_SIZE, text, field, "is not a size")
     return round(float(match[1]) * _STEPS[match[2]])
 
 
@@ -276,12 +268,11 @@ def _text(cells: Cells, field: str) -> str:
 # An example is `afterok:31(unfulfilled),after:15_*+10(unfulfilled)`. Met dependencies are not
 # printed. All parts between `,` must be met; of parts between `?` one is enough; never both.
 
-FIELD = "Dependency"
 _STATE = r"(?:\(([a-z]{1,16})\))?"
 _KIND = re.compile(r"[a-z]{1,32}", re.ASCII)
 _SINGLETON = re.compile(rf"singleton{_STATE}", re.ASCII)
 _JOB = re.compile(rf"(\d{{1,10}})(?:_(?:(\d{{1,7}})|\*))?(?:\+(\d{{1,9}}))?{_STATE}", re.ASCII)
-_MET = {each.value: each for each in DependencyState}
+_DEPENDENCY_STATES = {each.value: each for each in DependencyState}
 
 
 def read_dependencies(text: str) -> Dependencies:
@@ -292,48 +283,42 @@ def read_dependencies(text: str) -> Dependencies:
     if not text:
         return Dependencies()
     any_of = "?" in text
-    try:
-        return Dependencies(
-            text,
-            tuple(
-                each for part in text.split("?" if any_of else ",") for each in _parse_part(part)
-            ),
-            any_of,
-        )
-    except InvalidInput:
-        return Dependencies(text)
+    items: list[Dependency] = []
+    for part in text.split("?" if any_of else ","):
+        parsed = list(_parse_part(part))
+        if not parsed or None in parsed:
+            return Dependencies(text)
+        items += filter(None, parsed)
+    return Dependencies(text, tuple(items), any_of)
 
 
-def _parse_part(text: str) -> Iterator[Dependency]:
-    """Parse `afterok:31(failed)` as printed; `afterok:31:32` and `31` as users may write it."""
+def _parse_part(text: str) -> Iterator[Dependency | None]:
+    """Parse `afterok:31(failed)` as printed; `afterok:31:32` and `31` as users may write it.
+
+    Yields None for what is no dependency.
+    """
     if singleton := _SINGLETON.fullmatch(text):
-        yield Dependency(kind="singleton", state=_parse_state(singleton[1]))
+        state = _dependency_state(singleton[1])
+        yield state and Dependency(kind="singleton", state=state)
         return
     kind, colon, jobs = text.partition(":")
     if not colon:
         kind, jobs = "afterany", text
-    if not _KIND.fullmatch(kind):
-        raise InvalidInput(f"{words.quoted(text)} is no dependency", field=FIELD)
     for job_text in jobs.split(":"):
         match = _JOB.fullmatch(job_text)
-        if match is None:
-            raise InvalidInput(f"{words.quoted(job_text)} is no job to depend on", field=FIELD)
-        number, task, minutes, state = match.groups()
+        state = _dependency_state(match[4]) if match and _KIND.fullmatch(kind) else None
+        if match is None or state is None:
+            yield None
+            return
         yield Dependency(
             kind=kind,
-            job=int(number),
-            task=None if task is None else int(task),
+            job=int(match[1]),
+            task=None if match[2] is None else int(match[2]),
             all_tasks="_*" in job_text,
-            minutes=int(minutes or 0),
-            state=_parse_state(state),
+            minutes=int(match[3] or 0),
+            state=state,
         )
 
 
-def _parse_state(state: str | None) -> DependencyState:
-    if state is None:
-        return DependencyState.NOT_YET
-    if state in _MET:
-        return _MET[state]
-    raise InvalidInput(
-        f"{words.quoted(state)} is not how far a dependency can have come", field=FIELD
-    )
+def _dependency_state(text: str | None) -> DependencyState | None:
+    return DependencyState.NOT_YET if text is None else _DEPENDENCY_STATES.get(text)

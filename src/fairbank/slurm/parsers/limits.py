@@ -12,12 +12,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import parse_counts
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.columns import PIPE, Cells, Record, Table, pairs_of, read_rows
+from fairbank.slurm.parsers.columns import PIPE, Cells, Table, pairs_of, read_rows
 from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.parsers.words import Reader
 
@@ -105,7 +104,7 @@ def read_qos_usage(text: str) -> ParsedRows[LimitRecord]:
     )
 
 
-def _lines(text: str, key: str) -> Iterator[Record]:
+def _lines(text: str, key: str) -> Iterator[Cells]:
     """Yield the lines with this key.
 
     The text after `Account Limits` repeats the names for accounts and users of a QOS.
@@ -113,7 +112,7 @@ def _lines(text: str, key: str) -> Iterator[Record]:
     for number, line in enumerate(text.split("\n"), 1):
         cells = pairs_of(line.partition(" Account Limits=")[0])
         if key in cells and "GrpTRES" in cells:
-            yield Record(number, cells)
+            yield Cells(number, cells)
 
 
 def _association(cells: Cells) -> LimitRecord:
@@ -152,17 +151,12 @@ def _limits_and_usage(cells: Cells) -> dict[str, Any]:
 
 def _name(text: str, field: str) -> str:
     """Return `alice(60601)` without the number."""
-    match = _NAMED.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"{words.quoted(text)} is not a name", field=field)
-    return match[1]
+    return words.matched(_NAMED, text, field, "is not a name")[1]
 
 
 def _limit(text: str, field: str) -> tuple[int | None, float]:
     """Return a limit, or None, and its usage."""
-    match = _OF_USED.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"{words.quoted(text)} is not a limit", field=field)
+    match = words.matched(_OF_USED, text, field, "is not a limit")
     return None if match[1] in (None, "N") else int(match[1]), float(match[2] or 0)
 
 
@@ -170,9 +164,7 @@ def _pairs(text: str, field: str) -> tuple[dict[str, int], dict[str, int]]:
     """Return limits and usage by TRES."""
     limits, used = dict[str, int](), dict[str, int]()
     for part in filter(None, text.split(",")):
-        match = _PAIR.fullmatch(part)
-        if match is None:
-            raise InvalidInput(f"{words.quoted(part)} is not a limit of a TRES", field=field)
+        match = words.matched(_PAIR, part, field, "is not a limit of a TRES")
         if match[2] != "N":
             limits[match[1]] = int(match[2])
         if match[3]:

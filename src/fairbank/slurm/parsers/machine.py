@@ -168,13 +168,12 @@ def _partition_rules(cells: Cells) -> PartitionRules:
     by_cpu = cells.read("DefMemPerCPU", _optional_number, "")
     by_node = cells.read("DefMemPerNode", _optional_number, "")
     mode = cells.get("PreemptMode", "")
-    limit = cells.get("MaxTime", "")
     return PartitionRules(
         name=cells.read("PartitionName", words.name),
         nodes=_hosts(cells),
         up=cells.get("State", "UP") in ("UP", "DRAIN"),
         tier=cells.read("PriorityTier", words.number, "1"),
-        max_seconds=None if limit in _NO_MOST else words.length_seconds(limit, "MaxTime"),
+        max_seconds=cells.read("MaxTime", words.finite_length, ""),
         min_nodes=cells.read("MinNodes", words.number, "0"),
         max_nodes=cells.read("MaxNodes", _optional_number, ""),
         sharing=OverSubscribe[sharing],

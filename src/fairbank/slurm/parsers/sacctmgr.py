@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import PIPE, Cells, Table, table_of
 from fairbank.slurm.parsers.values import AssociationPriority, SlurmAssociation, SlurmQos
@@ -19,9 +18,7 @@ def _account(text: str, field: str) -> str:
 
 
 def _shares(text: str, field: str) -> str:
-    if text and not _SHARES.fullmatch(text):
-        raise InvalidInput(f"{words.quoted(text)} are no shares", field=field)
-    return text
+    return words.matched(_SHARES, text, field, "are no shares")[0]
 
 
 def _priority(text: str, field: str) -> int:
@@ -29,9 +26,7 @@ def _priority(text: str, field: str) -> int:
 
 
 def _factor(text: str, field: str) -> str:
-    if not _FACTOR.fullmatch(text):
-        raise InvalidInput(f"{words.quoted(text)} is not a factor", field=field)
-    return text
+    return words.matched(_FACTOR, text, field, "is not a factor")[0]
 
 
 def _coordinated(cells: Cells) -> SlurmAssociation:
@@ -49,7 +44,7 @@ ASSOCIATIONS = table_of(
         "Account": _account,
         "User": words.blank_or(words.user),
         "ParentName": words.blank_or(words.name),
-        "Share": _shares,
+        "Share": words.blank_or(_shares),
         "GrpTRESMins": words.any_text,
         "Partition": words.any_text,
     },

@@ -79,7 +79,7 @@ def read_starting_job(text: str) -> StartingJob:
     records = list(fixed_width_records(text, _STARTING_WIDTHS))
     if len(records) != 1:
         raise InvalidInput(f"squeue printed {len(records)} jobs instead of one", field="squeue")
-    cells = records[0].cells
+    cells = records[0]
     submitted = cells.read("SubmitTime", words.known_instant)
     return StartingJob(
         submitted=submitted,

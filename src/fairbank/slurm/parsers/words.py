@@ -24,7 +24,9 @@ Reader = Callable[[str, str], V]
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@$-]{0,63}", re.ASCII)
 _NEVER = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)"})
-_NO_LIMIT = frozenset({"", "UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET", "NONE", "N/A"})
+_NO_LIMIT = frozenset(
+    {"", "UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET", "NONE", "N/A", "(null)"}
+)
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
 _LENGTH = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
 _LIMIT = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d\d)", re.ASCII)
@@ -72,11 +74,17 @@ def names(text: str, field: str) -> tuple[str, ...]:
     return tuple(name(part, field) for part in text.split(","))
 
 
+def matched(form: re.Pattern[str], text: str, field: str, fault: str) -> re.Match[str]:
+    """Match a cell. Raises InvalidInput with the fault, such as "is not a size"."""
+    match = form.fullmatch(text)
+    if match is None:
+        raise InvalidInput(f"{quoted(text)} {fault}", field=field)
+    return match
+
+
 def user(text: str, field: str) -> str:
     """Return a user's name, which may be a number or have a domain."""
-    if _USER.fullmatch(text):
-        return text
-    raise InvalidInput(f"{quoted(text)} is not a user", field=field)
+    return matched(_USER, text, field, "is not a user")[0]
 
 
 def number(text: str, field: str, most: int = 2**53 - 1) -> int:
@@ -122,7 +130,12 @@ def minutes(text: str, field: str) -> int | None:
 
 def length_minutes(text: str, field: str) -> int:
     """Return `1-00:30:00` in whole minutes, or 0 without a finite limit."""
-    return 0 if text in _NO_LIMIT else length_seconds(text, field) // 60
+    return (finite_length(text, field) or 0) // 60
+
+
+def finite_length(text: str, field: str) -> int | None:
+    """Return `1-00:30:00` in seconds, or None without a finite limit."""
+    return None if text in _NO_LIMIT else length_seconds(text, field)
 
 
 def length_seconds(text: str, field: str) -> int:
@@ -149,10 +162,7 @@ def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:
 
 def state(text: str, field: str) -> str:
     """Return the bare state. sacct also prints `CANCELLED by 1000`, and cuts `CANCELLED+`."""
-    match = _STATE.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"{quoted(text)} is not a job state", field=field)
-    return match[1]
+    return matched(_STATE, text, field, "is not a job state")[1]
 
 
 def tres(text: str, field: str) -> str:
@@ -202,9 +212,7 @@ def quoted(text: str) -> str:
 
 def decimal(text: str, field: str) -> float:
     """Return a number as C prints it: `0.250000`, `-3`, `1.4688e+03`, `inf`. `nan` is refused."""
-    if _DECIMAL.fullmatch(text):
-        return float(text)
-    raise InvalidInput(f"{quoted(text)} is not a figure", field=field)
+    return float(matched(_DECIMAL, text, field, "is not a figure")[0])
 
 
 def amount(text: str, field: str, most: float = inf) -> float:

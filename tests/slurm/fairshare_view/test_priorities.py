@@ -9,7 +9,7 @@ import msgspec
 from fairbank.priority.multifactor.settings import Flag, MultifactorSettings, PriorityWeights
 from fairbank.report.sprio import PriorityRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.recomputed_priorities import (
+from fairbank.slurm.fairshare_view.priorities import (
     PriorityInputs,
     compute_priorities,
     merge_factors,
