@@ -307,7 +307,7 @@ class Engine:
         elif report is not None and terms.optimistic_start and self.flow.bank.up:
             fields = fields_of(report)
             is_fresh = self.credit.is_fresh(fields, now)
-            if is_fresh and self.credit.spend(fields, terms.optimistic_start):
+            if is_fresh and self.credit.deduct(fields, terms.optimistic_start):
                 cause = Occurrence(run, now, report=report, label="optimistic start")
                 self._apply(E.OPTIMISTIC_START, cause)
 
