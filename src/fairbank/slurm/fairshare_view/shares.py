@@ -20,9 +20,7 @@ from fairbank.priority.fairshare.forecast import Standpoint, back_after
 from fairbank.priority.fairshare.result import FairTreeResult, Standings
 from fairbank.priority.fairshare.settings import Algorithm, FairShare
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
-from fairbank.report.forecasts import Recovery
-from fairbank.report.ranking_rule import RankingRule
-from fairbank.report.share_tree import level_of
+from fairbank.report.fair_share import RankingRule, Recovery, level_of
 from fairbank.report.sshare import ShareRow
 
 RANKED_USERS_MAX = 500_000
