@@ -123,7 +123,7 @@ class Authenticator:
         run_munge = self._pools.munge.run
         if isinstance(result, DecodedCredential):
             bound = result.head._replace(body_sha256=body_hash(await request.body()))
-            decoded = await run_munge(self._verifier().spend, result.decoded, bound)
+            decoded = await run_munge(self._verifier().accept, result.decoded, bound)
             return SignedIn(decoded.uid)
         header = authorization(scope["headers"])
         if header is None or scheme_of(header) == BEARER:

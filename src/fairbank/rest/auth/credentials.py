@@ -212,7 +212,7 @@ class MungeVerifier:
             InvalidInput: the request cannot be signed.
             Unavailable: munged does not answer.
         """
-        return self.spend(self._munge.decode(credential), request)
+        return self.accept(self._munge.decode(credential), request)
 
     def decode_for_head(self, credential: bytes, head: BoundRequest) -> Decoded:
         """Decode a credential before the body has arrived, and check all but the body.
@@ -223,7 +223,7 @@ class MungeVerifier:
         self._check(decoded, head._replace(body_sha256=_body_hash_in(decoded)))
         return decoded
 
-    def spend(self, decoded: Decoded, request: BoundRequest) -> Decoded:
+    def accept(self, decoded: Decoded, request: BoundRequest) -> Decoded:
         """Check a decoded credential against the complete request and mark it as used.
 
         Raises:
