@@ -223,6 +223,6 @@ def told(polls: list[Look]) -> str:
     if not seconds:
         return f"none answered of {len(polls)}"
     return (
-        f"{len(polls)} looks, {missed(polls)} missed, median {median(seconds) * 1000:.0f} ms, longest"
-        f" {seconds[-1] * 1000:.0f} ms"
+        f"{len(polls)} polls, {missed(polls)} missed, median {median(seconds) * 1000:.0f} ms,"
+        f" longest {seconds[-1] * 1000:.0f} ms"
     )

@@ -257,7 +257,6 @@ def to_wait(owners: Sequence[Seat], rng: Random, count: int = 12) -> Iterator[Wi
         options += [f"--gres=gpu:{rng.randint(1, 4)}"] if partitions == list(_GPUS) else []
         site = rng.randint(-500, 5_000) if rng.random() < 0.3 else 0
         priority = rng.randint(1, 10**6) if rng.random() < 0.08 else None
-        several = (
-            len(partitions) > 1
-        )  # of such a job whose priority is given, sprio of 22.05 tells site and nice as -2147483648
+        # If such a job has a given priority, sprio of 22.05 prints site and nice as -2147483648.
+        several = len(partitions) > 1
         yield Wish(owner, tuple(options), site=site, given=None if several else priority)

@@ -23,13 +23,12 @@ from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
-OFF_SECONDS = 60  # from two minutes on a slurmd would take what slurmctld signs for too old
-AGAIN_SECONDS = (
-    OFF_SECONDS + 60
-)  # till then sacct shows nothing that began when the clock was set forward, and the scheduler may rest
-QUIET = {
-    "SlurmdTimeout": "3600"
-}  # or all nodes would seem silent since then when the clock is set forward
+OFF_SECONDS = 60  # beyond two minutes a slurmd rejects slurmctld's messages as too old
+# Until then sacct shows no job that began while the clock was set forward, and the scheduler may
+# not run.
+AGAIN_SECONDS = OFF_SECONDS + 60
+# Otherwise no node would seem to answer after the clock is set forward.
+QUIET = {"SlurmdTimeout": "3600"}
 
 
 @dataclass

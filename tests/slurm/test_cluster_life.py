@@ -128,7 +128,9 @@ def test_cli_filter_and_prolog_slurmctld_are_called(slurm: Cluster) -> None:
     (slurm.place.conf / "cli_filter.lua").write_text(
         "function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end\n"
         "function slurm_cli_pre_submit(options, offset)\n"
-        f'  if options["comment"] == nil then slurm.log_error("{message}"); return slurm.ERROR end\n'
+        '  if options["comment"] == nil then\n'
+        f'    slurm.log_error("{message}"); return slurm.ERROR\n'
+        "  end\n"
         "  return slurm.SUCCESS\n"
         "end\n"
         "function slurm_cli_post_submit(offset, job, step) return slurm.SUCCESS end\n"

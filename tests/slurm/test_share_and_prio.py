@@ -118,8 +118,8 @@ def test_every_form_equals_slurms_output(players: Players, rule: str, tell: Tell
             if _is_broken(players, command, theirs):
                 broken += 1
                 tell(
-                    f"{' '.join(arguments)} ended with {theirs.code}: {theirs.err.strip()}; ours told"
-                    f" {len(ours.out.splitlines())} lines"
+                    f"{' '.join(arguments)} ended with {theirs.code}: {theirs.err.strip()};"
+                    f" ours printed {len(ours.out.splitlines())} lines"
                 )
                 continue
             compared += 1

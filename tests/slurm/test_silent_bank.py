@@ -103,8 +103,8 @@ def test_slurm_does_not_wait_for_a_silent_bank(stage: Stage, tell: Tell) -> None
     assert office.rows("/job") == []
     assert all(poll.answered for poll in polls)
     tell(
-        f"bank silent for {time.time() - since:.0f} s, {len(running)} jobs run and {len(deferred)} put"
-        f" off; squeue meanwhile: {told(polls)}"
+        f"bank silent for {time.time() - since:.0f} s, {len(running)} jobs run and"
+        f" {len(deferred)} deferred; squeue meanwhile: {told(polls)}"
     )
 
     proxy.mood = Mood.CALM

@@ -161,9 +161,10 @@ def test_closed_run_starts_unless_it_never_began(
         {"state": state, "outcome": None, "elapsed": elapsed}, RunResolution
     )
     refusal = refused("RUN_CLOSED")
+    details = refusal.refusal
+    assert details is not None
     answer = msgspec.structs.replace(
-        refusal,
-        refusal=msgspec.structs.replace(refusal.refusal, resolution=resolution),  # type: ignore[type-var]
+        refusal, refusal=msgspec.structs.replace(details, resolution=resolution)
     )
     message = refusal_of(answer)
     assert (message is None) is runs

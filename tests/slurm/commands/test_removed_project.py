@@ -47,8 +47,8 @@ def test_import_and_sync_skip_a_removed_project(client: Client, tmp_path: Path) 
 
     result = import_people(slurm, bank, gids=gids, cluster=slurm.cluster)
     assert (
-        f"account {removed_account}: its project was removed; bring it back: fairbank project set {number}"
-        " --restore" in result.plan.notes
+        f"account {removed_account}: its project was removed; bring it back:"
+        f" fairbank project set {number} --restore" in result.plan.notes
     )
     assert [step.account for step in result.plan.steps if isinstance(step, PlannedProject)].count(
         removed_account

@@ -58,7 +58,10 @@ def test_json_is_requested_from_newer_releases(recorded: Recorded) -> None:
 def test_columns_are_requested_without_json_support(recorded: Recorded, tmp_path: Path) -> None:
     recorded.say("sinfo", "slurm 24.11.5\n")
     program = tmp_path / "slurm" / "programs" / "sacct"
-    unable = """[ "${*#*--json}" = "$*" ] || { echo "sacct: error: JSON support is not built" >&2; exit 1; }"""
+    unable = (
+        '[ "${*#*--json}" = "$*" ] ||'
+        ' { echo "sacct: error: JSON support is not built" >&2; exit 1; }'
+    )
     program.write_text(program.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{unable}\n"))
     assert len(slurm_of(recorded).jobs(0, 1).rows) == 37
 

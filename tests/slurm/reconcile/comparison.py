@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
 from fairbank.slurm.reconcile.bank_records import BankRun
@@ -24,8 +25,14 @@ def compared(
     queue: Sequence[QueuedJob] = (),
     **more: object,
 ) -> ReconcileComparison:
-    facts = {"since": NOW - 10**6, "until": NOW, "now": NOW, "grace_seconds": HOUR, **more}
-    return compare(ReconcileInput(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))  # type: ignore[arg-type]
+    facts: dict[str, Any] = {
+        "since": NOW - 10**6,
+        "until": NOW,
+        "now": NOW,
+        "grace_seconds": HOUR,
+        **more,
+    }
+    return compare(ReconcileInput(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))
 
 
 def kinds(comparison: ReconcileComparison) -> list[Category]:

@@ -105,8 +105,15 @@ def a_project(
     members: dict[int, str] | None = None,
     removed: bool = False,
 ) -> BankProject:
-    names = {"group": account, "account": account, "gid": 50_000 + number}
-    return BankProject(id=number, parent=parent, members=members or {}, removed=removed, **names)  # type: ignore[arg-type]
+    return BankProject(
+        id=number,
+        group=account,
+        account=account,
+        gid=50_000 + number,
+        parent=parent,
+        members=members or {},
+        removed=removed,
+    )
 
 
 def an_allocation(number: int, project: int, available: int, **more: object) -> BankAllocation:

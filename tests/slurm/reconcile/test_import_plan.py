@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 import pytest
@@ -277,9 +278,9 @@ def test_shared_parent_credit_covers_the_history() -> None:
 NOTHING_RAN = {"chem": AccountUsage(), "qmc": AccountUsage(), "bio": AccountUsage()}
 
 
-def wanted(*projects: object, **more: object) -> TargetAccounts:
+def wanted(*projects: Any, **more: Any) -> TargetAccounts:
     more = {"associations": TREE, "usage": NOTHING_RAN, **more}
-    return TargetAccounts(cluster="lab", projects=projects, now=NOW, **more)  # type: ignore[arg-type]
+    return TargetAccounts(cluster="lab", projects=projects, now=NOW, **more)
 
 
 def words(target: TargetAccounts) -> list[str]:
