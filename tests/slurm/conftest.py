@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.agent import Agent, let_run
+from tests.slurm.agent import SimulatedAgent, let_run
 from tests.slurm.lab.cluster import Cluster, names
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.slurm.prep_cluster import Desk, asking, build, install, socket_of
+from tests.slurm.prep_cluster import PrepCluster, build, install, plugin_configured, socket_of
 from tests.support.conditions import wait_until
 
 Tell = Callable[[str], None]
@@ -78,28 +78,28 @@ def slurm(cluster: Cluster) -> Cluster:
 
 
 @pytest.fixture(scope="module")
-def asked_cluster(
+def cluster_with_plugin(
     cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
     """Return the cluster with the PrEp plug-in configured, for all tests of a module."""
     install(build(checkout, tmp_path_factory.mktemp("plugins")), cluster)
-    with asking(cluster):
+    with plugin_configured(cluster):
         yield cluster
 
 
 @pytest.fixture
-def desk(asked_cluster: Cluster) -> Iterator[Desk]:
+def prep(cluster_with_plugin: Cluster) -> Iterator[PrepCluster]:
     """Return the idle cluster and an agent that has received nothing yet."""
-    agent = Agent(socket_of(asked_cluster)).start()
-    asked_cluster.calm()
+    agent = SimulatedAgent(socket_of(cluster_with_plugin)).start()
+    cluster_with_plugin.calm()
     wait_until(lambda: agent.connections > 0, "the plug-in to find the agent")
-    agent.heard.clear()
+    agent.received.clear()
     try:
-        yield Desk(asked_cluster, agent)
+        yield PrepCluster(cluster_with_plugin, agent)
     finally:
-        agent.policy, agent.raw, agent.notes = let_run, None, True
-        agent.start() if agent.absent else None
-        asked_cluster.calm()
+        agent.policy, agent.raw, agent.acknowledges = let_run, None, True
+        agent.start() if agent.is_stopped else None
+        cluster_with_plugin.calm()
         agent.stop()
 
 

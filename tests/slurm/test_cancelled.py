@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.bank_cluster import SU, TERMS, Office, of_its_own
+from tests.slurm.bank_cluster import SU, TERMS, BankStack, new_stack
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prep_cluster import build
@@ -23,13 +23,13 @@ WORDS = f"Fairbank: {TEAM}: not enough credit: requested 4 SU, available 1 SU, s
 
 
 @pytest.fixture
-def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]:
-    with of_its_own(cluster, build(checkout, tmp_path), TABLES) as office:
-        yield office
+def stack(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[BankStack]:
+    with new_stack(cluster, build(checkout, tmp_path), TABLES) as stack:
+        yield stack
 
 
-def test_refused_job_is_cancelled_with_a_message(office: Office, tell: Tell) -> None:
-    slurm, allocation = office.slurm, office.leave(TEAM, 1 * SU)
+def test_refused_job_is_cancelled_with_a_message(stack: BankStack, tell: Tell) -> None:
+    slurm, allocation = stack.slurm, stack.set_available(TEAM, 1 * SU)
     job = slurm.submit(USER, *ASKED)
     slurm.wait_for(job, "CANCELLED")
     shown = slurm.run(USER, "scontrol", "show", "job", str(job)).out
@@ -41,20 +41,20 @@ def test_refused_job_is_cancelled_with_a_message(office: Office, tell: Tell) -> 
         assert f"{command}: {WORDS}" in result.err
         tell(f"$ {command} {' '.join(ASKED)} true\n{result.err}")
     wait_until(lambda: slurm.queued() == [], "the queue to be empty")
-    office.agent.wait_until_empty()
-    assert office.sums(allocation) == (0, 0)
-    assert office.rows("/job", cluster="lab") == []
-    refusals = office.rows("/failure", cluster="lab")
+    stack.agent.wait_until_empty()
+    assert stack.charged_and_held(allocation) == (0, 0)
+    assert stack.rows("/job", cluster="lab") == []
+    refusals = stack.rows("/failure", cluster="lab")
     assert [(refusal["account"], refusal["reason"]) for refusal in refusals] == [
         (TEAM, "INSUFFICIENT_CREDIT")
     ] * 3
     assert [refusal["job_id"] for refusal in refusals].count(job) == 1
 
 
-def test_other_partitions_hold_refused_jobs(office: Office) -> None:
-    slurm = office.slurm
-    office.leave(TEAM, 1 * SU, "gpu")
+def test_other_partitions_hold_refused_jobs(stack: BankStack) -> None:
+    slurm = stack.slurm
+    stack.set_available(TEAM, 1 * SU, "gpu")
     job = slurm.submit(USER, "-p", "gpu", "--gres=gpu:1", "-t", "60")
     wait_until(lambda: slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held")
     assert slurm.states(job) == ["PENDING"]
-    assert len(office.refusals(job)) == 1
+    assert len(stack.refusals(job)) == 1

@@ -20,10 +20,10 @@ from tests.slurm.prep_cluster import (
     build,
     install,
     install_lua,
-    ranked,
     settings,
+    site_factor_path,
+    site_factor_settings,
     socket_of,
-    table_of,
 )
 from tests.slurm.prices import priced
 from tests.support.conditions import wait_until
@@ -85,14 +85,14 @@ def ward(slurm: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Ward]:
     policy, site = install_lua(slurm, checkout), tmp_path / "slurm.toml"
     policy.unlink(missing_ok=True)  # another test may have had one
     site.write_text(f'policy = "{policy}"\n')
-    factors = f'[site_factor]\npath = "{table_of(slurm)}"\ncluster = "lab"\nrefresh = 0.5\n'
+    factors = f'[site_factor]\npath = "{site_factor_path(slurm)}"\ncluster = "lab"\nrefresh = 0.5\n'
     with priced() as bank:
         agent = RunningAgent(
             f"unix:{bank.socket}", tables=factors, socket=socket_of(slurm), slurm_user='"slurm"'
         )
         try:
             agent.start()
-            with slurm.configured({**settings(slurm), **ranked(slurm), **SCRIPTS}):
+            with slurm.configured({**settings(slurm), **site_factor_settings(slurm), **SCRIPTS}):
                 yield Ward(slurm, bank, agent, site, policy)
         finally:
             agent.close()

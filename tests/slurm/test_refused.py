@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.client import Client, parse_address
-from tests.slurm.bank_cluster import SU, Office, agent_beside, opened
+from tests.slurm.bank_cluster import SU, BankStack, agent_for, running_stack
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import PEOPLE
@@ -31,9 +31,9 @@ SHORT = "requested 4 SU, available 1 SU, short by 3 SU"
 class Terminal:
     """Terminal of a user in their team's group. `page` has all commands and their output."""
 
-    def __init__(self, office: Office) -> None:
-        self.office, self.page = office, ""
-        self._environment = {**lend(office.slurm), "FAIRBANK_SERVER": f"unix:{office.bank.socket}"}
+    def __init__(self, stack: BankStack) -> None:
+        self.stack, self.page = stack, ""
+        self._environment = {**lend(stack.slurm), "FAIRBANK_SERVER": f"unix:{stack.bank.socket}"}
 
     def type(self, *command: str) -> tuple[int, str]:
         """Run a command; return its exit code and its output."""
@@ -46,39 +46,39 @@ class Terminal:
         return self._seen(("sproject", *arguments), (PYTHON, "-c", SPROJECT, *arguments))
 
     def _seen(self, typed: tuple[str, ...], command: tuple[str, ...]) -> tuple[int, str]:
-        result = self.office.slurm.run(USER, *command, group=TEAM, environment=self._environment)
+        result = self.stack.slurm.run(USER, *command, group=TEAM, environment=self._environment)
         output = result.out + result.err
         self.page += f"$ {' '.join(typed)}\n{output}"
         return result.code, output
 
 
 @pytest.fixture(scope="module")
-def office(
+def stack(
     cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Office]:
+) -> Iterator[BankStack]:
     demand_python()
     cluster.calm()
     plugin = build(checkout, tmp_path_factory.mktemp("plugins"))
-    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
+    with made() as bank, running_stack(cluster, plugin, bank, agent_for(cluster, bank)) as stack:
         (project,) = (
-            project["id"] for project in office.rows("/project") if project["account"] == TEAM
+            project["id"] for project in stack.rows("/project") if project["account"] == TEAM
         )
         Client(parse_address(f"unix:{bank.socket}")).put(
             f"/project/{project}/member/{UID}", {"role": "member"}
         )
-        office.leave(TEAM, 1 * SU)
-        yield office
+        stack.set_available(TEAM, 1 * SU)
+        yield stack
 
 
 @contextmanager
-def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
+def controlled(stack: BankStack, checkout: Path, folder: Path) -> Iterator[None]:
     """Configure job_submit.lua with the policy that `fairbank slurm sync` has written; jobs beyond
     the credit are refused.
     """
-    policy, site = install_lua(office.slurm, checkout), folder / "slurm.toml"
+    policy, site = install_lua(stack.slurm, checkout), folder / "slurm.toml"
     site.write_text(f'policy = "{policy}"\nprice = "refuse"\n')
-    environment = {"FAIRBANK_SERVER": f"unix:{office.bank.socket}"}
-    synced = office.slurm.run(
+    environment = {"FAIRBANK_SERVER": f"unix:{stack.bank.socket}"}
+    synced = stack.slurm.run(
         "root",
         FAIRBANK,
         "slurm",
@@ -91,7 +91,7 @@ def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
     )
     assert synced.code == 0, synced.out + synced.err
     policy.chmod(0o644)
-    with office.slurm.configured({"JobSubmitPlugins": "lua"}):
+    with stack.slurm.configured({"JobSubmitPlugins": "lua"}):
         yield
 
 
@@ -104,10 +104,10 @@ def rows_of(page: str, *columns: str) -> list[tuple[str, ...]]:
 
 
 def test_submission_policy_refuses_at_submission(
-    office: Office, checkout: Path, tmp_path: Path, tell: Tell
+    stack: BankStack, checkout: Path, tmp_path: Path, tell: Tell
 ) -> None:
-    terminal = Terminal(office)
-    with controlled(office, checkout, tmp_path):
+    terminal = Terminal(stack)
+    with controlled(stack, checkout, tmp_path):
         for command in (
             ("sbatch", *ASKED, "--wrap", "true"),
             ("srun", *ASKED, "true"),
@@ -116,20 +116,20 @@ def test_submission_policy_refuses_at_submission(
             code, output = terminal.type(*command)
             assert (code, output.partition(":")[0]) == (1, command[0])
             assert "short by 3 SU" in output, output
-        assert office.slurm.queued() == []
+        assert stack.slurm.queued() == []
     tell(terminal.page)
 
 
-def test_bank_refuses_at_the_start(office: Office, tell: Tell) -> None:
-    terminal = Terminal(office)
+def test_bank_refuses_at_the_start(stack: BankStack, tell: Tell) -> None:
+    terminal = Terminal(stack)
     code, output = terminal.type("sbatch", *ASKED, "--wrap", "true")
     assert code == 0
     job = output.split()[-1]
     wait_until(
-        lambda: office.slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held"
+        lambda: stack.slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held"
     )
     assert "(Allocation_exhausted)" in terminal.type("squeue", "--me")[1]
-    shown = office.slurm.run(USER, "scontrol", "show", "job", job).out
+    shown = stack.slurm.run(USER, "scontrol", "show", "job", job).out
     assert f"AdminComment=Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in shown
     for command in ("srun", "salloc"):
         code, output = terminal.type(command, *ASKED, "true")
@@ -153,4 +153,4 @@ def test_bank_refuses_at_the_start(office: Office, tell: Tell) -> None:
     assert (code, refused) == (0, [(TEAM, USER, "4", "1")] * 3), output
     assert (job,) in rows_of(output, "JOB-ID"), output
     tell(terminal.page)
-    office.slurm.root("scancel", job)
+    stack.slurm.root("scancel", job)
