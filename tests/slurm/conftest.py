@@ -20,32 +20,34 @@ from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.prep_cluster import PrepCluster, build, install, plugin_configured, socket_of
 from tests.support.conditions import wait_until
 
-Tell = Callable[[str], None]
+RecordFigure = Callable[[str], None]
 
-TOLD_LINES, TOLD_COLUMNS = 40, 400  # of each failure, at the end of the output
+SHOWN_LINES, SHOWN_COLUMNS = 40, 400  # of each failure, at the end of the output
 
 _FIGURES = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
-def tell(request: pytest.FixtureRequest) -> Tell:
+def record_figure(request: pytest.FixtureRequest) -> RecordFigure:
     """Return a function that records a measured figure, shown after all tests."""
     return request.config.stash.setdefault(_FIGURES, []).append
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Iterator[Cluster]:
+def cluster(
+    request: pytest.FixtureRequest, checkout: Path, record_figure: RecordFigure
+) -> Iterator[Cluster]:
     """Return the running cluster of all tests. A test that needs it idle requests `slurm`."""
     try:
         check()
     except Unobtainable as why:
         pytest.skip(f"Slurm: {why}")
-    before, alone = people_of_the_host(), not names()
+    before, alone = host_accounts(), not names()
     name = f"tests-{os.getpid()}"
-    with guarded(name, checkout):
+    with cluster_guard(name, checkout):
         begun = time.monotonic()
         cluster = Cluster.up(name)
-        tell(
+        record_figure(
             f"from nothing to {len(cluster.node_names)} idle nodes:"
             f" {time.monotonic() - begun:.1f} s"
         )
@@ -55,15 +57,15 @@ def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Itera
         finally:
             begun = time.monotonic()
             stay = cluster.down()
-            tell(f"from there to nothing: {time.monotonic() - begun:.1f} s")
+            record_figure(f"from there to nothing: {time.monotonic() - begun:.1f} s")
     left = [f"process {process.pid}" for process in cluster.processes()]
     left += [str(cluster.place.folder)] if cluster.place.folder.exists() else []
     if (
         alone and not names() and not stay
     ):  # another checkout may have a cluster of its own, with the same people
-        left += changed(before)
+        left += changed_accounts(before)
     if request.session.testsfailed:  # they are what to look at
-        tell(f"left behind: {', '.join(left) or 'nothing'}")
+        record_figure(f"left behind: {', '.join(left) or 'nothing'}")
     else:
         assert left == []
 
@@ -104,14 +106,14 @@ def prep(cluster_with_plugin: Cluster) -> Iterator[PrepCluster]:
 
 
 @contextmanager
-def guarded(name: str, checkout: Path) -> Iterator[None]:
+def cluster_guard(name: str, checkout: Path) -> Iterator[None]:
     """Start a process that removes the cluster if the tests are killed."""
     command = [sys.executable, "-m", "tests.slurm.lab", "guard", "--name", name]
     with subprocess.Popen(command, cwd=checkout, stdin=subprocess.PIPE, start_new_session=True):
         yield
 
 
-def people_of_the_host() -> dict[str, set[str]]:
+def host_accounts() -> dict[str, set[str]]:
     """Return the lines of the host's user and group files, by file."""
     files = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
     return {
@@ -121,11 +123,11 @@ def people_of_the_host() -> dict[str, set[str]]:
     }
 
 
-def changed(before: Mapping[str, set[str]]) -> list[str]:
+def changed_accounts(before: Mapping[str, set[str]]) -> list[str]:
     """Return the names with new or missing lines, and the file; not the lines, which may be
     secret.
     """
-    now = people_of_the_host()
+    now = host_accounts()
     return [
         f"{word} in /etc/{name}: {line.partition(':')[0]}"
         for name in sorted({*before, *now})
@@ -146,17 +148,17 @@ def pytest_terminal_summary(
     figures = config.stash.get(_FIGURES, [])
     if not figures:
         return
-    terminalreporter.section("figures of the lab")
+    terminalreporter.section("measured figures")
     for line in figures:
         terminalreporter.line(f"    {line}")
     failed = [
         report for outcome in ("failed", "error") for report in terminalreporter.getreports(outcome)
     ]
     if failed:
-        terminalreporter.section("what failed")
+        terminalreporter.section("failures")
     for report in failed:
         terminalreporter.line(f"{report.nodeid} ({report.when})")
         for line in [line for line in report.longreprtext.splitlines() if line.startswith("E ")][
-            :TOLD_LINES
+            :SHOWN_LINES
         ]:
-            terminalreporter.line(line[:TOLD_COLUMNS])
+            terminalreporter.line(line[:SHOWN_COLUMNS])

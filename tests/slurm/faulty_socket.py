@@ -1,5 +1,6 @@
 """Proxies between two programs on Unix sockets that duplicate, delay, reorder, swallow or cut off
-messages. FaultyFrameProxy is used between plug-in and agent, FaultyRequestProxy between agent and bank.
+messages. FaultyFrameProxy is used between plug-in and agent, FaultyRequestProxy between agent and
+bank.
 """
 
 from __future__ import annotations

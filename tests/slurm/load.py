@@ -40,7 +40,8 @@ class Operator:
     """Simulated operator. It starts requeued jobs in three seconds instead of two minutes; in the
     same second, their credentials would count as revoked. If slurmctld loses jobs and uses their
     numbers again, a slurmd that knows the old jobs refuses the new ones, and Slurm holds them and
-    drains the node. The operator resumes the node and releases such jobs; `duplicate_launches` counts them.
+    drains the node. The operator resumes the node and releases such jobs; `duplicate_launches`
+    counts them.
     """
 
     def __init__(self, slurm: Cluster) -> None:

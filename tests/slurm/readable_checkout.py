@@ -25,7 +25,7 @@ SPROJECT = (
 )
 
 
-def demand_python() -> None:
+def require_system_python() -> None:
     """Skip the test if Debian's Python has another version than this environment, whose msgspec
     would not load.
     """
@@ -39,7 +39,7 @@ def demand_python() -> None:
         pytest.skip(f"msgspec of this environment is not for {PYTHON}")
 
 
-def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
+def install_client(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
     """Copy the client into the cluster's directory, with NumPy if `numbers` is set. Return the
     environment variables that its users need.
     """

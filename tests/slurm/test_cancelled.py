@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.bank_cluster import SU, TERMS, BankStack, new_stack
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prep_cluster import build
 from tests.support.conditions import wait_until
@@ -18,8 +18,10 @@ from tests.support.conditions import wait_until
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 TABLES = f'{TERMS}\n[partitions.cpu]\nrefusal = "cancel"\n'
-USER, TEAM, ASKED = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
-WORDS = f"Fairbank: {TEAM}: not enough credit: requested 4 SU, available 1 SU, short by 3 SU. Try "
+USER, TEAM, OPTIONS = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
+MESSAGE = (
+    f"Fairbank: {TEAM}: not enough credit: requested 4 SU, available 1 SU, short by 3 SU. Try "
+)
 
 
 @pytest.fixture
@@ -28,18 +30,20 @@ def stack(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[BankStac
         yield stack
 
 
-def test_refused_job_is_cancelled_with_a_message(stack: BankStack, tell: Tell) -> None:
+def test_refused_job_is_cancelled_with_a_message(
+    stack: BankStack, record_figure: RecordFigure
+) -> None:
     slurm, allocation = stack.slurm, stack.set_available(TEAM, 1 * SU)
-    job = slurm.submit(USER, *ASKED)
+    job = slurm.submit(USER, *OPTIONS)
     slurm.wait_for(job, "CANCELLED")
     shown = slurm.run(USER, "scontrol", "show", "job", str(job)).out
-    assert f"AdminComment={WORDS}" in shown
+    assert f"AdminComment={MESSAGE}" in shown
     slurm.wait_for_sacct(job, "CANCELLED")
     for command in ("srun", "salloc"):
-        result = slurm.run(USER, command, *ASKED, "true")
+        result = slurm.run(USER, command, *OPTIONS, "true")
         assert result.code == 1
-        assert f"{command}: {WORDS}" in result.err
-        tell(f"$ {command} {' '.join(ASKED)} true\n{result.err}")
+        assert f"{command}: {MESSAGE}" in result.err
+        record_figure(f"$ {command} {' '.join(OPTIONS)} true\n{result.err}")
     wait_until(lambda: slurm.queued() == [], "the queue to be empty")
     stack.agent.wait_until_empty()
     assert stack.charged_and_held(allocation) == (0, 0)

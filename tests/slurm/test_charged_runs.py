@@ -15,7 +15,7 @@ import pytest
 
 from tests.slurm.accounting_audit import FREE, audit, executions, instant, rows_of_jobs, slurm_time
 from tests.slurm.bank_cluster import SU, BankStack, new_stack
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prep_cluster import build
 from tests.slurm.workload import NEVER_RUNS, Workload
@@ -38,7 +38,7 @@ def stack(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[BankStac
 
 @pytest.mark.parametrize("count", COUNTS)
 def test_every_job_is_charged_once_as_accounting_counts(
-    stack: BankStack, count: int, tell: Tell
+    stack: BankStack, count: int, record_figure: RecordFigure
 ) -> None:
     slurm, workload = stack.slurm, Workload(stack.slurm, random.Random(count))
     few = max(1, count // 60)
@@ -79,8 +79,10 @@ def test_every_job_is_charged_once_as_accounting_counts(
     stack.agent.wait_until_empty()
 
     result, jobs = audit(stack, since), workload.jobs()
-    tell(f"{jobs.total()} jobs in {seconds:.0f} s: {dict(jobs)}; {len(held)} of the poor refused")
-    tell(f"ledger against accounting: {result.summary()}")
+    record_figure(
+        f"{jobs.total()} jobs in {seconds:.0f} s: {dict(jobs)}; {len(held)} of the poor refused"
+    )
+    record_figure(f"ledger against accounting: {result.summary()}")
     assert result.differences == [], "\n".join(
         difference.text for difference in result.differences[:20]
     )
@@ -108,7 +110,7 @@ def test_every_job_is_charged_once_as_accounting_counts(
     charged, still_held = stack.charged_and_held(allocation)
     assert (charged <= POOR, still_held) == (True, 0)
     reconciled = stack.reconcile("--starttime", slurm_time(since))
-    tell("$ fairbank reconcile\n" + reconciled.stdout)
+    record_figure("$ fairbank reconcile\n" + reconciled.stdout)
     assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
     assert stack.bank.command("audit", "verify").returncode == 0
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.slurm.accounting_audit import price, slurm_time
 from tests.slurm.bank_cluster import BankStack, new_stack
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.clock import Clock, own_clock
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.shell import UNTIL_TOLD
@@ -47,12 +47,14 @@ def clock_stack(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Cl
         yield ClockStack(stack, clock)
 
 
-def test_charges_equal_accounting_with_a_wrong_clock(clock_stack: ClockStack, tell: Tell) -> None:
+def test_charges_equal_accounting_with_a_wrong_clock(
+    clock_stack: ClockStack, record_figure: RecordFigure
+) -> None:
     stack, slurm, since = clock_stack.stack, clock_stack.stack.slurm, time.time() - 1
-    forward = run_with_clock(clock_stack, 0, OFF_SECONDS, tell)
+    forward = run_with_clock(clock_stack, 0, OFF_SECONDS, record_figure)
     assert forward["elapsed"] >= OFF_SECONDS
     assert forward["charged"] >= 4 * OFF_SECONDS // 60
-    back = run_with_clock(clock_stack, OFF_SECONDS, 0, tell)
+    back = run_with_clock(clock_stack, OFF_SECONDS, 0, record_figure)
     assert (back["elapsed"], back["charged"], back["state"]) == (0, 0, "released")
     assert "before it began: slurmctld's clock was set back" in stack.agent.log_text()
     slurm.wait_for(slurm.submit("bob"), "COMPLETED", seconds=AGAIN_SECONDS)
@@ -62,7 +64,9 @@ def test_charges_equal_accounting_with_a_wrong_clock(clock_stack: ClockStack, te
     assert stack.bank.command("audit", "verify").returncode == 0
 
 
-def run_with_clock(clock_stack: ClockStack, before: int, after: int, tell: Tell) -> dict[str, Any]:
+def run_with_clock(
+    clock_stack: ClockStack, before: int, after: int, record_figure: RecordFigure
+) -> dict[str, Any]:
     """Return the ledger's run of a job. The clock has the offset `before` at its start and `after`
     at its end (seconds).
     """
@@ -76,7 +80,7 @@ def run_with_clock(clock_stack: ClockStack, before: int, after: int, tell: Tell)
     slurm.wait_for(job, "COMPLETED", seconds=60)
     (run,) = stack.wait_for_closed_runs(job)
     (row,) = slurm.wait_for_sacct(job, "COMPLETED", seconds=AGAIN_SECONDS)
-    tell(
+    record_figure(
         f"slurmctld's clock {before} s off, then {after}: {row['Start']} to {row['End']},"
         f" {row['ElapsedRaw']} s, charged {run['charged']}"
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import AlreadyThere, Cluster, names
 from tests.slurm.lab.configuration import NODE_TIMEOUT
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, answers
@@ -47,7 +47,7 @@ def test_all_nodes_are_idle_and_all_daemons_run(slurm: Cluster) -> None:
     )
 
 
-def test_dead_node_fails_its_jobs_and_returns(slurm: Cluster, tell: Tell) -> None:
+def test_dead_node_fails_its_jobs_and_returns(slurm: Cluster, record_figure: RecordFigure) -> None:
     job = slurm.submit("alice", "--no-requeue", "--nodelist=c03", script=LONG)
     again = slurm.submit("alice", "--requeue", "--nodelist=c03", script=LONG)
     slurm.wait_for(job, "RUNNING")
@@ -55,7 +55,7 @@ def test_dead_node_fails_its_jobs_and_returns(slurm: Cluster, tell: Tell) -> Non
     begun = time.monotonic()
     slurm.kill("c03")
     slurm.wait_for(job, "NODE_FAIL", seconds=FAILING_SECONDS)
-    tell(f"from the death of a slurmd to NODE_FAIL: {time.monotonic() - begun:.0f} s")
+    record_figure(f"from the death of a slurmd to NODE_FAIL: {time.monotonic() - begun:.0f} s")
     assert slurm.wait_for_sacct(job, "NODE_FAIL")[0]["NodeList"] == "c03"
     slurm.wait_for(again, "PENDING")
     assert slurm.job(again)["Restarts"] == "1"
@@ -147,7 +147,7 @@ def test_cli_filter_and_prolog_slurmctld_are_called(slurm: Cluster) -> None:
         assert (slurm.place.state / "started").read_text() == f"{job} wg_bio\n"
 
 
-def test_emptying_leaves_no_job(slurm: Cluster, tell: Tell) -> None:
+def test_emptying_leaves_no_job(slurm: Cluster, record_figure: RecordFigure) -> None:
     running = slurm.submit("alice", "--array=1-20", script=f"trap '' TERM; {LONG} & wait")
     slurm.submit("bob", "--array=1-2000", "--nodes=6", "--exclusive")
     slurm.submit("carol", "--hold")
@@ -155,7 +155,7 @@ def test_emptying_leaves_no_job(slurm: Cluster, tell: Tell) -> None:
     slurm.kill("c02", MUNGED)
     begun = time.monotonic()
     slurm.empty()
-    tell(f"emptied of 2,021 jobs: {time.monotonic() - begun:.1f} s")
+    record_figure(f"emptied of 2,021 jobs: {time.monotonic() - begun:.1f} s")
     assert slurm.queued() == []
     assert not [
         process

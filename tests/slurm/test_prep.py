@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from tests.slurm.agent import Policy, cancel_policy, hold_policy, let_run, send_no_verdict
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.configuration import NODE_TIMEOUT
 from tests.slurm.prep_cluster import PrepCluster, run_keys, start_requeued, wait_for_end
@@ -295,7 +295,7 @@ def test_node_that_does_not_start_a_job_has_failed(prep: PrepCluster) -> None:
 # ---------------------------------------------------------------- many
 
 
-def test_many_short_jobs_begin_and_end_once(prep: PrepCluster, tell: Tell) -> None:
+def test_many_short_jobs_begin_and_end_once(prep: PrepCluster, record_figure: RecordFigure) -> None:
     begun = time.monotonic()
     job = prep.slurm.submit("alice", "--array=1-300")
     for enough in (30, 90, 150):  # with an agent that dies now and then
@@ -304,7 +304,9 @@ def test_many_short_jobs_begin_and_end_once(prep: PrepCluster, tell: Tell) -> No
         prep.agent.start()
     prep.slurm.wait_for(job, "COMPLETED", seconds=120)
     wait_until(lambda: len(run_keys([*prep.agent.ends()])) == 300, "all ends", seconds=60)
-    tell(f"300 tasks with an agent that is killed three times: {time.monotonic() - begun:.1f} s")
+    record_figure(
+        f"300 tasks with an agent that is killed three times: {time.monotonic() - begun:.1f} s"
+    )
     assert run_keys([*prep.agent.requests()]) == run_keys([*prep.agent.ends()])
     assert len({end.array for end in prep.agent.ends()}) == 300
     assert all(end.begun for end in prep.agent.ends())

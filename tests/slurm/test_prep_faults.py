@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.agent.protocol import Verdict
 from tests.slurm.agent import let_run, send_no_verdict
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.lab.shell import UNTIL_TOLD
 from tests.slurm.prep_cluster import (
@@ -26,7 +26,7 @@ from tests.support.conditions import wait_until
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 
-def test_slow_answer_delays_no_other_job(prep: PrepCluster, tell: Tell) -> None:
+def test_slow_answer_delays_no_other_job(prep: PrepCluster, record_figure: RecordFigure) -> None:
     slow = prep.slurm.submit("alice", "--hold")
     prep.agent.is_delayed = lambda request: request.run.job_id == slow
     prep.slurm.root("scontrol", "release", str(slow))
@@ -41,7 +41,7 @@ def test_slow_answer_delays_no_other_job(prep: PrepCluster, tell: Tell) -> None:
     assert prep.slurm.states(slow) == ["CONFIGURING"]
     prep.agent.verdicts_released.set()
     prep.slurm.wait_for(slow, "COMPLETED")
-    tell(
+    record_figure(
         f"while an answer is pending: sbatch {sbatch_seconds * 1000:.0f} ms, squeue"
         f" {squeue_seconds * 1000:.0f} ms"
     )

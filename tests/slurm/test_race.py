@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.bank_cluster import SU, BankStack, new_stack
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prep_cluster import build
 from tests.support.conditions import wait_until
@@ -75,7 +75,7 @@ def _accounts(slurm: Cluster) -> Iterator[None]:
         slurm.root("sacctmgr", "--immediate", "delete", "account", f"name={names}", "cluster=lab")
 
 
-def test_one_of_two_competing_jobs_runs(stack: BankStack, tell: Tell) -> None:
+def test_one_of_two_competing_jobs_runs(stack: BankStack, record_figure: RecordFigure) -> None:
     slurm, begun = stack.slurm, time.monotonic()
     for _ in range(ROUNDS):
         numbers = {lane: stack.set_available(lane.account, CREDIT, lane.resource) for lane in LANES}
@@ -95,7 +95,7 @@ def test_one_of_two_competing_jobs_runs(stack: BankStack, tell: Tell) -> None:
         wait_until(lambda: not slurm.queued(), "them to be gone", seconds=60)
         stack.agent.wait_until_empty()
     races, seconds = ROUNDS * len(LANES), time.monotonic() - begun
-    tell(
+    record_figure(
         f"{races} races of two jobs for credit that pays one, {len(LANES)} at a time on"
         f" {len(slurm.node_names)} nodes: {seconds:.0f} s"
     )

@@ -13,18 +13,18 @@ import pytest
 
 from fairbank.rest.client import Client, parse_address
 from tests.slurm.bank_cluster import SU, BankStack, agent_for, running_stack
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import PEOPLE
 from tests.slurm.prep_cluster import build, install_lua
-from tests.slurm.readable_checkout import PYTHON, SPROJECT, demand_python, lend
+from tests.slurm.readable_checkout import PYTHON, SPROJECT, install_client, require_system_python
 from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK, made
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 UID = next(person.uid for person in PEOPLE if person.name == "dave")
-USER, TEAM, ASKED = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
+USER, TEAM, OPTIONS = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
 SHORT = "requested 4 SU, available 1 SU, short by 3 SU"
 
 
@@ -33,19 +33,22 @@ class Terminal:
 
     def __init__(self, stack: BankStack) -> None:
         self.stack, self.page = stack, ""
-        self._environment = {**lend(stack.slurm), "FAIRBANK_SERVER": f"unix:{stack.bank.socket}"}
+        self._environment = {
+            **install_client(stack.slurm),
+            "FAIRBANK_SERVER": f"unix:{stack.bank.socket}",
+        }
 
-    def type(self, *command: str) -> tuple[int, str]:
+    def run(self, *command: str) -> tuple[int, str]:
         """Run a command; return its exit code and its output."""
-        return self._seen(command, command)
+        return self._run(command, command)
 
     def fairbank(self, *arguments: str) -> tuple[int, str]:
-        return self._seen(("fairbank", *arguments), (PYTHON, "-m", "fairbank.cli", *arguments))
+        return self._run(("fairbank", *arguments), (PYTHON, "-m", "fairbank.cli", *arguments))
 
     def sproject(self, *arguments: str) -> tuple[int, str]:
-        return self._seen(("sproject", *arguments), (PYTHON, "-c", SPROJECT, *arguments))
+        return self._run(("sproject", *arguments), (PYTHON, "-c", SPROJECT, *arguments))
 
-    def _seen(self, typed: tuple[str, ...], command: tuple[str, ...]) -> tuple[int, str]:
+    def _run(self, typed: tuple[str, ...], command: tuple[str, ...]) -> tuple[int, str]:
         result = self.stack.slurm.run(USER, *command, group=TEAM, environment=self._environment)
         output = result.out + result.err
         self.page += f"$ {' '.join(typed)}\n{output}"
@@ -56,7 +59,7 @@ class Terminal:
 def stack(
     cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BankStack]:
-    demand_python()
+    require_system_python()
     cluster.calm()
     plugin = build(checkout, tmp_path_factory.mktemp("plugins"))
     with made() as bank, running_stack(cluster, plugin, bank, agent_for(cluster, bank)) as stack:
@@ -71,7 +74,7 @@ def stack(
 
 
 @contextmanager
-def controlled(stack: BankStack, checkout: Path, folder: Path) -> Iterator[None]:
+def with_policy(stack: BankStack, checkout: Path, folder: Path) -> Iterator[None]:
     """Configure job_submit.lua with the policy that `fairbank slurm sync` has written; jobs beyond
     the credit are refused.
     """
@@ -104,35 +107,35 @@ def rows_of(page: str, *columns: str) -> list[tuple[str, ...]]:
 
 
 def test_submission_policy_refuses_at_submission(
-    stack: BankStack, checkout: Path, tmp_path: Path, tell: Tell
+    stack: BankStack, checkout: Path, tmp_path: Path, record_figure: RecordFigure
 ) -> None:
     terminal = Terminal(stack)
-    with controlled(stack, checkout, tmp_path):
+    with with_policy(stack, checkout, tmp_path):
         for command in (
-            ("sbatch", *ASKED, "--wrap", "true"),
-            ("srun", *ASKED, "true"),
-            ("salloc", *ASKED, "true"),
+            ("sbatch", *OPTIONS, "--wrap", "true"),
+            ("srun", *OPTIONS, "true"),
+            ("salloc", *OPTIONS, "true"),
         ):
-            code, output = terminal.type(*command)
+            code, output = terminal.run(*command)
             assert (code, output.partition(":")[0]) == (1, command[0])
             assert "short by 3 SU" in output, output
         assert stack.slurm.queued() == []
-    tell(terminal.page)
+    record_figure(terminal.page)
 
 
-def test_bank_refuses_at_the_start(stack: BankStack, tell: Tell) -> None:
+def test_bank_refuses_at_the_start(stack: BankStack, record_figure: RecordFigure) -> None:
     terminal = Terminal(stack)
-    code, output = terminal.type("sbatch", *ASKED, "--wrap", "true")
+    code, output = terminal.run("sbatch", *OPTIONS, "--wrap", "true")
     assert code == 0
     job = output.split()[-1]
     wait_until(
         lambda: stack.slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held"
     )
-    assert "(Allocation_exhausted)" in terminal.type("squeue", "--me")[1]
+    assert "(Allocation_exhausted)" in terminal.run("squeue", "--me")[1]
     shown = stack.slurm.run(USER, "scontrol", "show", "job", job).out
     assert f"AdminComment=Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in shown
     for command in ("srun", "salloc"):
-        code, output = terminal.type(command, *ASKED, "true")
+        code, output = terminal.run(command, *OPTIONS, "true")
         assert code == 1
         assert f"{command}: Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in output
     code, output = terminal.sproject("allocations")
@@ -152,5 +155,5 @@ def test_bank_refuses_at_the_start(stack: BankStack, tell: Tell) -> None:
     refused = rows_of(output, "PROJECT", "OWNER", "AMOUNT", "BALANCE")
     assert (code, refused) == (0, [(TEAM, USER, "4", "1")] * 3), output
     assert (job,) in rows_of(output, "JOB-ID"), output
-    tell(terminal.page)
+    record_figure(terminal.page)
     stack.slurm.root("scancel", job)

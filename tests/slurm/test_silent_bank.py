@@ -16,7 +16,7 @@ import pytest
 from tests.agent.running_agent import RunningAgent
 from tests.slurm.accounting_audit import slurm_time
 from tests.slurm.bank_cluster import BankStack, running_stack
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.faulty_socket import FaultyRequestProxy, MessageFault
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.load import Operator, Poll, describe_polls
@@ -75,7 +75,9 @@ def silent_stack(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[S
             proxy.stop()
 
 
-def test_slurm_does_not_wait_for_a_silent_bank(silent_stack: SilentBankStack, tell: Tell) -> None:
+def test_slurm_does_not_wait_for_a_silent_bank(
+    silent_stack: SilentBankStack, record_figure: RecordFigure
+) -> None:
     stack, slurm, proxy = silent_stack.stack, silent_stack.stack.slurm, silent_stack.proxy
     since = float(int(time.time()))
     proxy.fault = MessageFault.SWALLOW
@@ -102,7 +104,7 @@ def test_slurm_does_not_wait_for_a_silent_bank(silent_stack: SilentBankStack, te
     assert proxy.done[MessageFault.SWALLOW.value] > 0, "the agent has asked"
     assert stack.rows("/job") == []
     assert all(poll.answered for poll in polls)
-    tell(
+    record_figure(
         f"bank silent for {time.time() - since:.0f} s, {len(running)} jobs run and"
         f" {len(deferred)} deferred; squeue meanwhile: {describe_polls(polls)}"
     )

@@ -14,7 +14,7 @@ import pytest
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, parse_address
 from tests.agent.running_agent import RunningAgent
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import TEAMS
 from tests.slurm.prep_cluster import (
@@ -158,7 +158,7 @@ def waiting_jobs(stack: SiteFactorStack) -> Iterator[dict[int, tuple[str, str]]]
 
 
 def test_sprio_shows_and_follows_the_site_factor(
-    stack: SiteFactorStack, waiting_jobs: dict[int, tuple[str, str]], tell: Tell
+    stack: SiteFactorStack, waiting_jobs: dict[int, tuple[str, str]], record_figure: RecordFigure
 ) -> None:
     slurm = stack.slurm
     begun = time.monotonic()
@@ -167,7 +167,7 @@ def test_sprio_shows_and_follows_the_site_factor(
         "sprio to agree with the bank",
         seconds=CALC_SECONDS + LATE_SECONDS,
     )
-    tell(f"site factors agree {time.monotonic() - begun:.1f} s after four submissions")
+    record_figure(f"site factors agree {time.monotonic() - begun:.1f} s after four submissions")
     values = list(stack.site().values())
     assert len(set(values)) == 4, values
     assert 0 in values  # of wg_chem, which has no credit there
@@ -189,7 +189,7 @@ def test_sprio_shows_and_follows_the_site_factor(
         "sprio to follow the bank",
         seconds=CALC_SECONDS + LATE_SECONDS,
     )
-    tell(
+    record_figure(
         f"a change of credit is in sprio after {time.monotonic() - begun:.1f} s, PriorityCalcPeriod"
         f" being {CALC_SECONDS} s"
     )

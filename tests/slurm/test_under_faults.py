@@ -27,7 +27,7 @@ from tests.slurm.accounting_audit import (
     slurm_time,
 )
 from tests.slurm.bank_cluster import TERMS, BankStack, running_stack
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.faults import FaultInjector
 from tests.slurm.faulty_socket import FaultyFrameProxy, FaultyProxy, FaultyRequestProxy
 from tests.slurm.lab.cluster import Cluster
@@ -120,7 +120,7 @@ def test_ledger_equals_accounting_after_all_faults(
     resets: int,
     away: float,
     once: float,
-    tell: Tell,
+    record_figure: RecordFigure,
 ) -> None:
     """The bank is unavailable for at most `away` seconds, and once for `once` seconds."""
     stack, slurm, rng = fault_stack.stack, fault_stack.stack.slurm, random.Random(SEED)
@@ -147,13 +147,15 @@ def test_ledger_equals_accounting_after_all_faults(
         load.stop()
         poller.stop()
     stack.agent.wait_until_empty(seconds=120)
-    tell(f"{injector.done.total()} faults in {time.time() - since:.0f} s: {dict(injector.done)}")
-    tell(f"the bank was away for {injector.without_bank.longest():.0f} s at most")
+    record_figure(
+        f"{injector.done.total()} faults in {time.time() - since:.0f} s: {dict(injector.done)}"
+    )
+    record_figure(f"the bank was away for {injector.without_bank.longest():.0f} s at most")
     assert injector.without_bank.longest() >= once
     for proxy, name in zip(fault_stack.proxies, ("the plug-in", "the bank"), strict=True):
-        tell(f"messages to and from {name}: {dict(proxy.done)}")
+        record_figure(f"messages to and from {name}: {dict(proxy.done)}")
 
-    lost = lost_by_slurm(stack, since, injector, tell)
+    lost = lost_by_slurm(stack, since, injector, record_figure)
     polls = [
         poll
         for poll in poller.polls
@@ -162,24 +164,26 @@ def test_ledger_equals_accounting_after_all_faults(
     bank_away_polls = [
         poll for poll in polls if injector.without_bank.overlaps(poll.begun, poll.ended)
     ]
-    tell(
-        f"squeue: {describe_polls(polls)}; of them with the bank away: {describe_polls(bank_away_polls)}"
+    record_figure(
+        f"squeue: {describe_polls(polls)};"
+        f" of them without the bank: {describe_polls(bank_away_polls)}"
     )
-    lost_reports = reports_lost(stack, since, lost, injector, tell)
+    lost_reports = reports_lost(stack, since, lost, injector, record_figure)
     reconciled = stack.reconcile("--starttime", slurm_time(since), "--fix")
-    tell("$ fairbank reconcile --fix\n" + reconciled.stdout + reconciled.stderr)
+    record_figure("$ fairbank reconcile --fix\n" + reconciled.stdout + reconciled.stderr)
     left = reconcile_findings(stack, since)
-    tell(f"then fairbank reconcile finds: {_amounts(left)}")
+    record_figure(f"then fairbank reconcile finds: {_amounts(left)}")
     result = audit(stack, since, holds=END_MAY_COME_FIRST, lost=lost, begun=script_starts(slurm))
     forgotten = [
         difference
         for difference in result.differences
         if any(_was_unsaved(at, at, injector) for at in difference.instants)
     ]
-    tell(
-        f"ledger against accounting: {result.summary()}; put off for {result.deferred_seconds} s at most"
+    record_figure(
+        f"ledger against accounting: {result.summary()};"
+        f" deferred for {result.deferred_seconds} s at most"
     )
-    tell(
+    record_figure(
         "\n        ".join(
             [
                 "told otherwise by a slurmctld that had forgotten:",
@@ -195,7 +199,7 @@ def test_ledger_equals_accounting_after_all_faults(
     assert {(finding["job_id"], finding["submitted"]) for finding in left} <= {
         difference.job for difference in forgotten
     } | lost
-    tell(
+    record_figure(
         "after fairbank refund of what is above accounting:"
         f" {_amounts(refund_excess(stack, since, left))}"
     )
@@ -263,7 +267,11 @@ def _amounts(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def reports_lost(
-    stack: BankStack, since: float, lost: set[tuple[int, int]], injector: FaultInjector, tell: Tell
+    stack: BankStack,
+    since: float,
+    lost: set[tuple[int, int]],
+    injector: FaultInjector,
+    record_figure: RecordFigure,
 ) -> list[dict[str, Any]]:
     """Return the findings before repair, without those that slurmctld itself caused. There should
     be none: a report lost by agent, bank, disk or proxy was never acknowledged, and so it was sent
@@ -276,7 +284,7 @@ def reports_lost(
         for finding in differing
         if not _is_caused_by_slurmctld(finding, runs.get(finding["job"], ()), lost, injector)
     ]
-    tell(
+    record_figure(
         f"fairbank reconcile finds: {_kinds(differing)}; of them lost by others than slurmctld:"
         f" {_kinds(ours)}"
     )
@@ -303,7 +311,7 @@ def _is_caused_by_slurmctld(
 
 
 def lost_by_slurm(
-    stack: BankStack, since: float, injector: FaultInjector, tell: Tell
+    stack: BankStack, since: float, injector: FaultInjector, record_figure: RecordFigure
 ) -> set[tuple[int, int]]:
     """Return the jobs that slurmctld has lost: those not saved yet when it was killed, and those
     before a reset. Fails if any other job has no end.
@@ -323,10 +331,12 @@ def lost_by_slurm(
         if not _was_unsaved(job.before, job.after, injector) and not _was_reset(job, injector)
     ] == []
     load = injector.load
-    tell(f"{len(load.submitted)} submissions, {load.failed} not taken; {len(rows)} executions")
-    tell(
-        f"by Slurm itself: {len(lost)} executions lost, {load.operator.duplicate_launches} jobs held since"
-        " their numbers were known"
+    record_figure(
+        f"{len(load.submitted)} submissions, {load.failed} not taken; {len(rows)} executions"
+    )
+    record_figure(
+        f"by Slurm itself: {len(lost)} executions lost, {load.operator.duplicate_launches} jobs held"
+        " because their numbers were known"
     )
     return lost
 

@@ -18,7 +18,7 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import Releaser
 from tests.slurm.bank_cluster import RICH, SU, BankStack, agent_for, running_stack
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
@@ -95,7 +95,9 @@ def test_srun_and_salloc_are_charged(at_rest: BankStack) -> None:
         assert run["state"] in ("charged", "released")
 
 
-def test_project_without_credit_is_refused_with_a_message(at_rest: BankStack, tell: Tell) -> None:
+def test_project_without_credit_is_refused_with_a_message(
+    at_rest: BankStack, record_figure: RecordFigure
+) -> None:
     allocation = at_rest.set_available("wg_chem", 1 * SU)
     before = at_rest.charged_and_held(allocation)
     slurm = at_rest.slurm
@@ -114,7 +116,7 @@ def test_project_without_credit_is_refused_with_a_message(at_rest: BankStack, te
             f"{command}: Fairbank: wg_chem: not enough credit: requested 4 SU, available 1 SU,"
             " short by 3 SU. Try " in result.err
         )
-        tell(
+        record_figure(
             f"$ {command} -c4 --time=60 true\n"
             + "".join(f"      {line}\n" for line in result.err.splitlines())
         )
@@ -122,7 +124,7 @@ def test_project_without_credit_is_refused_with_a_message(at_rest: BankStack, te
     assert at_rest.charged_and_held(allocation) == before
     assert len(at_rest.refusals(job)) == 1
     assert at_rest.runs(job) == []
-    tell(slurm.root("squeue", f"--jobs={job}"))
+    record_figure(slurm.root("squeue", f"--jobs={job}"))
 
 
 def test_refused_job_runs_after_a_deposit(at_rest: BankStack) -> None:
@@ -230,7 +232,9 @@ def test_jobs_wait_for_an_unavailable_bank_and_start_later(at_rest: BankStack) -
     wait_until(lambda: at_rest.runs(deferred)[-1]["state"] != "held", "the job to be settled")
 
 
-def test_killed_agent_loses_and_repeats_nothing(at_rest: BankStack, tell: Tell) -> None:
+def test_killed_agent_loses_and_repeats_nothing(
+    at_rest: BankStack, record_figure: RecordFigure
+) -> None:
     slurm = at_rest.slurm
     begun = time.monotonic()
     job = slurm.submit("alice", "--array=1-200")
@@ -250,7 +254,9 @@ def test_killed_agent_loses_and_repeats_nothing(at_rest: BankStack, tell: Tell) 
         at_rest.agent.start()
     slurm.wait_for(job, "COMPLETED", seconds=120)
     wait_until(lambda: count_closed() == 200, "all to be settled", seconds=60)
-    tell(f"200 tasks charged, with an agent killed three times: {time.monotonic() - begun:.1f} s")
+    record_figure(
+        f"200 tasks charged, with an agent killed three times: {time.monotonic() - begun:.1f} s"
+    )
     assert at_rest.bank.command("audit", "verify").returncode == 0
 
 

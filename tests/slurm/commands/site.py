@@ -17,7 +17,7 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import Said
 from tests.slurm.prices import priced
-from tests.slurm.reconcile.jobs import a_job, row_of
+from tests.slurm.reconcile.jobs import a_job, sacct_row
 from tests.support.recorded_slurm import Recorded
 from tests.support.server import FairbankServer
 
@@ -56,8 +56,8 @@ class CommandSite:
 
     def set_accounting(self, *jobs: AccountingJob) -> None:
         """Set the jobs that accounting reports."""
-        self.slurm.say("sacct", "".join(map(row_of, jobs)))
-        self.slurm.say("sacct-jobs", "".join(map(row_of, jobs)))
+        self.slurm.say("sacct", "".join(map(sacct_row, jobs)))
+        self.slurm.say("sacct-jobs", "".join(map(sacct_row, jobs)))
 
     def job(self, number: int, **facts: object) -> AccountingJob:
         """Return a job of the current user that began two hours ago and took ten minutes."""

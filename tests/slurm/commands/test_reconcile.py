@@ -15,7 +15,7 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.reconcile.compare import Category
 from fairbank.slurm.reconcile.reconciler import Reconciler
 from tests.slurm.commands.site import HOUR, CommandSite
-from tests.slurm.reconcile.jobs import row_of
+from tests.slurm.reconcile.jobs import sacct_row
 from tests.support.recorded_slurm import line
 
 pytestmark = pytest.mark.slow
@@ -128,7 +128,7 @@ def test_incomplete_record_with_uid_0_has_no_owner(site: CommandSite) -> None:
 def test_lost_epilog_before_the_period_is_found(site: CommandSite) -> None:
     job = site.job(1, submitted=site.now - 10 * DAY)
     site.report(job)
-    site.slurm.say("sacct-jobs", row_of(job))
+    site.slurm.say("sacct-jobs", sacct_row(job))
     (row,) = site.reconcile("--fix")
     assert (row["kind"], row["amount"]) == ("OPEN", 40)
 
@@ -170,7 +170,7 @@ def test_hold_of_a_running_job_is_kept(site: CommandSite) -> None:
 def test_no_hold_is_released_with_unreadable_lines(site: CommandSite) -> None:
     """The unreadable line may belong to the run."""
     site.report(site.job(1))
-    site.slurm.say("sacct-jobs", row_of(site.job(1)).replace("chem", "ch|em"))
+    site.slurm.say("sacct-jobs", sacct_row(site.job(1)).replace("chem", "ch|em"))
     result = site.run("reconcile", "--fix", code=8)
     assert "! not read: sacct, line 1, Account: 'ch|em' is not a name" in result.err
     assert site.available() == 360
