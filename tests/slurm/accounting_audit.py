@@ -36,12 +36,9 @@ GIGABYTES = {
     "T": Fraction(1024),
 }
 FREE = "NODE_FAIL"
-REQUEUED_STATES = (
-    "REQUEUED",
-    "CANCELLED",
-)  # what becomes of those that are refused when they are to start
-CLOCK_SECONDS = 1  # Slurm tells whole ones
-SAME_START_SECONDS = 2  # what the clocks of prolog and accounting may differ by
+REQUEUED_STATES = ("REQUEUED", "CANCELLED")  # states of jobs that are refused at their start
+CLOCK_SECONDS = 1  # Slurm prints whole seconds
+SAME_START_SECONDS = 2  # allowed difference between the start times of prolog and accounting
 ONE_HOLD, END_MAY_COME_FIRST = (1,), (0, 1)
 
 
@@ -147,7 +144,7 @@ class AuditResult:
     charged: int = 0
     differences: list[AuditDifference] = field(default_factory=list)
     deferred_seconds: int = 0
-    """The longest that accounting counts for a run that was put off."""
+    """Longest elapsed time in accounting of a run that was deferred."""
 
     def summary(self) -> str:
         return f"{dict(self.counts)}, {self.charged} SU-minutes, by state {dict(self.states)}"
@@ -216,7 +213,7 @@ def _compare(
     started = instant(row["Start"])
     same = [
         run for run in runs if instant(run["submitted"].rstrip("Z")) == instant(row["Submit"])
-    ]  # its start is that of its prolog's end
+    ]  # the ledger's start is the end of the prolog
     same = same or [
         run
         for run in runs
@@ -244,7 +241,7 @@ def _compare(
     runs.remove(run)
     missing = (
         {} if row["Partition"] else {"Partition": run["partition"], "AllocTRES": run["tres"]}
-    )  # accounting has not heard of its start
+    )  # accounting has not received its start
     expected = 0 if state == FREE else price(row | missing)
     result.charged += run["charged"]
     result.counts["charged" if run["charged"] else run["state"]] += 1

@@ -98,7 +98,7 @@ class SimulatedAgent:
         finally:
             self.stop()
 
-    # ------------------------------------------------------------------ what it has heard
+    # ------------------------------------------------------------------ received messages
 
     def messages(self, kind: type[T], job: int | None = None) -> list[T]:
         with self._lock:
@@ -117,7 +117,7 @@ class SimulatedAgent:
     def limits(self, job: int | None = None) -> list[LimitEvent]:
         return self.messages(LimitEvent, job)
 
-    # ------------------------------------------------------------------ its threads
+    # ------------------------------------------------------------------ threads
 
     def _accept(self, listener: socket.socket) -> None:
         while True:

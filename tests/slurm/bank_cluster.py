@@ -140,7 +140,7 @@ def running_stack(
     """
     install(plugin, cluster)
     bank.config.write_text(bank.config.read_text() + prices())
-    bank.folder.chmod(0o755)  # for users to ask it, too
+    bank.folder.chmod(0o755)  # so that users can connect too
     bank.start()
     try:
         agent.start()

@@ -22,7 +22,7 @@ from tests.support.conditions import wait_until
 
 RecordFigure = Callable[[str], None]
 
-SHOWN_LINES, SHOWN_COLUMNS = 40, 400  # of each failure, at the end of the output
+SHOWN_LINES, SHOWN_COLUMNS = 40, 400  # of each failure in the summary
 
 _FIGURES = pytest.StashKey[list[str]]()
 
@@ -60,11 +60,9 @@ def cluster(
             record_figure(f"from there to nothing: {time.monotonic() - begun:.1f} s")
     left = [f"process {process.pid}" for process in cluster.processes()]
     left += [str(cluster.place.folder)] if cluster.place.folder.exists() else []
-    if (
-        alone and not names() and not stay
-    ):  # another checkout may have a cluster of its own, with the same people
+    if alone and not names() and not stay:  # another checkout may run a cluster with the same users
         left += changed_accounts(before)
-    if request.session.testsfailed:  # they are what to look at
+    if request.session.testsfailed:  # the failures matter more
         record_figure(f"left behind: {', '.join(left) or 'nothing'}")
     else:
         assert left == []

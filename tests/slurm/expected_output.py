@@ -71,7 +71,7 @@ def expected_shares(
         f"{name}=0"
         for name in read_tracked_tres(read_config(state.config)).split(",")
         if name not in NAMES
-    ]  # newer ones count more
+    ]  # newer releases count more TRES
     running_tres = [
         ",".join([*(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)), *more])
         for row in running
@@ -80,7 +80,7 @@ def expected_shares(
         _expected_share(tree, figures, index, row, running_tres[index])
         for index, row in enumerate(state.associations)
     ]
-    # 26.05 tells no factor of accounts under the classic rules either.
+    # 26.05 prints no factor of accounts under the classic rules either.
     newest = release_of(read_config(state.config)["SLURM_VERSION"]) >= (26, 5)
     return [row._replace(factor=None) if newest and not row.user else row for row in rows]
 

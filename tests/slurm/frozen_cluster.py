@@ -68,7 +68,7 @@ class SlurmState(NamedTuple):
     associations: list[dict[str, str]]
     partitions: list[dict[str, str]]
     jobs: list[dict[str, str]]
-    """Those that wait."""
+    """Pending jobs."""
     running: list[dict[str, str]]
     qualities: list[dict[str, str]]
     priority_inputs: PriorityInputs
@@ -103,7 +103,7 @@ def restart_controller(
     run_sacctmgr_commands(cluster, commands)
     wait_until(
         lambda: time.time() >= start.counted_at + 1,
-        "the second of the last tick to be over, so that the next is told from it",
+        "the second of the last tick to be over, so that the next one differs",
     )
     cluster.start_controller(changes)
     _wait_for_tick(cluster, start.counted_at)
@@ -236,13 +236,13 @@ def _ticks(cluster: Cluster) -> tuple[int, int]:
 def _usage(state: bytes) -> ByNumber:
     """Parse slurmctld's file of usage: long doubles as text with six decimals."""
     usage: dict[int, np.longdouble] = {}
-    position = 10  # behind the version and the time
+    position = 10  # after the version and the time
     while position < len(state):
         number, length = struct.unpack_from(">II", state, position)
         usage[number] = Long(state[position + 8 : position + 8 + length - 1].decode())
         position += 8 + length
         (length,) = struct.unpack_from(">I", state, position)
-        position += 4 + length + 4  # of each TRES, and the wall time
+        position += 4 + length + 4  # usage of each TRES, and the wall time
     return usage
 
 

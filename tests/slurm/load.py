@@ -18,13 +18,13 @@ from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
 QUEUE_MAX = 40
-BEGUN = "begun"  # in each user's home: the jobs whose scripts began, and when
+BEGUN = "begun"  # file in each user's home with job numbers and start times
 USERS = ("alice", "bob", "carol", "dave")
 PATIENCE, RETRY_SECONDS = 300, 20
 DUPLICATE = "launch failed requeued held"
 POLL_SECONDS = PATIENCE_SECONDS - 1.0
-"""A squeue that takes longer has waited for somebody. It is less than the agent's patience with the
-bank: a slurmctld that stands still until that is over would answer none in time.
+"""Time limit of squeue. It is less than the agent's patience with the bank: a slurmctld that waited
+for the bank would answer no squeue in time.
 """
 
 

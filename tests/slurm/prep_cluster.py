@@ -16,12 +16,10 @@ from tests.slurm.agent import SimulatedAgent
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
-PATIENCE = 12  # seconds that a question may wait
+PATIENCE = 12  # seconds that a prolog request may wait
 NAME, SITE_FACTOR = "prep_fairbank.so", "site_factor_fairbank.so"
 LUA = ("job_submit.lua", "cli_filter.lua")
-UNSUPPORTED = (
-    "these plug-ins are made for"  # so plugins/build refuses a release that it does not know
-)
+UNSUPPORTED = "these plug-ins are made for"  # message of plugins/build for an unsupported release
 
 
 @dataclass(frozen=True)
@@ -130,6 +128,6 @@ def start_requeued(prep: PrepCluster, job: int) -> None:
 def wait_for_end(prep: PrepCluster, job: int, count: int = 1, seconds: float = 30) -> None:
     wait_until(
         lambda: len(prep.agent.ends(job)) >= count,
-        f"the end of job {job} to be told",
+        f"the end of job {job} to be reported",
         seconds=seconds,
     )

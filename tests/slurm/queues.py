@@ -20,9 +20,7 @@ from tests.support.conditions import wait_until
 LONG = "sleep 3600"
 WHOLE = "--exclusive"
 PASSES = 4
-"""Main and backfill passes of the core, one after the other, as often as slurmctld has run them
-when it has come to rest.
-"""
+"""Main and backfill passes of the scheduler. slurmctld has run as many when its queue is stable."""
 
 
 @dataclass
@@ -84,13 +82,13 @@ class ScenarioQueue:
 
 
 Scenario = Callable[[ScenarioQueue], Sequence[str] | None]
-"""Function that plays a queue. It may return the partitions to be put up."""
+"""Function that builds a queue. It may return the partitions to set up."""
 
 PARTITIONS = ("cpu", "gpu")
 NODES = ("c01", "c02", "c03", "c04", "c05", "c06", "g01", "g02")
 ELSEWHERE = "elsewhere"
-"""Jobs of this name are in a partition that no scenario uses. One of them waits for ever, so that
-backfill always has somebody to look at: a cycle without is not counted.
+"""Name of jobs in a partition that no scenario uses. One of them stays pending, so that backfill
+always has a job: sdiag does not count a cycle without one.
 """
 
 SETTINGS = {

@@ -13,24 +13,17 @@ from tests.slurm.lab import people
 from tests.slurm.lab.configuration import CLUSTER
 
 PARTITIONS = {"pa": "c[01-06]", "pb": "g[01-02]", "pc": "c01,g[03-04]"}
-"""The partitions of the proof, which is alone on them, and their nodes."""
+"""Partitions of the comparison, and their nodes. No other test uses them."""
 ALWAYS_UP = "pr"
-"""A further one, where jobs go on while slurmctld starts again. Its weight never changes: slurmctld
-would price them again.
+"""Another partition, where jobs keep running while slurmctld restarts. Its weights never change,
+because slurmctld would price the jobs again.
 """
 QUALITIES = ("normal", "high", "low", "costly", "endless")
 ENDLESS = "endless"
-"""Its usage never fades (NoDecay)."""
+"""QOS whose usage never decays (NoDecay)."""
 DEEPEST = 4
-_FEW = (0, 1, 1, 2, 3, 5, 10, 40)  # so that many tie
-_FACTORS = (
-    "1",
-    "1",
-    "0",
-    "0.5",
-    "2",
-    "1234.56789",
-)  # the last one so that a second of usage has many digits
+_FEW = (0, 1, 1, 2, 3, 5, 10, 40)  # few values, so that many shares tie
+_FACTORS = ("1", "1", "0", "0.5", "2", "1234.56789")  # the last one gives usage many digits
 _FLAGS = sorted(flag.value for flag in (*RAW, Flag.SMALL_RELATIVE_TO_TIME, Flag.ACCRUE_ALWAYS))
 _GPUS = ("pb",)
 
@@ -145,7 +138,7 @@ def settings(number: int, rng: Random) -> dict[str, str]:
         "PriorityFlags": ",".join(flags),
         "PriorityCalcPeriod": (
             "1" if oblivious else "600"
-        ),  # so that one tick comes, when slurmctld starts, and no other while we look
+        ),  # one tick at slurmctld's start, and none during the comparison
         "PriorityDecayHalfLife": "0" if oblivious else rng.choice(["0", "7-0", "1-0", "0-02"]),
         "PriorityUsageResetPeriod": (
             "NOW" if number % 5 == 2 else rng.choice(["NONE", "MONTHLY", "YEARLY"])

@@ -18,7 +18,7 @@ import fairbank
 from tests.slurm.lab.cluster import Cluster
 
 PYTHON = "/usr/bin/python3"
-"""Debian's, which every user may run; the checkout's own may be in somebody's home."""
+"""Debian's Python, which every user may run; the checkout's own may be in a user's home."""
 SPROJECT = (
     "import sys; sys.argv[0] = 'sproject'; from fairbank.cli.main import sproject;"
     " sys.exit(sproject())"
@@ -49,7 +49,7 @@ def install_client(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, s
         for part in (
             folder,
             folder.with_name(f"{folder.name}.libs"),
-        ):  # a wheel brings its libraries in a folder beside it
+        ):  # a wheel has its libraries in a directory of this name
             if part.exists():
                 shutil.copytree(part, lib / part.name, dirs_exist_ok=True)
     return {"PYTHONPATH": str(lib), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -57,7 +57,7 @@ COLUMNS = (
 )
 NAMES = (*STATIC_TRES, "gres/gpu")
 AS_WRITTEN = 2e-6
-"""slurmctld writes six decimals."""
+"""Allowed difference: slurmctld writes six decimals."""
 
 
 class EarlierUsage(NamedTuple):
@@ -96,7 +96,7 @@ def recount_usage(
     jobs, last = jobs_of(records, earlier.state, tree), earlier.state.counted_at
     alone, ledger_before = _books(
         own, np.full(len(tree.rows), -1, np.int64), earlier.state
-    )  # who is above has no usage of its own
+    )  # parents have no usage of their own
     ledger = ended(
         ledger_before,
         jobs,

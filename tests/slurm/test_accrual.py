@@ -28,7 +28,7 @@ SEATS = (
 ACCOUNTS = {"wg_bio": Limit(group=2)}
 QUALITIES = {"normal": Limit(), "high": Limit(per_user=2), "low": Limit(group=3)}
 FREE = Job(user="dave", account="wg_chem", submitted_at=1, eligible_at=1)
-"""No limit concerns it, so that it ages from the first pass of the scheduler on."""
+"""Job without limits: it ages from the scheduler's first pass on."""
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_same_jobs_accrue_age(limited: Cluster, seed: int, record_figure: Record
     begun = {job for job in remaining if ageing_after[job] and not ageing[job]}
     assert begun == _expected(remaining)
     assert all(ageing_after[job] == ageing[job] for job in remaining if ageing[job]), (
-        "who aged goes on"
+        "jobs that aged before continue"
     )
     assert all(ageing_after[job] >= max(ageing.values()) for job in begun), (
         "from now on, and not from when it might have begun"

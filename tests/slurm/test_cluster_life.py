@@ -99,7 +99,7 @@ def test_stopped_accounting_misses_nothing(slurm: Cluster, killed: tuple[str, ..
 def test_no_login_while_munge_is_down(slurm: Cluster) -> None:
     slurm.stop(
         MUNGED
-    )  # killed, it would leave its socket, and every command would try again for most of a minute
+    )  # a killed munged would leave its socket, and each command would retry for almost a minute
     assert "Munge encode failed" in slurm.run("alice", "sbatch", "--wrap=true").err
     slurm.start(MUNGED)
     slurm.wait_for(slurm.submit("alice"), "COMPLETED")
@@ -184,7 +184,7 @@ def test_second_cluster_is_independent_and_leaves_no_trace(slurm: Cluster, check
     finally:
         lab(
             checkout, "guard", "--name", name
-        ).check_returncode()  # its standard input is at an end, as when the tests have died
+        ).check_returncode()  # its standard input is closed, as after a kill of the tests
     assert name not in names()
     assert not second.place.folder.exists()
     assert [process for process in ours if process.running] == []
@@ -217,7 +217,7 @@ def test_removed_user_processes_are_ended(slurm: Cluster) -> None:
     arrive([EVE], [PASSING])
     with subprocess.Popen(
         ["sleep", "600"], user=EVE.uid, env=slurm.place.environment
-    ) as ours:  # a corpse once killed, until we look
+    ) as ours:  # a zombie after the kill, until it is waited for
         assert leave([EVE], [PASSING]) == []
     assert ours.returncode == -signal.SIGKILL
     assert not is_known(EVE, PASSING)

@@ -54,7 +54,7 @@ from tests.support.conditions import wait_until
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
 SETUPS = 20, 4
-"""At length and in short."""
+"""Number of set-ups in a long and in a short run."""
 PAUSE_SECONDS = 3
 
 
@@ -138,7 +138,7 @@ def _compare_set_up(
     }
     wait_until(lambda: _all_age(slurm), "jobs to age")
     stayed.clear()
-    # The classic rule's tick sets accounts' figures before it adds what running jobs used.
+    # The classic rule's tick sets accounts' figures before it adds the usage of running jobs.
     if read_algorithm(settings["PriorityFlags"]) is Algorithm.FAIR_TREE:
         stayed.update(
             {
@@ -265,7 +265,7 @@ def _partitions(slurm: Cluster, state: str) -> None:
         slurm.root("scontrol", "update", f"partitionname={name}", f"state={state}")
 
 
-# ---------------------------------------------------------------- what is compared
+# ---------------------------------------------------------------- compared output
 
 
 COMMANDS = {

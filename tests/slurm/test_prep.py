@@ -26,7 +26,7 @@ def has_received_ends(prep: PrepCluster, count: int) -> bool:
     return len(prep.agent.ends()) >= count
 
 
-# ---------------------------------------------------------------- what is said
+# ---------------------------------------------------------------- messages
 
 
 def test_job_starts_after_the_verdict_and_its_end_is_reported(prep: PrepCluster) -> None:
@@ -96,7 +96,7 @@ def test_changed_time_limit_is_reported(prep: PrepCluster) -> None:
     job = prep.slurm.submit("alice", "--time=10", script="sleep 600")
     prep.slurm.wait_for(job, "RUNNING")
     prep.slurm.root("scontrol", "update", f"jobid={job}", "timelimit=25")
-    wait_until(lambda: bool(prep.agent.limits(job)), "the new limit to be told")
+    wait_until(lambda: bool(prep.agent.limits(job)), "the new limit to be reported")
     (changed,) = prep.agent.limits(job)
     assert (changed.run, changed.limit_seconds) == (prep.agent.requests(job)[0].run, 25 * 60)
 
@@ -109,10 +109,10 @@ def has_run(prep: PrepCluster, job: int) -> bool:
 def test_suspended_time_is_excluded_from_elapsed(prep: PrepCluster) -> None:
     jobs = [prep.slurm.submit("alice", script="sleep 600") for _ in range(2)]
     for job in jobs:
-        # slurmdbd takes a suspension from the second of the start on for time that it ran
+        # slurmdbd counts a suspension in the second of the start as run time
         wait_until(partial(has_run, prep, job), "a second to pass")
         prep.slurm.root("scontrol", "suspend", str(job))
-    time.sleep(3)  # the thing measured, not a wait for something
+    time.sleep(3)  # the suspension to be measured
     prep.slurm.root("scontrol", "resume", str(jobs[0]))
     for job in jobs:
         prep.slurm.run("alice", "scancel", str(job)).done()
@@ -123,7 +123,7 @@ def test_suspended_time_is_excluded_from_elapsed(prep: PrepCluster) -> None:
         assert abs(end.elapsed_seconds - int(row["ElapsedRaw"])) <= 1
 
 
-# ---------------------------------------------------------------- no
+# ---------------------------------------------------------------- refusals
 
 
 def test_refused_job_is_held_with_the_reason(prep: PrepCluster) -> None:
@@ -210,7 +210,7 @@ def test_cancelled_job_has_an_admin_comment(prep: PrepCluster) -> None:
     )
 
 
-# ---------------------------------------------------------------- ends of other kinds
+# ---------------------------------------------------------------- other ends
 
 
 def test_job_cancelled_before_the_verdict_ends_at_once(prep: PrepCluster) -> None:
@@ -292,13 +292,13 @@ def test_node_that_does_not_start_a_job_has_failed(prep: PrepCluster) -> None:
     prep.slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
 
 
-# ---------------------------------------------------------------- many
+# ---------------------------------------------------------------- many jobs
 
 
 def test_many_short_jobs_begin_and_end_once(prep: PrepCluster, record_figure: RecordFigure) -> None:
     begun = time.monotonic()
     job = prep.slurm.submit("alice", "--array=1-300")
-    for enough in (30, 90, 150):  # with an agent that dies now and then
+    for enough in (30, 90, 150):  # restart the agent several times
         wait_until(partial(has_received_ends, prep, enough), "some to end", seconds=60)
         prep.agent.stop()
         prep.agent.start()

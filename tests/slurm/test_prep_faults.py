@@ -46,7 +46,7 @@ def test_slow_answer_delays_no_other_job(prep: PrepCluster, record_figure: Recor
         f" {squeue_seconds * 1000:.0f} ms"
     )
     assert max(sbatch_seconds, squeue_seconds) < PATIENCE / 2, (
-        "whoever waited for the answer would have waited until the plug-in's patience was over"
+        "a command that waited for the answer would need the plug-in's whole patience"
     )
 
 
@@ -126,9 +126,9 @@ def test_restarted_controller_reports_running_and_ended_jobs(prep: PrepCluster) 
     prep.slurm.kill(SLURMCTLD)
     prep.slurm.start(SLURMCTLD)
     prep.agent.start()
-    wait_until(lambda: bool(prep.agent.limits(running)), "what runs to be told")
+    wait_until(lambda: bool(prep.agent.limits(running)), "the running job to be reported")
     assert prep.agent.limits(running)[0].limit_seconds == 15 * 60
-    assert prep.agent.ends(ended) == []  # it never had nodes
+    assert prep.agent.ends(ended) == []  # a job without nodes is not reported
     prep.slurm.run("alice", "scancel", str(running)).done()
     wait_for_end(prep, running)
     assert prep.agent.ends(running)[0].begun
@@ -140,7 +140,7 @@ def test_unreported_end_is_sent_after_a_restart(prep: PrepCluster) -> None:
     prep.agent.stop()
     prep.slurm.let_end("alice", job)
     prep.slurm.wait_for(job, "COMPLETED")
-    prep.slurm.write_down(prep.slurm.submit("bob", "--hold"))  # and all other jobs with it
+    prep.slurm.write_down(prep.slurm.submit("bob", "--hold"))  # saves all jobs
     prep.slurm.kill(SLURMCTLD)
     prep.slurm.start(SLURMCTLD)
     prep.agent.start()

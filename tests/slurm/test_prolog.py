@@ -20,7 +20,7 @@ from tests.support.server import FairbankServer, made
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
-PATIENCE = 120  # each prolog starts a Python, and on a slow machine they wait for each other
+PATIENCE = 120  # each prolog starts Python, which is slow on a busy machine
 
 
 class Bank:
@@ -123,7 +123,7 @@ def test_holds_and_refusals_without_a_plugin(
 ) -> None:
     paid = slurm.submit("alice", "-c2", "--time=10", script="sleep 2")
     slurm.wait_for(paid, "COMPLETED", seconds=PATIENCE)
-    assert bank.runs(paid) == ["held"]  # its end is for reconciling to tell
+    assert bank.runs(paid) == ["held"]  # only reconciling reports its end
 
     poor = slurm.submit("dave", "-c4", "--time=60")
     wait_until(lambda: are_held(slurm, poor), "the job to be held", seconds=PATIENCE)

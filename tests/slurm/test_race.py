@@ -23,8 +23,14 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
 ROUNDS, CREDIT, PRICE = 5, 30 * SU, 20 * SU
 RUNNER = "dave"
-CORES = ("-c20", "--mem=1G", "--time=60")  # 20 billing units for an hour
-GPUS = ("--partition=gpu-t4", "--gres=gpu:4", "-c1", "--mem=1G", "--time=300")  # 4 for five hours
+CORES = ("-c20", "--mem=1G", "--time=60")  # 20 billing units for one hour
+GPUS = (
+    "--partition=gpu-t4",
+    "--gres=gpu:4",
+    "-c1",
+    "--mem=1G",
+    "--time=300",
+)  # 4 billing units for five hours
 
 
 @dataclass(frozen=True)
@@ -49,8 +55,8 @@ LANES = (
     ),
     Lane("race9", ("g03", "g04"), GPUS, "gpu"),
 )
-"""Six on the nodes without GPUs, each of which has jobs of two; two on those with large ones, and
-one that takes the small ones whole.
+"""Six lanes on the nodes without GPUs, where each node has jobs of two lanes; two on the nodes with
+large GPUs, and one that fills the nodes with small GPUs.
 """
 
 

@@ -108,7 +108,7 @@ def test_imported_runs_are_charged_once_to_the_minute(pair: ReconciledCluster) -
     cluster.wait_for(again, "PENDING")
     cluster.root(
         "scontrol", "update", f"jobid={again}", "starttime=now+3"
-    )  # within the same second its credential would count as revoked
+    )  # in the same second, its credential would count as revoked
     for job in jobs:
         cluster.wait_for(job, "COMPLETED")
         pair.wait_for_accounting(job, "COMPLETED")
@@ -152,7 +152,7 @@ def test_orphan_and_open_holds_are_fixed(pair: ReconciledCluster) -> None:
     cluster.wait_for(job, "RUNNING")
     submitted = next(queued.submitted for queued in pair.slurm.queue().rows if queued.job_id == job)
     start = int(time.time()) - 5
-    for number in (job, 4_000_000_000):  # that one, and another of which Slurm has never heard
+    for number in (job, 4_000_000_000):  # this job, and one that Slurm does not know
         hold = {
             "cluster": "lab",
             "job_id": number,
@@ -229,7 +229,7 @@ def test_billing_limit_does_not_end_running_jobs(pair: ReconciledCluster) -> Non
         refused = cluster.submit("alice", "--time=10", script=LONG)
         wait_until(
             lambda: "AssocGrpBillingMinutes" in cluster.job(refused)["Reason"],
-            "Slurm to hold back what nobody can pay",
+            "Slurm to hold a job beyond the limit",
         )
         assert cluster.states(job) == ["RUNNING"]
     finally:

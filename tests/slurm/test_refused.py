@@ -102,7 +102,7 @@ def rows_of(page: str, *columns: str) -> list[tuple[str, ...]]:
     """Return the cells below these columns of a table, line by line."""
     lines = [line.split() for line in page.splitlines()]
     (head,) = [at for at, words in enumerate(lines) if set(columns) <= set(words)]
-    rows = takewhile(bool, lines[head + 1 :])  # notes stand behind an empty line
+    rows = takewhile(bool, lines[head + 1 :])  # notes follow an empty line
     return [tuple(words[lines[head].index(column)] for column in columns) for words in rows]
 
 

@@ -105,7 +105,7 @@ def compare(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[s
         up = scenario(queue) or PARTITIONS
         ours = predict(read_texts(slurm), up)
         outcome = start_partitions(slurm, up)
-        if ours.preempted:  # they need a while to go, and others then start
+        if ours.preempted:  # other jobs start after preempted jobs have ended
             wait_for_completing(slurm)
             start_partitions(slurm, up)
         theirs = outcome()

@@ -24,11 +24,11 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 RULES = {"fair tree": fairshare_recorder.FAIR_TREE, "classic": fairshare_recorder.CLASSIC}
 OURS = {"sshare": "share", "sprio": "prio"}
 OTHER_SPELLING = {"-h": "--noheader"}
-"""Options that are spelt in another way: -h is help here."""
+"""Options with another spelling: -h is help here."""
 OTHER_MESSAGES = {"unknown-field", "by-nice", "no-jobs"}
-"""That there is no such column, that sprio cannot sort by its own S, that no such job waits."""
+"""Forms with other error messages: unknown column, sorting by S, unknown job."""
 FINER_FORMS = {("classic", name) for name in ("format-widths", "format-left", "by-fair-share")}
-"""Forms that show, or sort by, digits of a factor that no output of Slurm has."""
+"""Forms that show or sort by digits of a factor that Slurm's output does not have."""
 REQUIRED_FORMS = {
     "sshare": {"of-root", "long", "all", "users", "accounts"},
     "sprio": {"default", "long", "norm", "weights", "jobs", "user", "partition"},
@@ -132,7 +132,7 @@ def test_every_form_equals_slurms_output(
                 )
     note = f"; at {broken} more sprio failed itself" if broken else ""
     record_figure(
-        f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms,"
+        f"sshare and sprio compared with fairbank share and prio, {rule}: {compared} forms,"
         f" {len(different)} differ{note}"
     )
     assert different == [], "\n".join(different)

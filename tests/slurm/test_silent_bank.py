@@ -28,7 +28,7 @@ from tests.support.server import made
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
-PATIENCE = 8  # seconds that a question of a job waits for the bank; less than the plug-in's own
+PATIENCE = 8  # the agent's patience with the bank (s); less than the plug-in's
 BANK_TIMEOUT = 120.0
 TERMS = f"""
 [terms]
@@ -100,7 +100,7 @@ def test_slurm_does_not_wait_for_a_silent_bank(
     for job in running:
         slurm.wait_for(job, "COMPLETED", seconds=120)
     for job in deferred:
-        wait_until(partial(_is_deferred, slurm, job), "the job to be put off")
+        wait_until(partial(_is_deferred, slurm, job), "the job to be deferred")
     assert proxy.done[MessageFault.SWALLOW.value] > 0, "the agent has asked"
     assert stack.rows("/job") == []
     assert all(poll.answered for poll in polls)

@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
 
 WEIGHT = 100_000
 CALC_SECONDS = 60  # the lab's PriorityCalcPeriod
-LATE_SECONDS = 5  # a new table, the look at it, and sprio itself
+LATE_SECONDS = 5  # for a new table, its reload, and sprio
 STALE = 4
 CREDIT = 10_000
 ENDS = {
@@ -170,7 +170,7 @@ def test_sprio_shows_and_follows_the_site_factor(
     record_figure(f"site factors agree {time.monotonic() - begun:.1f} s after four submissions")
     values = list(stack.site().values())
     assert len(set(values)) == 4, values
-    assert 0 in values  # of wg_chem, which has no credit there
+    assert 0 in values  # wg_chem has no credit there
 
     before = stack.value("wg_astro", "cpu")
     other = slurm.submit(
@@ -221,7 +221,7 @@ def test_stale_table_gives_zero_and_is_logged_once(
     stack.agent.kill()
     wait_until(
         lambda: stack.count_logged("it is stale") > before,
-        "slurmctld to tell that the table is stale",
+        "slurmctld to log that the table is stale",
         seconds=STALE + 10,
     )
     wait_until(
@@ -261,7 +261,7 @@ def test_reconfiguration_changes_settings(
         )
         conf.write_text(before.replace("fairbank_table=", "fairbank_tabel="))
         slurm.root("scontrol", "reconfigure")
-        wait_until(lambda: stack.count_logged("fairbank_tabel="), "the mistake to be told")
+        wait_until(lambda: stack.count_logged("fairbank_tabel="), "the error to be logged")
     finally:
         conf.write_text(before)
         slurm.root("scontrol", "reconfigure")

@@ -87,7 +87,7 @@ def test_invalid_table_is_not_encoded(table: SiteFactorTable) -> None:
         encode(table)
 
 
-# ---------------------------------------------------------------- the C of the plug-in
+# ---------------------------------------------------------------- C code of the plug-in
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 ASTRO, BIO, CHEM, USERS = "wg_astro", "wg_bio", "wg_chem", "users"
 
-# user, group, command; a number sign in a change stands for the job that was made for it
+# user, group, command
 NEW = [
     ("alice", ASTRO, "sbatch -p cpu -t 5 --wrap true"),
     ("alice", ASTRO, "srun -p cpu -t 5 true"),
@@ -189,7 +189,7 @@ def test_messages_of_job_changes(controlled: Cluster) -> None:
             + " ".join(f"{name}={shown_job[name]}" for name in shown)
             + "\n\n"
         )
-    has_messages = controlled.release > (22, 5)  # 22.05 tells its own alone
+    has_messages = controlled.release > (22, 5)  # 22.05 prints only its own message
     compare("scontrol-update-with-words" if has_messages else "scontrol-update", "".join(pages))
 
 

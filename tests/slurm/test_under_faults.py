@@ -58,14 +58,9 @@ MISSED_SHARE, FORGOTTEN_SHARE, FEW = (
     0.02,
     0.03,
     10,
-)  # some for the kills together, and for each reset, which forgets as much at once
-LOST_BY_SLURM = {
-    "ORPHAN",
-    "RUNAWAY",
-}  # neither slurmctld nor accounting has what became of it: they have lost it, and not we
-REPORTED_ONLY = {
-    "AMOUNT"
-}  # accounting was told of another end by a slurmctld that had forgotten the first
+)  # a few for all kills together, and for each reset
+LOST_BY_SLURM = {"ORPHAN", "RUNAWAY"}  # slurmctld and accounting have lost the end of the job
+REPORTED_ONLY = {"AMOUNT"}  # a slurmctld that had lost the first end reported another one
 OVER_SECONDS = 400
 
 
@@ -150,7 +145,7 @@ def test_ledger_equals_accounting_after_all_faults(
     record_figure(
         f"{injector.done.total()} faults in {time.time() - since:.0f} s: {dict(injector.done)}"
     )
-    record_figure(f"the bank was away for {injector.without_bank.longest():.0f} s at most")
+    record_figure(f"the bank was unavailable for {injector.without_bank.longest():.0f} s at most")
     assert injector.without_bank.longest() >= once
     for proxy, name in zip(fault_stack.proxies, ("the plug-in", "the bank"), strict=True):
         record_figure(f"messages to and from {name}: {dict(proxy.done)}")
@@ -186,7 +181,7 @@ def test_ledger_equals_accounting_after_all_faults(
     record_figure(
         "\n        ".join(
             [
-                "told otherwise by a slurmctld that had forgotten:",
+                "reported differently by a slurmctld that had lost its state:",
                 *(difference.text for difference in forgotten),
             ]
         )
@@ -335,7 +330,8 @@ def lost_by_slurm(
         f"{len(load.submitted)} submissions, {load.failed} not taken; {len(rows)} executions"
     )
     record_figure(
-        f"by Slurm itself: {len(lost)} executions lost, {load.operator.duplicate_launches} jobs held"
+        f"by Slurm itself: {len(lost)} executions lost,"
+        f" {load.operator.duplicate_launches} jobs held"
         " because their numbers were known"
     )
     return lost

@@ -209,7 +209,7 @@ def test_jobs_wait_for_an_unavailable_bank_and_start_later(at_rest: BankStack) -
     slurm.wait_for(open_, "COMPLETED", seconds=60)
     wait_until(
         lambda: slurm.job(deferred).get("Reason") == "Fairbank_does_not_answer",
-        "the job to be put off",
+        "the job to be deferred",
     )
     refused = slurm.run("alice", "srun", "true")
     assert (
@@ -224,7 +224,7 @@ def test_jobs_wait_for_an_unavailable_bank_and_start_later(at_rest: BankStack) -
     operator = Operator(slurm)
 
     def over() -> bool:
-        operator.start_requeued_jobs()  # a node of a slow machine may not take it the first time
+        operator.start_requeued_jobs()  # on a slow machine, the first start may fail
         return slurm.states(deferred) == ["COMPLETED"]
 
     wait_until(over, "the job to be over", seconds=90)

@@ -15,10 +15,8 @@ from tests.support.conditions import wait_until
 
 AT_ONCE = 4
 LONG = "sleep 600"
-ONCE_LONG = "[ $SLURM_RESTART_COUNT ] || sleep 600"  # ends at once when it is started again
-FAILING_NODE = (
-    "c06"  # the node whose slurmd dies, and with it what somebody waits for at a terminal
-)
+ONCE_LONG = "[ $SLURM_RESTART_COUNT ] || sleep 600"  # ends at once after a restart
+FAILING_NODE = "c06"  # the node whose slurmd is killed; srun and salloc avoid it
 RICH_USERS = ("alice", "bob", "carol")
 ARRAY = 10
 DONE_SECONDS = 240
@@ -95,7 +93,7 @@ class Workload:
         }[kind]
         return self.slurm.submit(user, *options_of_kind, script=script)
 
-    # ------------------------------------------------------------------ what happens to some
+    # ------------------------------------------------------------------ jobs with special ends
 
     def submit_job(self, kind: str, user: str, *options: str, script: str = LONG) -> int:
         """Submit a job of this kind and return its number."""

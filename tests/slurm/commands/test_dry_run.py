@@ -39,12 +39,12 @@ def priced_site(
         yield started
 
 
-def journal_heads(bare_site: CommandSite) -> Any:
+def journal_heads(site: CommandSite) -> Any:
     """Return the last number and hash of each journal."""
-    return bare_site.client.get("/audit")["data"]
+    return site.client.get("/audit")["data"]
 
 
-# --- people ---
+# --- projects and members ---
 
 
 def test_import_creates_planned_projects_and_members(priced_site: CommandSite) -> None:
@@ -96,9 +96,9 @@ def test_invalid_gid_does_not_stop_import(priced_site: CommandSite) -> None:
 # --- history ---
 
 
-def history_lines(bare_site: CommandSite, *words: str, code: int) -> tuple[list[str], list[str]]:
+def history_lines(site: CommandSite, *words: str, code: int) -> tuple[list[str], list[str]]:
     """Return the lines on allocations, charges and releases, and the jobs that were left out."""
-    result = bare_site.run("slurm", "import", *GIDS, "-S", "now-1day", *words, code=code)
+    result = site.run("slurm", "import", *GIDS, "-S", "now-1day", *words, code=code)
     done = [
         line.replace("would be ", "")
         for line in result.out.splitlines()
@@ -107,17 +107,17 @@ def history_lines(bare_site: CommandSite, *words: str, code: int) -> tuple[list[
     return done, re.findall(r"^! job (\d+)", result.err, re.MULTILINE)
 
 
-def set_history(bare_site: CommandSite) -> None:
+def set_history(site: CommandSite) -> None:
     """Set accounting to a complete job, one of the child project, one with a node failure, one of
     an unknown account, one in a removed partition, and a running one.
     """
-    bare_site.set_accounting(
-        bare_site.job(1),
-        bare_site.job(2, account="bio", elapsed=60),
-        bare_site.job(3, state="NODE_FAIL"),
-        bare_site.job(4, account="nobody"),
-        bare_site.job(5, partition="old"),
-        bare_site.job(6, state="RUNNING"),
+    site.set_accounting(
+        site.job(1),
+        site.job(2, account="bio", elapsed=60),
+        site.job(3, state="NODE_FAIL"),
+        site.job(4, account="nobody"),
+        site.job(5, partition="old"),
+        site.job(6, state="RUNNING"),
     )
 
 

@@ -134,7 +134,7 @@ def test_answers_of_the_bank_are_understood() -> None:
     assert refusal_of(refusal_answer("INSUFFICIENT_CREDIT")) == "not enough credit. Try -t 0:30"
     assert (
         refusal_of(refusal_answer("HOLD_EXISTS")) is None
-    )  # a prolog that comes again: Slurm was restarted
+    )  # a repeated prolog, after a restart of Slurm
     assert (
         refusal_of(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
         == "no partition x. Try there are: cpu"

@@ -32,7 +32,7 @@ def test_column_done_names_the_field(site: CommandSite) -> None:
     job = site.job(1)
     site.report(job, owner_uid=MY_UID + 5)
     site.set_accounting(job)
-    for words in (("--fix",), ()):  # what was refused in the first is still told in the second
+    for words in (("--fix",), ()):  # the second call still shows the refusal
         (_, line, *_) = site.output(
             "reconcile", *words, "-o", "JOBID,DONE%60", code=8
         ).splitlines()[-2:]

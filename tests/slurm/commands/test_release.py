@@ -48,7 +48,7 @@ def jobs_named(names: Sequence[str]) -> list[HeldJob]:
     return [msgspec.structs.replace(JOB, name=name) for name in names]
 
 
-# ------------------------------------------------------------------ whose hold it was
+# ------------------------------------------------------------------ reading held jobs
 
 
 def test_only_jobs_held_for_credit_are_read() -> None:
@@ -78,7 +78,7 @@ def test_only_jobs_held_for_credit_are_read() -> None:
     assert [(line.line, line.field) for line in held.unreadable] == [(12, "TimeLimit")]
 
 
-# ------------------------------------------------------------------ how many, how often
+# ------------------------------------------------------------------ number and schedule
 
 
 def test_released_jobs_fit_the_credit_together() -> None:
@@ -132,7 +132,7 @@ def test_attempts_of_a_held_job_are_remembered() -> None:
     assert schedule.due([JOB], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == [JOB]
 
 
-# ------------------------------------------------------------------ a bank, and a queue
+# ------------------------------------------------------------------ bank and queue
 
 
 class SimulatedQueue(SlurmCommands):
@@ -166,7 +166,7 @@ class SimulatedBank(Client):
 
     def post(self, path: str, body: Any, key: str | None = None) -> dict[str, Any]:
         if not self.answers:
-            raise Unavailable("nobody answers", remedy="start it")
+            raise Unavailable("no answer", remedy="start it")
         self.answers -= 1
         return {"data": {"amount": 1, "allocation": 1, "available": 1_000, "fits": True}}
 
@@ -175,7 +175,7 @@ def test_failed_release_does_not_stop_others() -> None:
     queue = SimulatedQueue(*jobs_named("123"))
     queue.unreleasable = {"1"}
     releaser = Releaser(SimulatedBank(), queue, 600)
-    for round_ in range(RELEASES_MAX + 1):  # what was not released is none of its five times
+    for round_ in range(RELEASES_MAX + 1):  # failed releases do not count as attempts
         releaser.run_round(round_ * 600)
         assert queue.released == ["2", "3"]
         assert releaser.status() == {
@@ -204,10 +204,10 @@ def test_aborted_round_continues_in_the_next() -> None:
     queue, bank = SimulatedQueue(*jobs_named("123")), SimulatedBank(1)
     releaser = Releaser(bank, queue, 600)
     releaser.run_round(0)
-    assert (queue.released, releaser.status()["error"]) == (["1"], "nobody answers")
+    assert (queue.released, releaser.status()["error"]) == (["1"], "no answer")
     bank.answers = 10
     releaser.run_round(60)
-    assert queue.released == ["1", "3"]  # the second was asked about
+    assert queue.released == ["1", "3"]  # the second was quoted before
     releaser.run_round(600)
     assert queue.released == ["1", "3", "2"]
 
@@ -229,12 +229,12 @@ def test_deposit_releases_affordable_jobs(site: Site, caplog: pytest.LogCaptureF
     releaser = Releaser(Client(parse_address(site.address)), queue, 600)
     releaser.run_round(0)
     assert queue.released == ["1"]
-    site.withdraw(number, 1 * SU)  # it was paid from that
+    site.withdraw(number, 1 * SU)  # the first job has used it
     releaser.run_round(300)
     assert queue.released == ["1"]
     site.deposit(number, 2 * SU)
     releaser.run_round(300)
-    assert queue.released == ["1"]  # nobody's turn
+    assert queue.released == ["1"]  # no job is due
     releaser.run_round(600)
     assert queue.released == ["1", "2", "3"]
     assert releaser.status() == {"released": 3, "error": None, "remedy": None}

@@ -12,11 +12,10 @@ from tests.slurm.commands.site import MY_UID, CommandSite
 pytestmark = pytest.mark.slow
 
 
-def write_rules(bare_site: CommandSite, text: str = "") -> Path:
-    path = bare_site.bank.folder / "slurm.toml"
+def write_rules(site: CommandSite, text: str = "") -> Path:
+    path = site.bank.folder / "slurm.toml"
     path.write_text(
-        f'policy = "{bare_site.bank.folder}/policy"\npublic_policy ='
-        f' "{bare_site.bank.folder}/public"\n{text}'
+        f'policy = "{site.bank.folder}/policy"\npublic_policy = "{site.bank.folder}/public"\n{text}'
     )
     return path
 

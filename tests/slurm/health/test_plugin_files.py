@@ -119,7 +119,7 @@ def test_missing_or_recursive_slurm_conf(tmp_path: Path) -> None:
     assert conf_path(CONFIG) == Path("/lab/conf/slurm.conf")
 
 
-# ------------------------------------------------------------------ the site factor
+# ------------------------------------------------------------------ site factor
 
 
 def test_site_factor_plugin_matches_the_agent() -> None:

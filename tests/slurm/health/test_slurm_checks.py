@@ -153,7 +153,7 @@ def test_summed_tres_are_reported() -> None:
     ]
     assert (
         failed_checks(slurm_checks.billing_weights(summing, bank_prices(BillingRule.SUM))) == []
-    )  # where the bank says so too, it is meant
+    )  # intended if the bank has the same rule
     assert len(failed_checks(slurm_checks.price_checks(summing, bank_prices()))) == 3
 
 
@@ -201,7 +201,7 @@ def test_prolog_script_replaces_the_plugin() -> None:
     several = {
         "PrologSlurmctld[0]": "/etc/slurm/clean_up",
         "PrologSlurmctld[1]": "/etc/slurm/prolog_slurmctld",
-    }  # as 24.11 tells them
+    }  # as 24.11 prints them
     assert slurm_checks.uses_prolog_script(
         {**WITH_PLUGINS, "PrEpPlugins": "prep/script", **several}
     )
@@ -228,7 +228,7 @@ def test_plugin_and_agent_settings_must_match(parameters: str, expected: str) ->
             slurm_checks.plugin_checks({**WITH_PLUGINS, "PrEpParameters": parameters}, None)
         )
         == []
-    )  # that there is no agent is told elsewhere
+    )  # another check reports a missing agent
 
 
 def test_agent_faults_are_reported() -> None:
@@ -287,25 +287,24 @@ def test_agent_before_its_first_request_to_the_bank() -> None:
 def test_agent_incidents_are_reported_for_a_day() -> None:
     rejected = {
         "kind": "stranger",
-        "about": "strangers sent away from its socket",
+        "about": "rejected connections",
         "count": 3,
         "since": NOW - 90_000,
         "last": NOW - 60,
     }
     incident = rejected | {
-        "text": "a process of user 1000 wanted to speak for slurmctld",
-        "remedy": "look at what it is",
+        "text": "connection from uid 1000 rejected",
+        "remedy": "check the process",
     }
     agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [incident]})
     (check,) = [
         check for check in slurm_checks.agent_checks(WITH_PLUGINS, agent, NOW) if not check.ok
     ]
     assert (
-        check.what
-        == f"the agent reports strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
-        f" the last at {iso(NOW - 60)}: a process of user 1000 wanted to speak for slurmctld"
+        check.what == f"the agent reports rejected connections: 3 since {iso(NOW - 90_000)},"
+        f" the last at {iso(NOW - 60)}: connection from uid 1000 rejected"
     )
-    assert check.remedy == "look at what it is"
+    assert check.remedy == "check the process"
     assert (
         failed_checks(
             slurm_checks.agent_checks(WITH_PLUGINS, agent, NOW + slurm_checks.INCIDENT_SECONDS)

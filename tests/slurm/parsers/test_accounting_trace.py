@@ -49,7 +49,7 @@ def test_job_has_its_recorded_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heads", "line"),
+    ("header", "line"),
     [
         (
             "Submit|State|JobID|Elapsed|NCPUS|Timelimit|User|Account|Partition",
@@ -69,7 +69,7 @@ def test_job_has_its_recorded_values() -> None:
         "few columns",
         "other columns",
         "parsable",
-        "a delimiter that nobody types",
+        "a control character as delimiter",
         "a long delimiter",
     ],
 )
@@ -240,7 +240,7 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("heads", "message"),
+    ("header", "message"),
     [
         (HEADER.replace("Submit|", ""), "no column has when it was submitted"),
         (

@@ -24,7 +24,7 @@ def dependency(kind: str, number: int | None = None, **more: Any) -> Dependency:
     return Dependency(kind=kind, job=number, **more)
 
 
-# --- the words ---
+# --- parsing ---
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_ended_jobs_are_found() -> None:
     assert read_ended_jobs("\n".join(lines), set()) == ()
 
 
-# --- whom they are about ---
+# --- states of the other jobs ---
 
 
 def open_dependency(

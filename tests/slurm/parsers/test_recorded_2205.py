@@ -211,7 +211,7 @@ def test_usage_counts_billing_minutes() -> None:
     ]
 
 
-# --- since 23.11: tests/slurm/parsers/test_recorded_releases.py has what was recorded ---
+# --- since 23.11; recordings are in tests/slurm/parsers/test_recorded_releases.py ---
 
 
 def test_plain_numbers_may_become_objects_in_later_releases() -> None:

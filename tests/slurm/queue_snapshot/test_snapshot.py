@@ -143,7 +143,7 @@ def test_nodes_of_finished_jobs_in_2205() -> None:
     } == theirs
 
 
-# --- who waits ---
+# --- pending jobs ---
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_started_job_counts_in_the_next_pass() -> None:
     assert run_passes(after, queue.parameters, NOW).starts == []
 
 
-# --- the rest ---
+# --- settings and choices ---
 
 
 def test_preemption_settings_are_read() -> None:

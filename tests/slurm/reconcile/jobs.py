@@ -21,7 +21,7 @@ CLUSTER = BankCluster(
 )
 
 LENIENT = msgspec.structs.replace(CLUSTER, free_states=frozenset({"TIMEOUT"}))
-"""The same at a bank where only running into one's limit is free."""
+"""The same cluster at a bank where only TIMEOUT is free."""
 
 
 def a_job(

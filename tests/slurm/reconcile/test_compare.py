@@ -14,7 +14,7 @@ from fairbank.slurm.reconcile.repair import charge_report
 from tests.slurm.reconcile.comparison import HOUR, categories, compare_records, only_finding
 from tests.slurm.reconcile.jobs import CLUSTER, NOW, a_job, bank_run
 
-# --- they agree ---
+# --- agreement ---
 
 
 def test_charge_that_agrees_is_matched() -> None:
@@ -84,7 +84,7 @@ def test_repeated_row_counts_once() -> None:
     assert compare_records([job, job], [bank_run(job)]).matched == 1
 
 
-# --- charges that are missing ---
+# --- missing charges ---
 
 
 def test_unknown_run_is_reported_to_the_bank() -> None:
@@ -211,7 +211,7 @@ def test_partition_without_price_has_no_amount() -> None:
     assert compare_records([job], [bank_run(job, charged=7)]).matched == 1
 
 
-# --- holds that are lost ---
+# --- lost holds ---
 
 
 def test_hold_without_job_is_an_orphan() -> None:
@@ -249,7 +249,7 @@ def test_later_execution_does_not_keep_an_earlier_hold() -> None:
     assert categories(comparison) == [Category.ORPHAN]
 
 
-# --- what people must look at ---
+# --- differences for an administrator ---
 
 
 @pytest.mark.parametrize(("charged", "more"), [(10, -30), (400, 360)])
@@ -300,10 +300,10 @@ def test_charge_without_accounting_is_reported() -> None:
     )  # accounting lags
     assert (
         compare_records(runs=[bank_run(job)], since=job.submitted + 1).findings == ()
-    )  # not looked for
+    )  # outside the period
 
 
-# --- laws ---
+# --- properties ---
 
 
 STATES = st.sampled_from(["COMPLETED", "REQUEUED", "RUNNING", "NODE_FAIL"])

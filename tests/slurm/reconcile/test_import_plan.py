@@ -208,7 +208,7 @@ def test_equal_prices_have_no_difference() -> None:
     )
 
 
-# --- the past ---
+# --- history ---
 
 
 def test_history_is_covered_with_its_cost() -> None:

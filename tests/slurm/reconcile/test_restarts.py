@@ -39,10 +39,10 @@ def test_submit_time_changed_by_a_crash_is_matched() -> None:
 
 def test_restarts_are_counted_from_accounting() -> None:
     first = a_job(1, state="NODE_FAIL", submitted=NOW - 90_000)
-    second = a_job(
-        1, state="REQUEUED", submitted=(first.end or 0) + 30
-    )  # once the epilogs were done
-    third = a_job(1, submitted=(second.end or 0) + 20_000)  # REQUEUED says so, however long it took
+    second = a_job(1, state="REQUEUED", submitted=(first.end or 0) + 30)  # after the epilogs
+    third = a_job(
+        1, submitted=(second.end or 0) + 20_000
+    )  # after REQUEUED, whatever the time between them
     stranger = a_job(1, submitted=(first.end or 0) + 5, owner=7)
     another = a_job(1, submitted=(third.end or 0) + 5)  # after a reset of slurmctld
     history = [third, first, second]
