@@ -1,6 +1,4 @@
-"""Nodes, what jobs ask of them, and reservations: what they are told, and what no node, job or
-reservation can be.
-"""
+"""Nodes, resource requests of jobs, and reservations: accepted and rejected values."""
 
 from __future__ import annotations
 

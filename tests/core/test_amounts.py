@@ -1,4 +1,4 @@
-"""Amounts of service units as people write them, and which of them the bank can count."""
+"""Amounts of service units as people write them, and the range that the bank can count."""
 
 from __future__ import annotations
 
@@ -197,8 +197,8 @@ def test_two_decimals_to_the_nearest_are_read_as_well() -> None:
 def test_amounts_of_an_allocation_add_up_as_they_are_shown(
     granted: int, limit: int, used: int, held: int, units: str, decimals: int | None
 ) -> None:
-    """Each is off by less than one of its last decimals, and what is available is never more than
-    it is.
+    """Each shown amount differs by less than one unit of its last decimal, and the available amount
+    is never rounded up.
     """
     available, step = (
         granted + limit - used - held,
@@ -287,8 +287,8 @@ def test_what_is_written_in_whole_units_is_read(minutes: int, suffix: str) -> No
 def test_sums_below_each_other_differ_by_what_moved_them(
     jobs: list[tuple[int, int]], decimals: int | None
 ) -> None:
-    """Holds, and charges that free them: each row adds up, and no sum changes but by the amount
-    shown, nor is more left than there is.
+    """For holds and the charges that close them: each row adds up, a sum changes only by the amount
+    shown, and the available amount is never rounded up.
     """
     granted, used, shown = 10**6, 0, Fraction(0)
     for held, cost in jobs:

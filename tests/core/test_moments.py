@@ -1,4 +1,4 @@
-"""Times as people write them: Slurm's words, ISO forms, seconds; in a zone of their own or in the
+"""Times as people write them: Slurm's words, ISO forms, seconds; with an explicit zone or in the
 reader's.
 """
 

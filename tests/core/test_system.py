@@ -1,4 +1,4 @@
-"""Errors of the operating system, with the kind and the remedy that fit."""
+"""Errors of the operating system, each with its error class and remedy."""
 
 from __future__ import annotations
 

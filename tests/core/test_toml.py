@@ -1,6 +1,4 @@
-"""Settings files are read strictly: what is wrong is reported with the name of the file, the key,
-and what to do.
-"""
+"""Settings files are read strictly: an error names the file, the key, and the remedy."""
 
 from __future__ import annotations
 

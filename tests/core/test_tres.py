@@ -1,5 +1,5 @@
-"""TRES and their weights. The figures marked so are those of Slurm's TRESBillingWeights and
-PriorityFlags, slurm.conf(5).
+"""TRES and their weights. Some figures are those of TRESBillingWeights and PriorityFlags in
+slurm.conf(5).
 """
 
 from __future__ import annotations

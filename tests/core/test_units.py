@@ -1,4 +1,4 @@
-"""Service units: the whole minutes that the bank counts, and what people read of them."""
+"""Service units: the whole minutes that the bank counts, and the decimals that people read."""
 
 from __future__ import annotations
 

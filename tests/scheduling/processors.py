@@ -1,4 +1,4 @@
-"""A few identical processors, who runs there, and what is wished for of them."""
+"""A few identical processors with running jobs, and requests for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Wish(NamedTuple):
 
 
 def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[Wish]:
-    """Jobs run until then, on so many processors each."""
+    """Return running jobs from pairs of end time and number of processors."""
     machine: Processors[Wish] = Processors(SIZE)
     there = [
         RunningJob(end, number, wide, Wish(wide, end, number), 0)

@@ -1,4 +1,4 @@
-"""Backfill: gaps are filled as long as nobody ahead is delayed."""
+"""Backfill: gaps are filled as long as no earlier job is delayed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from tests.scheduling.scenes import OneEach, Scene
 
 
 def test_the_example_of_the_seed() -> None:
-    """A large job wants 8 nodes, 6 are idle and 2 busy for 3 hours: jobs that are done by then run
-    on the 6, others wait.
-
-    Source: RCAC.
+    """A large job needs 8 nodes; 6 are idle and 2 busy for 3 hours. Jobs that end before then run
+    on the 6, others wait. Source: RCAC.
     """
     scene = Scene(rack(8)).runs(1, "n[7-8]", 180)
     scene.waits(2, 8, minutes=600, priority=9).waits(3, 4, minutes=240).waits(
@@ -64,16 +62,16 @@ def test_a_job_is_planned_when_the_last_of_those_that_it_needs_has_ended() -> No
 
 
 def test_nodes_that_a_reservation_gives_back_a_second_too_early_are_waited_for() -> None:
-    """The reservation ends before the last job does: at that end the job begins, and what was
-    reserved before is not in its way.
+    """The reservation ends before the last job does. The job begins at that end, and the past
+    reservation does not delay it.
     """
     scene = Scene(rack(3)).runs(1, "n1", 30).runs(2, "n2", 180).reserves("class", "n3", 100, 179)
     assert scene.waits(5, 3, 60).backfill().planned == {5: (180, "n[1-3]")}
 
 
 def test_a_job_that_should_have_ended_is_expected_to_end_soon() -> None:
-    """At its limit it gets SIGTERM, and half a minute later SIGKILL; after that it may end any
-    second.
+    """At its limit a job gets SIGTERM, and SIGKILL half a minute later. After that it may end at
+    any second.
     """
     assert Scene(rack(1)).runs(1, "n1", 0).waits(2).backfill().planned == {2: (1 / 2, "n1")}
     assert Scene(rack(1)).runs(1, "n1", -5).waits(2).backfill().planned == {2: (1 / 60, "n1")}
@@ -262,9 +260,9 @@ def test_reservation_in_one_partition_only_with_bf_one_resv_per_job(
 def test_stretches_double_or_grow_by_as_much_as_is_said(
     linear: int, found: tuple[int, str]
 ) -> None:
-    """The first one begins with the end of minute 10, and on one node the job does not fit. The
-    next has the end of minute 20, and if it is a minute long also that of minute 21: then two nodes
-    beside each other are free.
+    """The first stretch begins with the end of minute 10, when only one node is free and the job
+    does not fit. The next stretch has the end of minute 20, and with a length of a minute also that
+    of minute 21; then two adjacent nodes are free.
     """
     scene = (
         Scene(rack(5)).runs(1, "n1", 21).runs(2, "n2", 10).runs(3, "n[3-4]", 600).runs(5, "n5", 20)
@@ -288,9 +286,9 @@ def test_stretches_double_or_grow_by_as_much_as_is_said(
 def test_a_plan_and_a_reservation_begin_with_a_step(
     resolution: int, minutes: int, starts: bool
 ) -> None:
-    """Both nodes are wanted, or reserved, from minute 61 on. In steps of ten minutes, counted from
-    1970, that is minute 53, in steps of an hour 13. Who would still be there at that second does
-    not fit.
+    """Both nodes are requested, or reserved, from minute 61 on. In steps of ten minutes, counted
+    from 1970, that is minute 53; in steps of an hour, minute 13. A job that would still run at that
+    second does not fit.
     """
     planned = (
         Scene(rack(2))

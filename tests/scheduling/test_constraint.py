@@ -1,6 +1,5 @@
-"""The grammar of constraints, as sbatch takes it.
-
-Source: docs/reference/slurm-rules.md, "Constraints".
+"""Grammar of constraints, as sbatch accepts it. Source: docs/reference/slurm-rules.md,
+"Constraints".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changes that start a job sooner, from known starts."""
+"""Changes that start a job sooner, with known start times."""
 
 from __future__ import annotations
 

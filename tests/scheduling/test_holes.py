@@ -1,4 +1,4 @@
-"""Holes that a plan leaves, and those left after further jobs, against the steps of the machine."""
+"""Holes that a plan leaves, before and after more jobs, compared with the profile of the machine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The main pass: from the head of the queue, and a partition waits behind its first job that does
-not fit.
-"""
+"""Main pass: jobs in queue order; a partition is blocked behind its first job that does not fit."""
 
 from __future__ import annotations
 
@@ -235,8 +233,8 @@ def test_job_started_in_this_second_before_the_pass_is_preempted() -> None:
 def test_a_preemptor_takes_the_place_of_the_smallest_and_of_these_the_first(
     exempt: int, gone: int, node: str
 ) -> None:
-    """As slurmctld 22.05 does. Job 6 has run for less than an hour, for which its QOS may be left
-    alone.
+    """As slurmctld 22.05 does. Job 6 has run for less than an hour, the time that its QOS exempts
+    from preemption.
     """
     scene = (
         Scene(rack(5))
@@ -261,9 +259,7 @@ def test_a_preemptor_takes_the_place_of_the_smallest_and_of_these_the_first(
     ("dear", "cheap", "gone"), [(5, 4, 6), (70_000, 65_534, 6), (70_000, 65_535, 5), (4, 4, 5)]
 )
 def test_preemption_takes_lowest_qos_then_smallest_job(dear: int, cheap: int, gone: int) -> None:
-    """As in slurmctld, which has 16 bits for the priority of a QOS: job 5 has one node, job
-    6 two.
-    """
+    """As in slurmctld, which has 16 bits for the priority of a QOS. Job 5 has one node, job 6 two."""
     scene = Scene(rack(3)).runs(5, "n1", 60, qos="dear").runs(6, "n[2-3]", 60, qos="cheap")
     qos = {
         "dear": QosRules(priority=dear),

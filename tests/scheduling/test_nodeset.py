@@ -1,4 +1,4 @@
-"""Sets of nodes: what whole numbers say of them is what sets say."""
+"""Sets of nodes as whole numbers give the same results as Python sets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""The queue's order: preemptors, reservations, tier, priority, submit time, number.
-
-Source: docs/reference/slurm-rules.md, "Queue order"; RCAC.
+"""Queue order: preemptors, reservations, tier, priority, submit time, number. Source:
+docs/reference/slurm-rules.md, "Queue order"; RCAC.
 """
 
 from __future__ import annotations

@@ -34,7 +34,9 @@ def test_no_two_reservations_have_a_name() -> None:
 
 
 def test_a_reservation_holds_those_of_its_nodes_that_are_there() -> None:
-    """A node may be taken out of the cluster while it is reserved: no pass is to end with that."""
+    """A node may be removed from the cluster while it is reserved. No pass may fail because of
+    that.
+    """
     told = Scene(rack(2)).reserves("class", "n1,n9", 0, 60).waits(1).waits(2).both()
     assert told.starts == {1: "n2"}
 

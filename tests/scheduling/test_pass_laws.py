@@ -1,4 +1,6 @@
-"""Laws of the passes over nodes, whatever the cluster, those who run and those who wait."""
+"""Laws of the passes over nodes that hold for every cluster and every set of running and waiting
+jobs.
+"""
 
 from __future__ import annotations
 
@@ -171,8 +173,8 @@ def test_plans_are_feasible_and_not_delayed_by_later_jobs(afternoon: Afternoon) 
 @settings(max_examples=60, deadline=None)
 def test_preempted_nodes_are_taken_once(afternoon: Afternoon, data: st.DataObject) -> None:
     def kind(job: PendingJob) -> PendingJob:
-        """Urgent, or a scavenger that was requeued to go before everybody: the likeliest to be sent
-        away again at once.
+        """Draw an urgent job, or a requeued scavenger with the highest priority: the most likely to
+        be preempted again at once.
         """
         qos, nodes = (
             data.draw(st.sampled_from(["urgent", "scavenge"])),
@@ -204,7 +206,7 @@ def test_preempted_nodes_are_taken_once(afternoon: Afternoon, data: st.DataObjec
 
 
 def seconds(job: PendingJob) -> int:
-    """Return the time reserved for the job, which is the least that it has once it starts."""
+    """Return the time reserved for the job, the minimum that it has once it starts."""
     assert job.limit is not None
     return min(job.limit, job.time_min or job.limit)
 
@@ -216,7 +218,7 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
 def fits_then(
     snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], at: int, placement: Placement
 ) -> bool:
-    """Return True if the nodes have the planned resources when all jobs have ended that end by
+    """Return True if the nodes have the planned resources after all jobs have ended that end by
     then.
     """
     room = FreeResources(snapshot.machine.cluster)

@@ -1,4 +1,4 @@
-"""Placement of jobs: choices as Slurm makes them, and laws that hold on any cluster."""
+"""Placement of jobs: the choices of slurmctld, and laws that hold on any cluster."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def test_tasks_fill_the_first_nodes_and_leave_one_for_each_node_behind() -> None
 
 
 def test_of_a_range_it_gets_as_many_nodes_as_are_free() -> None:
-    """As slurmctld 22.05 does: two to four nodes are four where four are free, and one where the
-    least is one and nothing else is free.
+    """As slurmctld 22.05 does: a range of two to four nodes gets four if four are free. A range
+    that begins with one gets one if only one is free.
     """
     desk = Desk(rack(6))
     assert desk.goes(nodes=2, max_nodes=4, exclusive=True) == "n[1-4]"
@@ -219,7 +219,7 @@ def test_missing_name_is_reported_with_the_known_ones() -> None:
 def afternoons(
     draw: st.DrawFn,
 ) -> tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]]:
-    """A cluster and jobs that come one after the other; some leave again before the next comes."""
+    """Draw a cluster and jobs that start one after the other; some end before the next starts."""
     cluster = draw(clusters)
     return (
         cluster,
@@ -258,7 +258,9 @@ def test_placement_is_exact_and_never_oversubscribed(
 def assert_held(
     cluster: NodeTable, room: FreeResources, there: list[Placement], division: PartitionRules
 ) -> None:
-    """Check that free resources are those that no job holds, and that no two jobs hold the same."""
+    """Check that the free resources are those without a job, and that no two jobs have the same
+    resource.
+    """
     for at, node in enumerate(cluster.nodes):
         plain = [
             share

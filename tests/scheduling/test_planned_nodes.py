@@ -1,4 +1,4 @@
-"""Planned and idle nodes, against the same stored minute by minute."""
+"""Planned and idle nodes, compared with a table by minute."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ plans = st.lists(st.tuples(nodes, st.integers(0, WINDOW + 8), st.integers(1, 20)
 
 
 def planned(some: list[tuple[NodeSet, int, int]]) -> tuple[PlannedNodes, list[NodeSet]]:
-    """The space, and the nodes that are planned for nobody at each second, until long after the
-    window.
-    """
+    """Return the planned nodes, and the unplanned nodes at each second until long after the window."""
     space, free = PlannedNodes(EVERYBODY, 0, WINDOW, STEP), [EVERYBODY] * 200
     for those, begin, seconds in some:
         space.take(those, begin, begin + seconds)

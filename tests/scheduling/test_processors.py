@@ -1,4 +1,4 @@
-"""Free identical processors over time, against a plain list of seconds."""
+"""Free identical processors over time, compared with a list of seconds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ HOUR = 3_600
 
 
 def test_six_nodes_are_idle_and_two_come_free_in_three_hours() -> None:
-    """The example of RCAC: eight nodes are wanted; until then only what ends within three hours
-    may have the six.
+    """Example of RCAC: a job waits for eight nodes. Until it starts, only jobs that end within
+    three hours may use the six.
     """
     steps, eight = ahead([(3 * HOUR, 2)]), Wish(8, HOUR)
     slot = steps.earliest_slot(eight)
@@ -34,7 +34,7 @@ def test_more_than_the_machine_has_is_never_free() -> None:
 
 
 def test_what_a_job_holds_beyond_its_limit_is_not_free() -> None:
-    """It should have ended ten seconds ago, and may do so any second."""
+    """The job should have ended ten seconds ago, and may end at any second."""
     steps = ahead([(90, 3)], now=100)
     assert steps.holes() == [(5, FOR_EVER)]
     assert steps.earliest_slot(Wish(6, 10)) == (101, 111, 6)
@@ -45,8 +45,9 @@ def test_what_a_job_holds_beyond_its_limit_is_not_free() -> None:
 def test_steps_say_what_a_list_of_seconds_says(
     running: list[tuple[int, int]], asked: list[Wish], first: bool, looks: set[int]
 ) -> None:
-    """Each second has its own count here. Each query takes the slot that it found, which shapes the
-    next answers. Holes are queried at some steps only: the answers must not depend on queries.
+    """The reference has a count for each second. Each query takes the slot that it returns, which
+    changes the next answers. Holes are queried at some steps only, because answers must not depend
+    on queries.
     """
     seconds = [SIZE - sum(n for end, n in running if second < end) for second in range(400)]
     steps = ahead(running)

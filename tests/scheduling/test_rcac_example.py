@@ -1,7 +1,5 @@
 """Example of RCAC on main and backfill scheduling: a job of 8 nodes, 6 of them idle, 2 free in 3
-hours.
-
-Jobs of less than 3 hours run on the 6, others wait. Their explanations are in
+hours. Jobs of less than 3 hours run on the 6, others wait. The explanations are in
 tests/golden/why/nodes-*.txt.
 """
 
@@ -37,7 +35,7 @@ def example() -> Scene:
 
 
 def seen() -> RunTimeHistory[str]:
-    """Ann's jobs end early, bob's take what they ask for."""
+    """Return the history: Ann's jobs end early, Bob's jobs use their limit."""
     history: RunTimeHistory[str] = RunTimeHistory()
     for _ in range(10):
         history.add("ann", 50, 100)
@@ -67,8 +65,8 @@ def test_those_who_wait_are_told_why_and_when(number: int) -> None:
 
 
 def test_the_large_job_may_start_before_its_plan_but_the_short_ones_are_in_its_way() -> None:
-    """Ann's job has run for 10 minutes of 190, of which it uses half: 85 are left. Eve's first job
-    takes 179, if nobody knows better.
+    """Ann's job has run for 10 of 190 minutes and uses half of its limit, so 85 are left. Eve's
+    first job is expected to use its limit of 179 minutes, because she has no history.
     """
     snapshot = example().snapshot
     found = explain_on_nodes(snapshot, SchedulerParameters(), 2, NOW, history=seen())

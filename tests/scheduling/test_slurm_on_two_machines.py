@@ -1,13 +1,11 @@
-"""Slurm's two passes on nodes of one CPU each and on processors: the same rules, but different
-nodes.
-
-Main passes start the same jobs. Backfill plans a job on certain nodes, and on processors on a
-number of them: so both plan the same up to the first job for which enough processors are free all
-the time, but no nodes are. Runs end so far apart here that each has its own stretch
-(`scheduling.slurm.end_times`): where ends share a stretch, nodes are chosen among more, of which
-the last may become free later. Jobs have nodes for themselves: for jobs that share nodes, those
-started in the same cycle are gone at the end of a stretch only. Processors have no least time
-(--time-min), because no trace has one; here they plan with it, until a job has started with more.
+"""Slurm's two passes on nodes of one CPU each and on processors: the same rules on different
+machines. Main passes start the same jobs. Backfill plans a job on certain nodes, and on processors
+only a number of them. So both plan the same up to the first job for which enough processors are
+free all the time, but not the same nodes. Runs end so far apart here that each has its own stretch
+(`scheduling.slurm.end_times`). Where ends share a stretch, nodes are chosen from a larger set, of
+which the last may become free later. Jobs do not share nodes: jobs that share nodes and started in
+the same cycle leave only at the end of a stretch. Processors have no minimum time (--time-min),
+because no trace has one. Here they plan with it, until a job has started with more.
 """
 
 from __future__ import annotations
@@ -47,8 +45,8 @@ _RUNS = 1_000
 
 
 class Afternoon(NamedTuple):
-    """Running jobs with ends and numbers of processors; waiting jobs in the order of the queue, by
-    their least time; and the time limit of those that gave one.
+    """Running jobs with ends and numbers of processors; waiting jobs in queue order with their
+    minimum time; and the time limit of jobs that gave a minimum.
     """
 
     now: int
@@ -226,8 +224,8 @@ def _left(
     job: TraceJob,
     at: int,
 ) -> int:
-    """Return the number of nodes left to a job from then until its end, beside running jobs and
-    those ahead of it.
+    """Return the number of free nodes from then until the end of a job, beside running and earlier
+    jobs.
     """
     now, step, taken = afternoon.now, asked.bf_resolution, 0
     for run in nodes.running:
@@ -261,8 +259,8 @@ USUAL = SchedulerParameters()
 
 
 def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> Afternoon:
-    """Two of four are busy for an hour; all four are wanted for two, then two, and two for 90
-    minutes.
+    """Return four processors, two of them busy for an hour, and jobs that need four for two hours,
+    two for two hours, and two for 90 minutes.
     """
     wide = [(4, 120), (2, minutes), (2, 90)]
     waiting = [
@@ -294,8 +292,8 @@ def when(machine: str, afternoon: Afternoon, asked: SchedulerParameters = USUAL)
     [(NOON, 59, NOON), (NOON, 60, 1_700_010_840), (NOON + 40, 60, NOON + 40 + 3 * HOUR)],
 )
 def test_the_vector_of_the_facts(machine: str, now: int, minutes: int, at: int) -> None:
-    """The job that ends in the very minute in which the first plan begins waits for the end of that
-    plan, up to whole minutes.
+    """A job that ends in the minute in which the first plan begins waits for the end of that plan,
+    rounded up to whole minutes.
     """
     behind = -(-(now + 3 * HOUR) // MINUTE) * MINUTE
     assert when(machine, vector(now, minutes)) == {0: now + HOUR, 1: at, 2: behind}
@@ -305,7 +303,7 @@ def test_the_vector_of_the_facts(machine: str, now: int, minutes: int, at: int) 
 def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_begins(
     now: int,
 ) -> None:
-    """It would like four hours, and half an hour will do."""
+    """The job requests four hours and accepts half an hour."""
     plan = backfill.backfill(vector(now, 30, {1: 4 * HOUR}).on_nodes(), SchedulerParameters(), now)
     assert [(start.job.number, start.job.limit) for start in plan.starts] == [
         (1, (60 if now == NOON + 40 else 59) * MINUTE)
@@ -314,7 +312,7 @@ def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_b
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
 def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> None:
-    """The first one's plan begins with that minute, before any job has nodes."""
+    """The plan of the first job begins with that minute, before any job has nodes."""
     waiting = [TraceJob(number, NOON, 2, HOUR, HOUR, 1, number, 1, 1) for number in range(3)]
     afternoon = Afternoon(NOON, [(NOON + HOUR, 4)], waiting, size=4)
     assert when(machine, afternoon) == {0: NOON + HOUR, 1: NOON + HOUR, 2: NOON + 2 * HOUR + 40}
@@ -325,7 +323,7 @@ def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> No
 def test_no_reservation_beyond_the_last_whole_step_of_bf_window(
     machine: str, ends: int, kept: bool
 ) -> None:
-    """The window of an hour ends 20 seconds into a minute: with that minute's begin."""
+    """The window of an hour ends 20 seconds into a minute, so it ends at the start of that minute."""
     wide = [(4, HOUR), (2, 2 * HOUR)]
     waiting = [
         TraceJob(number, NOON, many, lasts, lasts, 1, number, 1, 1)
@@ -342,7 +340,7 @@ def test_no_reservation_beyond_the_last_whole_step_of_bf_window(
 @pytest.mark.parametrize("late", [0, 5, 29, 30, 1_000])
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
 def test_job_past_its_limit_is_expected_to_end_soon(machine: str, late: int) -> None:
-    """KillWait after the limit, or any second."""
+    """KillWait after the limit, then at any second."""
     waiting = [TraceJob(0, NOON, 4, HOUR, HOUR, 1, 0, 1, 1)]
     assert when(machine, Afternoon(NOON, [(NOON - late, 2)], waiting, size=4)) == {
         0: NOON + max(30 - late, 1)

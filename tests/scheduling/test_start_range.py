@@ -154,7 +154,9 @@ def test_long_rehearsals_are_fewer() -> None:
 
 
 def short_and_long() -> Scene:
-    """A node whose job has run for an hour and may run for nine more, and a job behind it."""
+    """Return a node whose job has run for an hour and may run for nine more, and a job that waits
+    for it.
+    """
     scene = Scene(rack(1)).runs(1, "n1", 540, since=60, user="ann")
     return scene.waits(2, minutes=60, user="bob", priority=9).waits(3, minutes=60, user="bob")
 
@@ -213,8 +215,8 @@ def test_each_rehearsal_is_reported() -> None:
 
 
 def test_job_held_by_a_limit_starts_when_a_counted_job_ends() -> None:
-    """Ann has one job at a time. Her first ends in an hour, then Bob's, which is behind, has taken
-    the node.
+    """Ann may run one job at a time. Her first job ends in an hour; by then Bob's later job has
+    taken the node.
     """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 30, user="eve")
     scene.waits(3, minutes=60, user="ann", priority=9).waits(4, minutes=120, user="bob")
@@ -230,8 +232,8 @@ def test_job_held_by_a_limit_starts_when_a_counted_job_ends() -> None:
 
 
 def test_later_job_may_use_up_a_limit_that_another_waits_for() -> None:
-    """Ann may have one job at a time. Her long one wants both nodes, of which one is taken for two
-    hours; her short one is content with what she leaves in an hour.
+    """Ann may run one job at a time. Her long job needs both nodes, one of which is busy for two
+    hours. Her short job fits on the node that is free in an hour.
     """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 120, user="eve")
     scene.waits(3, 2, minutes=60, user="ann", priority=9).waits(4, minutes=50, user="ann")
@@ -252,7 +254,9 @@ def test_no_start_range_for_a_limit_that_no_end_lifts() -> None:
 
 
 def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
-    """Beside it nobody waits; another one that comes first has its node until ten minutes after."""
+    """No other job waits at first. A job with a higher priority then has its node until ten minutes
+    later.
+    """
     scene = (
         Scene(rack(1))
         .runs(1, "n1", 20)
@@ -286,9 +290,7 @@ def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_reported() -> None
 
 
 def test_preemption_happens_in_simulated_runs() -> None:
-    """The urgent job takes one idle node and one that the scavenger has; the last
-    one waits for both.
-    """
+    """The urgent job takes one idle node and the scavenger's node; the last job waits for both."""
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 600, qos="scavenge")
     scene.preemption = Preemption(
         by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}

@@ -1,4 +1,4 @@
-"""Suggestions that start a job sooner, each tried out."""
+"""Suggestions that start a job sooner, each verified by a plan."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
 
 
 def test_a_limit_that_fits_a_gap_which_begins_later() -> None:
-    """Two nodes are free in an hour, all four in three; the large job takes them then."""
+    """Two nodes are free in an hour, all four in three hours, when the large job takes them."""
     scene = (
         Scene(rack(4))
         .runs(1, "n[1-2]", 60)

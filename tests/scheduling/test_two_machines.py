@@ -1,4 +1,4 @@
-"""One scheduling core, two machines: nodes of one CPU each are processors that are all alike."""
+"""One scheduling core on two machines: nodes of one CPU each behave as identical processors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EVERY: dict[str, Pass] = {"fifo": fifo, "fcfs": fcfs, "easy": easy, "conservativ
 
 
 def on_one_cpu_nodes(jobs: Sequence[TraceJob], pass_: Pass) -> list[int]:
-    """Return the start time of each job on nodes of one CPU: at any instant first the ends, then
+    """Return the start time of each job on nodes of one CPU. At any instant: first the ends, then
     the arrivals, then one pass.
     """
     cluster = NodeTable(
@@ -98,7 +98,7 @@ def test_job_that_never_fits_blocks_no_job(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
 def test_the_gap_before_the_head_is_filled_on_any_nodes(policy: str) -> None:
-    """The head has no nodes yet, only its time: long jobs take nodes that the head does not
+    """The first job has a start time but no nodes yet, so long jobs take nodes that it does not
     need.
     """
     scene = Scene(rack(4)).runs(1, "n[1-2]", 180)

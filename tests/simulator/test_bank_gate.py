@@ -1,5 +1,5 @@
-"""The bank in the loop: who is refused and when, who runs for nothing behind all who pay, and that
-the books add up.
+"""Simulation with a bank: refusals, jobs that run without paying behind all that pay, and a
+balanced ledger.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def granted(
     periods: int = 1,
     staggered: bool = False,
 ) -> Grants:
-    """Credit of each group, in SU-minutes."""
+    """Return the credit of each group, in SU-minutes."""
     seconds = {Fund(group, "cpu"): 60 * amount for group, amount in minutes.items()}
     return Grants(
         Budget(100, Payer.GROUP, unpaid, periods, staggered), Payer.GROUP, seconds, 0, DAY
@@ -71,8 +71,8 @@ def ran(
 
 
 def test_what_was_held_and_not_used_pays_for_the_next() -> None:
-    """Credit for one hour of four processors. The first job takes half of its limit; then the next
-    one's limit is paid, and no third's.
+    """The credit pays one hour of four processors. The first job uses half of its limit; then the
+    next job's limit is paid, but not the third's.
     """
     jobs = [job(0, 0, 4, HOUR, HOUR // 2), job(1, 10, 4, HOUR // 2, 60), job(2, 20, 4, HOUR, 60)]
     found = ran(jobs, granted({1: 240}))
@@ -87,8 +87,8 @@ def test_what_was_held_and_not_used_pays_for_the_next() -> None:
 
 
 def test_a_refused_job_gives_its_place_to_others_at_once() -> None:
-    """The first in the queue has no credit. Behind it waits who has, and starts at the second at
-    which that would have.
+    """The first job in the queue has no credit. The job behind it has, and starts at the second at
+    which the first would have started.
     """
     jobs = [job(0, 0, 4), job(1, 10, 4, group=2), job(2, 20, 4)]
     found = ran(jobs, granted({1: 480, 2: 0}))
@@ -103,16 +103,14 @@ def test_job_with_no_job_ahead_is_refused_at_once() -> None:
 
 
 def test_removed_job_holds_no_processor() -> None:
-    """Three of four processors are idle after the refusal, and nobody wants them: that is no loss
-    of capacity.
-    """
+    """Three of four processors are idle after the refusal and no job waits, so no capacity is lost."""
     jobs = [job(0, 0, 4, 100), job(1, 10, 3, 100, group=2), job(2, 20, 1, 100)]
     assert ran(jobs, granted({1: 480, 2: 0})).lost == 0
 
 
 def test_the_unpaid_go_last_and_run_for_nothing() -> None:
-    """Job 1 has no credit. When its turn comes it goes behind all who wait, and also behind who
-    comes later and pays.
+    """Job 1 has no credit. In its turn it moves behind all waiting jobs, and also behind later jobs
+    that pay.
     """
     jobs = [job(0, 0, 4), job(1, 10, 4, group=2), job(2, 20, 4), job(3, HOUR + 10, 4)]
     found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST))
@@ -137,8 +135,8 @@ def test_the_unpaid_fill_gaps_that_payers_leave() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
 def test_among_themselves_the_unpaid_keep_the_order_of_the_queue(policy: SimulationPolicy) -> None:
-    """Under every policy all run, and nobody who cannot pay goes before a job that waits
-    and can.
+    """Under every policy all jobs run, and no job without credit starts before a waiting job with
+    credit.
     """
     jobs = [job(0, 0, 4), *(job(number, number, 4, group=2 - number % 2) for number in range(1, 7))]
     found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST), policy=policy)
@@ -160,8 +158,8 @@ def test_a_new_period_brings_new_credit_and_the_old_expires() -> None:
 
 
 def test_staggered_periods_end_at_other_times_and_grant_as_much() -> None:
-    """The second of two groups begins in the middle of a period: a quarter of the time, and of the
-    credit, is over by then.
+    """The second of two groups begins in the middle of a period, when a quarter of the time and of
+    the credit has passed.
     """
     found = ran([], granted({1: 480, 2: 480}, periods=2, staggered=True))
     assert [each.granted for each in found.credit.accounts] == [480, 480]
@@ -178,8 +176,8 @@ def test_staggered_periods_end_at_other_times_and_grant_as_much() -> None:
 
 
 def test_credit_left_counts_in_slurms_priorities() -> None:
-    """Two groups wait, alike in all but the credit that they have left; theirs ends at different
-    times.
+    """Jobs of two groups wait. They differ only in their remaining credit, whose periods end at
+    different times.
     """
     ranking = PriorityRules(
         settings=MultifactorSettings(weights=PriorityWeights()), site_weight=1_000_000
@@ -237,8 +235,8 @@ def test_every_job_runs_or_is_refused_and_the_ledger_balances(
     unpaid: Unpaid,
     staggered: bool,
 ) -> None:
-    """`close` audits the books. With credit for every hold at once, starts are those without a
-    bank.
+    """`close` audits the ledger. With enough credit for every hold at once, the starts equal those
+    without a bank.
     """
     at, jobs = 0, []
     for number, (gap, processors, limit, part, group) in enumerate(drawn):

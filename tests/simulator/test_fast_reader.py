@@ -1,5 +1,5 @@
-"""Skimming a trace gives what reading all of it gives, and refuses what it refuses, line by line
-and in the same words.
+"""The fast reader gives the same jobs and refuses the same lines as the full reader, with the same
+messages.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ PLAIN = "1 0 -1 10 4 -1 -1 4 20 -1 1 7 7 -1 1 1 -1 -1"
 
 @pytest.fixture(scope="module", params=[BLOCK, 50], autouse=True)
 def block(request: pytest.FixtureRequest) -> Iterator[int]:
-    """So many bytes are looked at together: all that is here in one block, or a line and the
-    beginning of the next.
+    """Set the block size to this number of bytes: all lines in one block, or a line and a part of
+    the next.
     """
     size: int = request.param
     with pytest.MonkeyPatch.context() as patch:
@@ -57,7 +57,7 @@ def test_skimming_is_reading(found: list[SwfJob]) -> None:
 
 
 def gone_through(jobs: Iterator[FastLine]) -> tuple[list[FastLine], str | None]:
-    """The jobs up to the first that is refused, and how."""
+    """Return the jobs up to the first refused line, and the message."""
     found: list[FastLine] = []
     try:
         found.extend(jobs)
@@ -67,7 +67,7 @@ def gone_through(jobs: Iterator[FastLine]) -> tuple[list[FastLine], str | None]:
 
 
 def mended(places: list[int], new: list[str]) -> str:
-    """A plain line with other words at some places."""
+    """Return a valid line with other words in some columns."""
     found = PLAIN.split()
     for at, word in zip(places, new, strict=False):
         found[at] = word
@@ -183,7 +183,7 @@ def test_what_reading_refuses_is_refused_in_the_same_words(lines: str) -> None:
 
 
 def lines_of(jobs: int) -> list[str]:
-    """Plain lines, one submitted a second after the other, which are more than a block."""
+    """Return valid lines, submitted one second apart, that fill more than a block."""
     return [PLAIN.replace("1 0 ", f"{number} {number} ", 1) for number in range(jobs)]
 
 

@@ -1,4 +1,4 @@
-"""Numbers that were seen before."""
+"""Numbers of names: a known name keeps its number."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Policies in files: what is left out is as by name, what they say counts, and what cannot be is
-refused with its key.
+"""Policy files: defaults are those of the named policy, given values count, and invalid values are
+refused with their key.
 """
 
 from __future__ import annotations

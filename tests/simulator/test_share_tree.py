@@ -50,7 +50,7 @@ THEN = [job(2, 10, user=1), job(3, 20, user=2)]
 def test_same_usage_more_shares_go_first(
     algorithm: Algorithm, shares: dict[int, int], first: int
 ) -> None:
-    """An account that is not named has no shares."""
+    """An account that is not in the file has no shares."""
     found = starts([*DAYS_OF_EACH, *THEN], ShareAccounts(shares), algorithm)
     assert min((2, 3), key=found.__getitem__) == first
 
@@ -61,9 +61,7 @@ def test_same_usage_more_shares_go_first(
 def test_shares_of_groups_are_divided_among_their_users(
     shares: dict[int, int], order: list[int]
 ) -> None:
-    """Ada and Bob are in the first group, and only Ada used anything of what it had. Cy is alone in
-    the second.
-    """
+    """Ada and Bob are in the first group, and only Ada has usage. Cy is alone in the second."""
     before = [job(0, 0, 1, group=1, limit=DAY), job(1, 5, 3, group=2, limit=DAY)]
     then = [
         job(2, 10, 9, group=9),

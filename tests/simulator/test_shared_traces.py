@@ -1,4 +1,4 @@
-"""Real traces, where this machine has them: read whole, with the counts that their collection
+"""Real traces, where this machine has them: read completely, with the counts that their collection
 states.
 """
 

@@ -1,5 +1,5 @@
 """Share of jobs that start within their forecast range: on a synthetic workload, and on real traces
-where this machine has them. The figures stand in docs/howto/explain-a-waiting-job.md. They are
+where this machine has them. The figures are in docs/howto/explain-a-waiting-job.md. They are
 counts: the same on any machine.
 """
 
@@ -34,7 +34,7 @@ def synthetic() -> FastTrace:
 
 
 def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> None:
-    """Eight of ten would if the past told all. The others are neither all early nor all late."""
+    """The range covers 80 % of simulated runs. The other jobs are neither all early nor all late."""
     found = coverage(synthetic, "easy", every=20, runs=RUNS)
     assert found.jobs >= 40
     assert 0.65 <= found.within / found.jobs <= 0.95
@@ -74,7 +74,7 @@ STATED = {
 def test_the_stated_coverage(
     request: pytest.FixtureRequest, trace: str, policy: str, every: int
 ) -> None:
-    """If it changes, the test prints the new figure for this table and the page."""
+    """If a figure changes, the test prints the new one for this table and the page."""
     if trace == "synthetic":
         found = coverage(synthetic, policy, every=every, runs=RUNS)
     else:

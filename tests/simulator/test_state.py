@@ -1,4 +1,4 @@
-"""A simulation that is stopped, and goes on: as it would have gone on anyway, or otherwise."""
+"""A simulation that was stopped continues as if it had not been stopped, or with changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR = 3_600
 
 
 def busy() -> list[TraceJob]:
-    """Some days of jobs of which most wait."""
+    """Return some days of jobs of which most wait."""
     centre = SyntheticSite(
         pools=(SitePartition("cpu", SIZE),), projects=3, users=6, jobs=150, days=4, node_failures=0
     )
@@ -46,7 +46,7 @@ def stopped(jobs: list[TraceJob], name: str, at: int) -> SimulationState:
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_what_was_stopped_goes_on_as_if_nothing_had_been(name: str) -> None:
-    """With the run times that jobs had, and those who came later, each starts when it did."""
+    """With the run times of the jobs and the later arrivals, each job starts when it did."""
     jobs = busy()
     starts = starts_of(jobs, name)
     waited = [job for job in jobs if starts[job.number] > job.submitted]

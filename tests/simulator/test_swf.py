@@ -1,4 +1,4 @@
-"""Reading and writing traces: what a trace says is what a reader gets."""
+"""Reading and writing of traces: each value of a trace reaches the reader."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_trace_is_a_header_and_its_jobs() -> None:
 
 
 def line(**columns: int | str) -> bytes:
-    """A job line that is in order, but for the columns given."""
+    """Return a valid job line with other values in the given columns."""
     job = dict(
         zip(SwfJob._fields, "1 0 0 60 4 -1 -1 4 600 -1 1 1 1 -1 1 1 -1 -1".split(), strict=True)
     )

@@ -1,4 +1,4 @@
-"""Workload edits: they change the named part and nothing else."""
+"""Workload edits change only the named part."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_it_is_counted_what_changes_were_about() -> None:
     ],
 )
 def test_a_job_of_another_size_or_limit(wanted: Resized, became: FastLine) -> None:
-    """On other processors it runs as long; at a limit that is shorter than its run it ends."""
+    """On other processors a job runs as long; with a limit shorter than its run it ends at the
+    limit.
+    """
     found = through([job(1), job(2), job(3)], WorkloadEdits(jobs={2: wanted}))
     assert found[0] == job(1)
     assert found[1][4:] == became[4:]
