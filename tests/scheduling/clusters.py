@@ -25,7 +25,7 @@ def rack(count: int, **said: Any) -> list[Node]:
     return [Node(name=f"n{number}", **alike) for number in range(1, count + 1)]
 
 
-class Desk:
+class SmallMachine:
     """Machine on which a test starts and ends jobs by hand."""
 
     def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
@@ -40,19 +40,19 @@ class Desk:
         among = self.cluster.usable if within is None else self.cluster.named(within.split(","))
         return find_placement(self.cluster, self.room, self.asks(**said), among)
 
-    def goes(self, **said: Any) -> str:
+    def start(self, **said: Any) -> str:
         """Start the job and return its nodes, or `nowhere`."""
-        found = self.would_go(**said)
-        if found is None:
+        result = self.would_go(**said)
+        if result is None:
             return "nowhere"
-        self.room.take(found)
-        return self.cluster.names(found.nodes)
+        self.room.take(result)
+        return self.cluster.names(result.nodes)
 
-    def dealt(self, **said: Any) -> list[int]:
+    def task_cpus(self, **said: Any) -> list[int]:
         """Return the CPUs that the job would get on each node, in the order of task distribution."""
-        found = self.would_go(**said)
-        assert found is not None
-        return [share.cpus for share in found.shares]
+        result = self.would_go(**said)
+        assert result is not None
+        return [share.cpus for share in result.shares]
 
 
 FEATURES = ("x", "y", "z")
@@ -88,7 +88,7 @@ rules = st.sampled_from(
 
 
 @st.composite
-def wishes(draw: st.DrawFn, count: int) -> ResourceRequest:
+def resource_requests(draw: st.DrawFn, count: int) -> ResourceRequest:
     """Draw any request that a job may make of a machine with this number of nodes."""
     least = draw(st.integers(1, 3))
     required = draw(st.one_of(st.just(set[int]()), st.sets(st.integers(0, count - 1), max_size=1)))
@@ -121,7 +121,7 @@ def wishes(draw: st.DrawFn, count: int) -> ResourceRequest:
     )
 
 
-def every_way(
+def possible_placements(
     cluster: NodeTable, there: Sequence[Placement], request: PlacementRequest
 ) -> Iterable[frozenset[int]]:
     """Yield each set of nodes on which the job could start now, beside the running jobs."""
@@ -175,9 +175,9 @@ def suits(some: frozenset[int], request: PlacementRequest) -> bool:
     )
     named = set(node_set.each(request.required)) <= some
     together = not request.contiguous or max(some) - min(some) + 1 == len(some)
-    wanted = [kind for kind, count in request.kinds for _ in range(count)]
-    counted = not wanted or any(
-        all(kind >> place & 1 for kind, place in zip(wanted, order, strict=True))
-        for order in permutations(some, len(wanted))
+    expected = [kind for kind, count in request.kinds for _ in range(count)]
+    counted = not expected or any(
+        all(kind >> place & 1 for kind, place in zip(expected, order, strict=True))
+        for order in permutations(some, len(expected))
     )
     return alike and named and together and counted

@@ -35,4 +35,4 @@ def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[Wish
 runs = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), max_size=5).filter(
     lambda taken: sum(n for _, n in taken) <= SIZE
 )
-wishes = st.lists(st.builds(Wish, st.integers(1, SIZE), st.integers(1, 10)), max_size=8)
+resource_requests = st.lists(st.builds(Wish, st.integers(1, SIZE), st.integers(1, 10)), max_size=8)

@@ -54,12 +54,12 @@ crowds = st.lists(_rows(3), min_size=FEW + 10, max_size=FEW + 40).map(_numbered)
 
 def simulated(jobs: Sequence[TraceJob], policy: SimulationPolicy, size: int = SIZE) -> list[int]:
     """Return the start time of each job."""
-    found = {
+    result = {
         each.number: at
         for at, starts in SimulationClock(size, policy.scheduler(size)).run(jobs)
         for each in starts
     }
-    return [found[each.number] for each in jobs]
+    return [result[each.number] for each in jobs]
 
 
 def snapshot(

@@ -55,15 +55,18 @@ class Scene:
         """Add a job that has these nodes until the given number of minutes from now."""
         asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
         names = tuple(expand(nodes))
-        wanted = ResourceRequest(
+        expected = ResourceRequest(
             **{"nodes": len(names), "required": names, "exclusive": True, **asked}
         )
         where = find_placement(
-            self.cluster, self.room, self.places.request(wanted, partition), self.cluster.all_nodes
+            self.cluster,
+            self.room,
+            self.places.request(expected, partition),
+            self.cluster.all_nodes,
         )
         assert where is not None
         self.room.take(where)
-        job = PendingJob(number=number, wanted=wanted, partitions=(partition,), **said)
+        job = PendingJob(number=number, wanted=expected, partitions=(partition,), **said)
         self.running.append(to_running(job, where, NOW - since * 60, (since + minutes) * 60))
         return self
 
@@ -72,10 +75,10 @@ class Scene:
     ) -> Scene:
         """Add a job that requests nodes for some minutes and has waited for `age` minutes."""
         asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
-        wanted = ResourceRequest(**{"nodes": nodes, "exclusive": True, **asked})
+        expected = ResourceRequest(**{"nodes": nodes, "exclusive": True, **asked})
         limit = None if minutes is None else minutes * 60
         whole = {"submitted": NOW - age * 60, "eligible": NOW - age * 60, "limit": limit, **said}
-        self.pending.append(PendingJob(number=number, wanted=wanted, **whole))
+        self.pending.append(PendingJob(number=number, wanted=expected, **whole))
         return self
 
     def reserves(self, name: str, nodes: str, begin: int, end: int, **said: Any) -> Scene:
@@ -97,17 +100,21 @@ class Scene:
             running=self.running,
         )
 
-    def main(self, *, full: bool = False, **parameters: Any) -> Told:
-        return Told(
+    def main(self, *, full: bool = False, **parameters: Any) -> PassResult:
+        return PassResult(
             self.cluster,
             main_pass(self.snapshot, SchedulerParameters(**parameters), NOW, full=full),
         )
 
-    def backfill(self, **parameters: Any) -> Told:
-        return Told(self.cluster, backfill(self.snapshot, SchedulerParameters(**parameters), NOW))
+    def backfill(self, **parameters: Any) -> PassResult:
+        return PassResult(
+            self.cluster, backfill(self.snapshot, SchedulerParameters(**parameters), NOW)
+        )
 
-    def both(self, **parameters: Any) -> Told:
-        return Told(self.cluster, run_passes(self.snapshot, SchedulerParameters(**parameters), NOW))
+    def both(self, **parameters: Any) -> PassResult:
+        return PassResult(
+            self.cluster, run_passes(self.snapshot, SchedulerParameters(**parameters), NOW)
+        )
 
 
 def ranked(snapshot: OnNodes, **said: bool) -> OrderedEntries:
@@ -137,7 +144,7 @@ class OneEach:
         self.there -= {(where.partition, job.user)}
 
 
-class Told:
+class PassResult:
     """Plan as text: `starts` and `planned` give the nodes; `planned` also gives the minutes until
     the start.
     """

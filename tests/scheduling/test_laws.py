@@ -70,16 +70,16 @@ def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
     """The reservation of the first job never moves back from pass to pass, and the job starts no
     later than promised.
     """
-    told: dict[int, int] = {}
+    output: dict[int, int] = {}
 
     def watched(here: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
         for head, at, _ in easy(here, now, fully=True).reservations:
-            assert at <= told.get(head.number, at)
-            told[head.number] = at
+            assert at <= output.get(head.number, at)
+            output[head.number] = at
         return easy(here, now)
 
     starts = simulated(jobs, POLICIES["easy"]._replace(scheduler=at_events(WidthQueue, watched)))
-    assert all(starts[number] <= at for number, at in told.items())
+    assert all(starts[number] <= at for number, at in output.items())
 
 
 @given(snapshots)

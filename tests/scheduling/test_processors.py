@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairbank.scheduling.machines.machine import FOR_EVER, TimeSlot
-from tests.scheduling.processors import SIZE, Wish, ahead, runs, wishes
+from tests.scheduling.processors import SIZE, Wish, ahead, resource_requests, runs
 
 HOUR = 3_600
 
@@ -33,7 +33,7 @@ def test_more_than_the_machine_has_is_never_free() -> None:
     assert ahead([]).earliest_slot(Wish(9, 1)) is None
 
 
-def test_what_a_job_holds_beyond_its_limit_is_not_free() -> None:
+def test_processors_of_a_job_beyond_its_limit_are_not_free() -> None:
     """The job should have ended ten seconds ago, and may end at any second."""
     steps = ahead([(90, 3)], now=100)
     assert steps.holes() == [(5, FOR_EVER)]
@@ -41,8 +41,8 @@ def test_what_a_job_holds_beyond_its_limit_is_not_free() -> None:
 
 
 @example([(5, 2), (5, 2)], [Wish(5, 3), Wish(8, 1), Wish(2, 8), Wish(2, 8)], False, {3})
-@given(runs, wishes, st.booleans(), st.sets(st.integers(0, 7)))
-def test_steps_say_what_a_list_of_seconds_says(
+@given(runs, resource_requests, st.booleans(), st.sets(st.integers(0, 7)))
+def test_profile_equals_a_list_of_seconds(
     running: list[tuple[int, int]], asked: list[Wish], first: bool, looks: set[int]
 ) -> None:
     """The reference has a count for each second. Each query takes the slot that it returns, which

@@ -49,7 +49,7 @@ def test_unknown_reason_is_reported() -> None:
         explain_reason("AssocMinMood")
 
 
-def test_the_table_is_that_of_the_facts(shared: Path) -> None:
+def test_table_equals_the_recorded_facts(shared: Path) -> None:
     facts = shared / "facts" / "slurm-priority.md"
     if not facts.exists():
         pytest.skip(f"there is no {facts}")

@@ -57,10 +57,10 @@ def on_one_cpu_nodes(jobs: Sequence[TraceJob], pass_: Pass) -> list[int]:
 
 
 def waiting(job: TraceJob) -> PendingJob:
-    wanted, partitions = ResourceRequest(nodes=job.processors), (str(job.partition),)
+    expected, partitions = ResourceRequest(nodes=job.processors), (str(job.partition),)
     return PendingJob(
         number=job.number,
-        wanted=wanted,
+        wanted=expected,
         partitions=partitions,
         limit=job.limit,
         submitted=job.submitted,

@@ -42,5 +42,5 @@ def starts(
     clock = SimulationClock(
         size, SlurmScheduler(parameters or SchedulerParameters(), ranking, size)
     )
-    found = {each.number: at for at, begun in clock.run(jobs) for each in begun}
-    return [found[each.number] for each in jobs]
+    result = {each.number: at for at, begun in clock.run(jobs) for each in begun}
+    return [result[each.number] for each in jobs]

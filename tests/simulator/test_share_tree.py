@@ -35,8 +35,8 @@ def starts(
     clock = SimulationClock(
         4, SlurmScheduler(SchedulerParameters(), PriorityRules(algorithm=algorithm), 4, entitled)
     )
-    found = {each.number: at for at, begun in clock.run(jobs) for each in begun}
-    return [found[each.number] for each in jobs]
+    result = {each.number: at for at, begun in clock.run(jobs) for each in begun}
+    return [result[each.number] for each in jobs]
 
 
 DAYS_OF_EACH = [job(0, 0, user=1, limit=DAY), job(1, 5, user=2, limit=DAY)]
@@ -51,8 +51,8 @@ def test_same_usage_more_shares_go_first(
     algorithm: Algorithm, shares: dict[int, int], first: int
 ) -> None:
     """An account that is not in the file has no shares."""
-    found = starts([*DAYS_OF_EACH, *THEN], ShareAccounts(shares), algorithm)
-    assert min((2, 3), key=found.__getitem__) == first
+    result = starts([*DAYS_OF_EACH, *THEN], ShareAccounts(shares), algorithm)
+    assert min((2, 3), key=result.__getitem__) == first
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_shares_of_groups_are_divided_among_their_users(
         job(4, 30, 2, group=1),
         job(5, 40, 3, group=2),
     ]
-    found = starts([*before, *then], ShareAccounts(shares, by_group=True))
-    assert sorted(range(3, 6), key=found.__getitem__) == order
-    assert found[2] == max(found), "whose group is not named has none"
+    result = starts([*before, *then], ShareAccounts(shares, by_group=True))
+    assert sorted(range(3, 6), key=result.__getitem__) == order
+    assert result[2] == max(result), "whose group is not named has none"
 
 
 jobs_of_some = st.lists(

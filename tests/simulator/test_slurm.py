@@ -44,7 +44,7 @@ def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(
 @pytest.mark.parametrize(
     ("limit", "begin"), [(3_559, 40), (3_560, 7_200), (3_590, 7_200), (3_591, 7_200)]
 )
-def test_backfilled_jobs_do_not_change_that(limit: int, begin: int) -> None:
+def test_backfilled_jobs_do_not_delay_a_plan(limit: int, begin: int) -> None:
     """Backfill runs at 40 and plans the second job for 3630. Every started job ends before 3600,
     and the last job is short enough anyway.
     """
@@ -89,7 +89,7 @@ def test_large_jobs_go_first_where_size_weighs() -> None:
     assert starts(jobs, 4, large, SchedulerParameters(bf_interval=-1)) == [0, 2 * HOUR, HOUR]
 
 
-def test_a_user_has_no_more_than_so_many_tested() -> None:
+def test_number_of_tested_jobs_per_user_is_limited() -> None:
     """One of the two tested jobs is the large job at the head of the queue."""
     jobs = [
         job(0, 0, 6, HOUR),
@@ -110,7 +110,7 @@ def test_a_user_in_two_groups_is_two_associations() -> None:
     assert starts(jobs, 8, parameters=SchedulerParameters(bf_max_job_assoc=2))[2:] == [30, 30]
 
 
-def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
+def test_main_pass_tests_a_limited_number_of_jobs_per_partition() -> None:
     """Three jobs wait while one job has the machine. When it ends, two of them start, and the third
     at the next full pass.
     """
@@ -120,7 +120,7 @@ def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
     assert starts(jobs, 4, parameters=shallow) == [0, 100, 100, 150]
 
 
-def test_so_many_of_a_partition_are_looked_at_in_full_passes_too() -> None:
+def test_full_pass_has_the_same_limit_per_partition() -> None:
     """The second job of its partition would fit beside the first, but no pass reaches it while
     another job waits before it.
     """
@@ -138,7 +138,7 @@ def test_so_many_of_a_partition_are_looked_at_in_full_passes_too() -> None:
     assert starts(jobs, 4, parameters=shallow)[1:] == [20 + HOUR, 20, 20 + 2 * HOUR]
 
 
-def test_whom_the_cap_of_starts_left_out_the_next_full_pass_starts() -> None:
+def test_next_full_pass_starts_jobs_beyond_the_cap_of_starts() -> None:
     jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
     one = SchedulerParameters(bf_interval=-1, sched_max_job_start=1)
     assert starts(jobs, 4, parameters=one) == [0, 100, 120, 180]
@@ -148,9 +148,7 @@ def test_whom_the_cap_of_starts_left_out_the_next_full_pass_starts() -> None:
     ("microseconds", "begins"),
     [(2, 20), (999_999, 20), (9_999_999, 20), (10_000_000, 21), (60_000_000, 71)],
 )
-def test_more_than_the_least_time_is_between_two_main_passes(
-    microseconds: int, begins: int
-) -> None:
+def test_main_passes_keep_their_minimum_interval(microseconds: int, begins: int) -> None:
     """Two jobs come at second 10 and the pass starts one. When it ends at 20, the other waits until
     the next pass may begin.
     """
@@ -159,7 +157,7 @@ def test_more_than_the_least_time_is_between_two_main_passes(
     assert starts(jobs, 4, parameters=rare) == [10, begins]
 
 
-def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
+def test_full_passes_keep_their_minimum_interval() -> None:
     """Each pass starts one job: the second job starts with the full pass of second 60, the third 60
     s later; or each 101 s after another.
     """
@@ -183,7 +181,7 @@ def test_reservation_after_bf_min_age_reserve() -> None:
     ]
 
 
-def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() -> None:
+def test_fair_tree_ranks_and_classic_fair_share_weighs_usage() -> None:
     """Ada used slightly more than Bob. For Fair Tree that is a whole rank; for the classic rule it
     is a small difference, which the job size outweighs.
     """
@@ -204,17 +202,19 @@ def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() ->
     assert order(Algorithm.CLASSIC) == [ends, ends + HOUR]
 
 
-def test_a_copy_goes_on_by_itself() -> None:
+def test_copy_of_the_clock_is_independent() -> None:
     """A copy of the clock answers what would have happened without later jobs."""
     clock = SimulationClock(4, SlurmScheduler(SchedulerParameters(), PriorityRules(), 4))
     jobs = [job(0, 0, 4, HOUR), job(1, 10, 4, HOUR), job(2, 20, 4, HOUR, user=2)]
     fair = [clock.start_without_later(each) for each in jobs[:1]]
-    told: list[int] = []
-    found = {
+    output: list[int] = []
+    result = {
         each.number: at
-        for at, begun in clock.run(jobs, lambda each: told.append(clock.start_without_later(each)))
+        for at, begun in clock.run(
+            jobs, lambda each: output.append(clock.start_without_later(each))
+        )
         for each in begun
     }
     assert fair == [0]
-    assert told == [0, HOUR, HOUR]
-    assert found == {0: 0, 2: HOUR, 1: 2 * HOUR}
+    assert output == [0, HOUR, HOUR]
+    assert result == {0: 0, 2: HOUR, 1: 2 * HOUR}

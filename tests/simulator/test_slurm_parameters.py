@@ -134,15 +134,15 @@ EXAMPLES = {
 def test_each_parameter_does_what_it_says(name: str) -> None:
     about, size, jobs, usual, otherwise, beside = EXAMPLES[name]
     assert starts(jobs, size, parameters=SchedulerParameters(**beside)) == usual, about
-    found = {
+    result = {
         value: starts(jobs, size, parameters=SchedulerParameters(**{**beside, name: value}))
         for value in otherwise
     }
-    assert found == otherwise, about
+    assert result == otherwise, about
 
 
 @pytest.mark.parametrize("name", sorted(set(SchedulerParameters.__struct_fields__) - set(EXAMPLES)))
-def test_a_file_is_refused_or_told_where_it_says_another_one(name: str) -> None:
+def test_file_is_refused_or_reported_if_it_contradicts_the_machine(name: str) -> None:
     """A file never changes the workload without a message."""
     other = "true" if getattr(SchedulerParameters(), name) is False else "7"
     text = f'base = "slurm"\n[scheduler]\n{name} = {other}'.encode()

@@ -179,7 +179,7 @@ def test_a_header_may_say_that_it_does_not_know() -> None:
     assert header.queues == {}
 
 
-def test_a_header_cannot_steer_a_terminal() -> None:
+def test_header_cannot_send_terminal_controls() -> None:
     header = read(BytesIO(b"; Computer: \x1b[2Jred\0rum \xff\n")).header
     assert header.computer == "[2Jred rum \N{REPLACEMENT CHARACTER}"
 
@@ -307,7 +307,7 @@ def test_a_job_that_costs_more_than_the_bank_counts(line: bytes, field: str) -> 
     assert bad.value.field == field
 
 
-def test_the_dearest_job_that_the_bank_counts() -> None:
+def test_most_expensive_countable_job_is_accepted() -> None:
     assert drain(BytesIO(b"1 100 0 60000 1000000000000 -1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1\n")) == 1
 
 
