@@ -33,9 +33,9 @@ ABOUT = (
 )
 
 REMARK = """
-Single requests: the event loop takes more than half, most of it in the web framework, once per
-request. HADM's design also pays for an event loop, and then for a thread and a transaction per
-request.
+Single requests: the event loop takes more than half, once per request, although reports skip the
+dispatch of the web framework. HADM's design also pays for an event loop, and then for a thread and
+a transaction per request.
 
 In bulk the event loop nearly disappears. More than a third is the database's, most of it to
 write: the run and its entry with their indexes, in one statement per batch, and the commit.

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.settings import agent_settings
-from fairbank.slurm.site_factor import SiteFactorTable, decode
-from fairbank.slurm.site_factor_writer import TableWriter
+from fairbank.slurm.site_factor import SiteFactorTable, TableWriter, decode
 from tests.agent.conftest import SU, Site
 from tests.agent.running_agent import RunningAgent, agent_at
+from tests.slurm.site_factor import value_of
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ def test_old_table_becomes_stale_without_a_bank(site: Site, tmp_path: Path) -> N
         wait_until(lambda: agent.status()["site_factor"]["error"], "the agent to notice")
         table = read(path)
         wait_until(
-            lambda: table.value("near", "cpu", int(time.time())) == 0, "the table to be stale"
+            lambda: value_of(table, "near", "cpu", int(time.time())) == 0, "the table to be stale"
         )
         assert read(path) == table
         wait_until(lambda: "site factors are not written" in agent.log_text(), "a line in the log")

@@ -64,7 +64,7 @@ def test_status_waits_for_a_bank_that_is_about_to_answer(
 ) -> None:
     late = tmp_path / "late.sock"
     monkeypatch.setattr(
-        "fairbank.cli.commands.bank.status.time.sleep",
+        "fairbank.cli.commands.bank.connection.time.sleep",
         lambda seconds: late.symlink_to(bank.unix.removeprefix("unix:")),
     )
     assert fairbank("status", "--server", f"unix:{late}").code == 6

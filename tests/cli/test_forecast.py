@@ -12,7 +12,7 @@ from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.share_rows import recovery_times
+from fairbank.slurm.fairshare_view.shares import recovery_times
 from tests.cli.conftest import Run, Said
 from tests.support.fairshare_recordings import printed, standings
 

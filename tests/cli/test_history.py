@@ -18,7 +18,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.daily_records import daily_records
+from fairbank.slurm.fairshare_view.shares import daily_records
 from tests.cli.conftest import Run, Said
 from tests.support.fairshare_recordings import printed
 

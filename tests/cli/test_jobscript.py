@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.cli.commands.bank.ignored_options import DEARER, told
-from fairbank.cli.commands.bank.job_script import Described, add_job_options, described, read_script
+from fairbank.cli.commands.bank.job_script import (
+    DEARER,
+    Described,
+    add_job_options,
+    described,
+    read_script,
+    told,
+)
 from fairbank.cli.framework.parser import Parser
 from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import parse_counts

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from fairbank.cli import main
-from fairbank.cli.commands.bank import refusals, sproject
+from fairbank.cli.commands.bank import jobs, sproject
 from fairbank.core.time import parse_instant
 from fairbank.report.columns import Look
 from fairbank.report.envelope import envelope
@@ -27,7 +27,7 @@ def test_what_was_lacking_is_one_figure_wherever_it_is_shown() -> None:
     """The difference of the two beside it: 83253.06 would be that of the minutes, cut off."""
     row = {"asked": 5_000_000, "available": 4_816, "shortfall": 4_995_184}
     columns = [
-        column for column in (*refusals.COLUMNS, *sproject.FAILURE_DETAIL) if column.head == "SHORT"
+        column for column in (*jobs.REFUSED, *sproject.FAILURE_DETAIL) if column.head == "SHORT"
     ]
     assert [column.cell(row, Look()) for column in columns] == ["83253.07"] * 2
     (shown,) = envelope("x", None, None, [row], (), Look())["data"]

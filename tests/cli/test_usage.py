@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fairbank.cli.commands.bank.efficiency import remarks, same_exit
+from fairbank.cli.commands.bank.usage import remarks, same_exit
 from tests.cli.conftest import Run
 from tests.cli.site import AYLA, DANA, MINH
 

@@ -11,9 +11,9 @@ import pytest
 
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sprio import PriorityRow, default_format, lines, parse_format, sort_rows
-from fairbank.slurm.fairshare_view import recomputed_shares
-from fairbank.slurm.fairshare_view.recomputed_priorities import compute_priorities, merge_factors
-from fairbank.slurm.parsers.pending_jobs import read_pending
+from fairbank.slurm.fairshare_view import shares as share_view
+from fairbank.slurm.fairshare_view.priorities import compute_priorities, merge_factors
+from fairbank.slurm.parsers.job_lines import read_pending
 from tests.support.fairshare_recordings import (
     asked,
     grounds,
@@ -33,7 +33,7 @@ def rows(rule: str) -> list[PriorityRow]:
     """
     said = standings(rule)
     factors = merge_factors(
-        said, recomputed_shares.compute_shares(said, RankingRule(fair_tree=rule == "fair-tree"))
+        said, share_view.compute_shares(said, RankingRule(fair_tree=rule == "fair-tree"))
     )
     given = [row for row in priorities_then(rule) if row.direct is not None]
     return sort_rows(

@@ -12,7 +12,7 @@ import pytest
 
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareField, ShareRow, lines, parse_fields
-from fairbank.slurm.fairshare_view.recomputed_shares import compute_shares
+from fairbank.slurm.fairshare_view.shares import compute_shares
 from fairbank.slurm.rankings import Shares, read_shares
 
 TREES = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "trees"

@@ -18,11 +18,9 @@ from fairbank.priority.fairshare.usage import DecayedUsage
 from fairbank.priority.fairshare.usage import minutes as whole_minutes
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.priority_rows import weights_of
-from fairbank.slurm.fairshare_view.recomputed_priorities import compute_priorities
-from fairbank.slurm.parsers.priority import TRES as WEIGHED_TRES
-from fairbank.slurm.parsers.priority import read_settings, read_tracked_tres
-from fairbank.slurm.parsers.scontrol import read_config
+from fairbank.slurm.fairshare_view.priorities import compute_priorities, weights_of
+from fairbank.slurm.parsers.config import TRES as WEIGHED_TRES
+from fairbank.slurm.parsers.config import read_config, read_settings, read_tracked_tres
 from tests.slurm.frozen_cluster import Row, Said, Start, left_usage
 from tests.slurm.lab.packages import release_of
 from tests.slurm.random_associations import Wish

@@ -15,11 +15,11 @@ import numpy as np
 
 from fairbank.priority.fairshare.columns import Long, Longs
 from fairbank.priority.fairshare.decay import last_reset, parse_reset
-from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
-from fairbank.slurm.parsers.pending_jobs import read_pending
-from fairbank.slurm.parsers.priority import TRACKED, read_settings
-from fairbank.slurm.parsers.sacctmgr import PRIORITY_COLUMNS, QOS_COLUMNS, read_priorities, read_qos
-from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_partitions
+from fairbank.slurm.fairshare_view.priorities import PriorityInputs
+from fairbank.slurm.parsers import sacctmgr
+from fairbank.slurm.parsers.config import TRACKED, read_config, read_settings
+from fairbank.slurm.parsers.job_lines import read_pending
+from fairbank.slurm.parsers.machine import read_nodes, read_partitions
 from tests.slurm.lab import answers
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
@@ -169,14 +169,17 @@ def _grounds(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
     }
     listed = [
         _told(cluster, what, columns)
-        for what, columns in (("qos", QOS_COLUMNS), ("associations", PRIORITY_COLUMNS))
+        for what, columns in (
+            ("qos", sacctmgr.QOS.columns),
+            ("associations", sacctmgr.PRIORITIES.columns),
+        )
     ]
     jobs, places, nodes = (
         read_pending(shown["job"]),
         read_partitions(shown["partition"]),
         read_nodes(shown["node"]),
     )
-    qualities, priorities = read_qos(listed[0]), read_priorities(listed[1])
+    qualities, priorities = sacctmgr.QOS.read(listed[0]), sacctmgr.PRIORITIES.read(listed[1])
     lost = (
         *jobs.unreadable,
         *places.unreadable,

@@ -25,8 +25,7 @@ from fairbank.priority.fairshare.usage_ticks import (
     ticked,
     unused,
 )
-from fairbank.slurm.parsers.priority import read_billing_rule
-from fairbank.slurm.parsers.scontrol import read_config
+from fairbank.slurm.parsers.config import read_billing_rule, read_config
 from tests.slurm.frozen_cluster import (
     ByNumber,
     Own,

@@ -1,4 +1,6 @@
-"""Test program of the site factor plug-in: its C code without Slurm."""
+"""Test program of the site factor plug-in: its C code without Slurm; and the value that it must
+find.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.slurm.site_factor import SiteFactorTable
+
 SANITIZERS = ("address,undefined", "thread")
+
+
+def value_of(table: SiteFactorTable, account: str, partition: str, now: int) -> int:
+    """Return the value for a job: 0 if it is not listed, and from a stale table."""
+    if abs(now - table.written) > table.stale_seconds:
+        return 0
+    return table.values.get((account, table.resources.get(partition, "")), 0)
 
 
 def compiled(checkout: Path, folder: Path, sanitizer: str) -> Path:

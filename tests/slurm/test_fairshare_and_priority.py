@@ -22,7 +22,7 @@ from fairbank.priority.fairshare.settings import Algorithm
 from fairbank.report import sprio, sshare
 from fairbank.report.sprio import PriorityRow, WeightRow, default_format, parse_format
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields
-from fairbank.slurm.parsers.priority import read_algorithm
+from fairbank.slurm.parsers.config import read_algorithm
 from tests.slurm import random_associations
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.expected_output import queue, reckoned, standings, weights

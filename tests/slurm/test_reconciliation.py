@@ -14,13 +14,13 @@ from fairbank.core.time import DAY
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.importer import HistoryImport, HistoryResult, Importer
+from fairbank.slurm.importer import HistoryResult, import_history, import_people
 from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.reconcile.compare import Category
 from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult, read_jobs
 from fairbank.slurm.reconcile.shadow import ShadowInput, simulate
-from fairbank.slurm.sync import Sync
+from fairbank.slurm.sync import sync_accounts, sync_policy
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prices import priced
 from tests.support.conditions import wait_until
@@ -47,9 +47,7 @@ class Beside:
 
     def import_history(self) -> HistoryResult:
         now = int(time.time()) + 1
-        return HistoryImport(self.slurm, self.bank, grace_seconds=0, now=now, cover=True).run(
-            self.since, now
-        )
+        return import_history(self.slurm, self.bank, self.since, now, grace_seconds=0, cover=True)
 
     def executions(self, job: int) -> list[AccountingJob]:
         """Return the accounting records of this test under a job id."""
@@ -84,19 +82,18 @@ def beside(slurm: Cluster) -> Iterator[Beside]:
 
 
 def test_people_and_prices_are_taken_from_slurm(beside: Beside) -> None:
-    importer = Importer(beside.slurm, beside.bank)
-    found = importer.run()
+    found = import_people(beside.slurm, beside.bank)
     assert (found.unreadable, found.plan.notes, found.differences) == ((), (), ())
     projects = {each.account: each for each in beside.bank.projects()}
     assert {name: sorted(each.members) for name, each in projects.items()} == {
         "wg_astro": [60_601, 60_602], "wg_bio": [60_602, 60_603], "wg_chem": [60_604],
     }  # fmt: skip
-    assert Importer(beside.slurm, beside.bank).run().plan.steps == ()
+    assert import_people(beside.slurm, beside.bank).plan.steps == ()
 
 
 def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
     cluster = beside.cluster
-    Importer(beside.slurm, beside.bank).run()
+    import_people(beside.slurm, beside.bank)
     names = ["a|b", "two\nlines", '"x"\x1f1', "1\x1f2026-01-01T00:00:00"]
     jobs = [
         cluster.submit("alice", f"--job-name={name}", "-c2", script="sleep 3") for name in names
@@ -145,7 +142,7 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
 
 def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
     cluster = beside.cluster
-    Importer(beside.slurm, beside.bank).run()
+    import_people(beside.slurm, beside.bank)
     project = next(each for each in beside.bank.projects() if each.account == "wg_chem")
     terms = {"resource": "cpu", "category": "test", "amount": 6_000, "comment": "a test"}
     beside.bank.post(
@@ -182,7 +179,7 @@ def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
     apart by their submission.
     """
     cluster = beside.cluster
-    Importer(beside.slurm, beside.bank).run()
+    import_people(beside.slurm, beside.bank)
     cluster.empty()
     first = cluster.submit("alice", script="sleep 2")
     cluster.wait_for(first, "COMPLETED")
@@ -214,7 +211,7 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
     that the bank never heard of.
     """
     cluster = beside.cluster
-    Importer(beside.slurm, beside.bank).run()
+    import_people(beside.slurm, beside.bank)
     job = cluster.submit("dave", "--time=10", script=LONG)
     cluster.wait_for(job, "RUNNING")
     wait_until(
@@ -226,7 +223,7 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
         seconds=90,
     )
     try:
-        made = Sync(beside.slurm, beside.bank).accounts(fence=True)
+        made = sync_accounts(beside.slurm, beside.bank, fence=True)
         assert len([change for change in made.changes if "GrpTRESMins" in change.words[-1]]) == 3
         assert cluster.states(job) == ["RUNNING"]
         refused = cluster.submit("alice", "--time=10", script=LONG)
@@ -249,7 +246,7 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
 
 def test_the_policy_and_the_shadow_of_a_real_machine(beside: Beside, tmp_path: Path) -> None:
     cluster = beside.cluster
-    Importer(beside.slurm, beside.bank).run()
+    import_people(beside.slurm, beside.bank)
     job = cluster.submit("alice", "--job-name=a\nb", script="sleep 2")
     cluster.wait_for(job, "COMPLETED")
     beside.wait_for_accounting(job, "COMPLETED")
@@ -263,7 +260,7 @@ def test_the_policy_and_the_shadow_of_a_real_machine(beside: Beside, tmp_path: P
     )
     seen = simulate(jobs, world)
     assert job in {each.job.job_id for each in seen.refused}, "there is no credit yet"
-    Sync(beside.slurm, beside.bank).policy(SiteRules(policy=str(tmp_path / "policy")))
+    sync_policy(beside.slurm, beside.bank, SiteRules(policy=str(tmp_path / "policy")))
     lines = (tmp_path / "policy").read_text().splitlines()
     assert {"gpu\tgpu\ta100", "gpu\tgpu-t4\tt4", "balance\twg_astro\tcpu\t0"} <= set(lines)
     assert any(

@@ -17,7 +17,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.slurm.site_factor import TABLE_SIZE_MAX, SiteFactorTable, decode, encode
 from tests.slurm.reconcile.jobs import NOW
-from tests.slurm.site_factor import SANITIZERS, compiled
+from tests.slurm.site_factor import SANITIZERS, compiled, value_of
 
 names = st.text(
     st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), min_size=1, max_size=71
@@ -87,18 +87,6 @@ def test_what_cannot_stand_in_it_is_refused(table: SiteFactorTable) -> None:
         encode(table)
 
 
-def test_a_stale_table_is_neutral() -> None:
-    table = SiteFactorTable(NOW, 60, {"cpu": "cpu"}, {("chem", "cpu"): 7})
-    assert [table.value("chem", "cpu", NOW + age) for age in (-61, -60, 0, 60, 61)] == [
-        0,
-        7,
-        7,
-        7,
-        0,
-    ]
-    assert (table.value("bio", "cpu", NOW), table.value("chem", "gpu", NOW)) == (0, 0)
-
-
 # ---------------------------------------------------------------- the C of the plug-in
 
 
@@ -144,7 +132,7 @@ def test_the_plug_in_finds_every_value(
         now,
         "".join(f"{account} {partition}\n" for account, partition in asked),
     )
-    assert said == [str(table.value(*each, now)) for each in asked]
+    assert said == [str(value_of(table, *each, now)) for each in asked]
 
 
 @pytest.mark.slow

@@ -10,13 +10,11 @@ from pathlib import Path
 
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.priority_rows import priority_row, weights_of
-from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
-from fairbank.slurm.fairshare_view.share_rows import share_rows
-from fairbank.slurm.parsers import priority, sprio, sshare
-from fairbank.slurm.parsers.pending_jobs import read_pending
-from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qos
-from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_partitions
+from fairbank.slurm.fairshare_view.priorities import PriorityInputs, priority_row, weights_of
+from fairbank.slurm.fairshare_view.shares import share_rows
+from fairbank.slurm.parsers import config, sacctmgr, sprio, sshare
+from fairbank.slurm.parsers.job_lines import read_pending
+from fairbank.slurm.parsers.machine import read_nodes, read_partitions
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "fairshare"
 
@@ -46,8 +44,8 @@ def standings(rule: str) -> list[ShareRow]:
 @cache
 def weights_then(rule: str) -> WeightRow:
     """From the settings of that time."""
-    config = read_config(printed(rule, "config"))
-    return weights_of(priority.read_settings(config).factors.weights, config[priority.TRES])
+    settings = config.read_config(printed(rule, "config"))
+    return weights_of(config.read_settings(settings).factors.weights, settings[config.TRES])
 
 
 @cache
@@ -76,14 +74,14 @@ def grounds(rule: str) -> PriorityInputs:
     """Return the inputs of the priorities of that moment. Job 18 had been tried on six whole
     nodes.
     """
-    config, more = read_config(printed(rule, "config")), said_more()
+    settings, more = config.read_config(printed(rule, "config")), said_more()
     return PriorityInputs(
-        priority.read_settings(config).factors,
-        config[priority.TRACKED],
+        config.read_settings(settings).factors,
+        settings[config.TRACKED],
         read_pending(printed(rule, "jobs")).rows,
         read_partitions(printed(rule, "partitions")).rows,
         read_nodes(more["nodes"]).rows,
-        read_qos(more["qos"]).rows,
-        read_priorities(more["associations"]).rows,
+        sacctmgr.QOS.read(more["qos"]).rows,
+        sacctmgr.PRIORITIES.read(more["associations"]).rows,
         tested={18: 6 * 64},
     )

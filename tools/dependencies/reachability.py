@@ -66,7 +66,7 @@ def _is_entry_point(module: Module) -> bool:
     return module.name.startswith("cli.") and any(
         isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Call)
-        and ast.unparse(node.value.func) in ("Command", "Noun")
+        and ast.unparse(node.value.func) in ("Command", "Noun", "host_command")
         for node in module.tree.body
     )
 

@@ -71,7 +71,7 @@ def _page(name: str, command: Command | Noun, about: str) -> str:
         ]
         if isinstance(command, Noun) and prog == f"{name} {command.default}":
             lines += [".PP", "This is meant where no verb is said."]
-        lines += [".PP", "Examples:", *_verbatim(each.examples)]
+        lines += [".PP", "Examples:", *_verbatim(parser.examples)]
         lines += _groups(parser, own=True)
     seen: set[str] = set()
     for parser in parsers.values():

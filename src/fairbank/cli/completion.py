@@ -11,7 +11,7 @@ from argparse import SUPPRESS, ArgumentParser
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.command import Command, Noun, host_command
 from fairbank.cli.framework.options import add_nothing, add_server
 from fairbank.cli.framework.parser import Parser
 from fairbank.cli.main import (
@@ -173,46 +173,34 @@ def _print_script(shell: str, context: Context, options: Namespace) -> int:
     return 0
 
 
-def _shell(shell: str, examples: tuple[str, str, str]) -> Command:
-    about = f"the completion script for {shell}"
-    run = partial(_print_script, shell)
-    return Command(about, examples, add_nothing, run, reads=False, asks=False)
-
+_EXAMPLES = {
+    "bash": (
+        'eval "$({})"',
+        "{} > ~/.local/share/bash-completion/completions/fairbank",
+        "{} > /usr/share/bash-completion/completions/fairbank",
+    ),
+    "zsh": (
+        'autoload -U compinit && compinit; eval "$({})"',
+        "{} > ~/.fairbank.zsh",
+        "source ~/.fairbank.zsh",
+    ),
+    "fish": (
+        "{} | source",
+        "{} > ~/.config/fish/completions/fairbank.fish",
+        "{} > /usr/share/fish/vendor_completions.d/fairbank.fish",
+    ),
+    "tcsh": ("eval `{}`", "{} > ~/.fairbank.tcsh", "source ~/.fairbank.tcsh"),
+}
 
 COMMAND = Noun(
     "completion of commands, options and names for bash, zsh, fish or tcsh",
     {
-        "bash": _shell(
-            "bash",
-            (
-                'eval "$(fairbank completion bash)"',
-                "fairbank completion bash > ~/.local/share/bash-completion/completions/fairbank",
-                "fairbank completion bash > /usr/share/bash-completion/completions/fairbank",
-            ),
-        ),
-        "zsh": _shell(
-            "zsh",
-            (
-                'autoload -U compinit && compinit; eval "$(fairbank completion zsh)"',
-                "fairbank completion zsh > ~/.fairbank.zsh",
-                "source ~/.fairbank.zsh",
-            ),
-        ),
-        "fish": _shell(
-            "fish",
-            (
-                "fairbank completion fish | source",
-                "fairbank completion fish > ~/.config/fish/completions/fairbank.fish",
-                "fairbank completion fish > /usr/share/fish/vendor_completions.d/fairbank.fish",
-            ),
-        ),
-        "tcsh": _shell(
-            "tcsh",
-            (
-                "eval `fairbank completion tcsh`",
-                "fairbank completion tcsh > ~/.fairbank.tcsh",
-                "source ~/.fairbank.tcsh",
-            ),
-        ),
+        shell: host_command(
+            f"the completion script for {shell}",
+            examples,
+            add_nothing,
+            partial(_print_script, shell),
+        )
+        for shell, examples in _EXAMPLES.items()
     },
 )

@@ -17,7 +17,7 @@ from fairbank.report.cells import plain
 from fairbank.rest.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
     from fairbank.cli.framework.client_settings import Settings
 
@@ -36,49 +36,40 @@ class Name(NamedTuple):
     about: str = ""
 
 
-def _projects(bank: Client) -> Iterator[Name]:
-    for row in _rows(bank, "/project"):
-        yield Name(row["account"], f"group {row['gname']}")
+KINDS = ("projects", "users", "partitions", "clusters", "resources", "allocations")
 
 
-def _users(bank: Client) -> Iterator[Name]:
-    for project in _rows(bank, "/project"):
-        for row in _rows(bank, f"/project/{project['id']}/member"):
-            yield Name(user_name(row["uid"]), project["account"])
+def _names(bank: Client, kind: str) -> Iterator[Name]:
+    """Yield the names of a kind; a name may come several times."""
+    match kind:
+        case "projects":
+            for row in _rows(bank, "/project"):
+                yield Name(row["account"], f"group {row['gname']}")
+        case "users":
+            for project in _rows(bank, "/project"):
+                for row in _rows(bank, f"/project/{project['id']}/member"):
+                    yield Name(user_name(row["uid"]), project["account"])
+        case "partitions":
+            for cluster, partition in _partitions(bank):
+                yield Name(partition["name"], f"{cluster['name']}, bills {partition['resource']}")
+        case "clusters":
+            for cluster in _rows(bank, "/cluster"):
+                yield Name(cluster["name"])
+        case "resources":
+            for _, partition in _partitions(bank):
+                yield Name(partition["resource"])
+            for row in _rows(bank, "/balance"):
+                yield Name(row["resource"])
+        case "allocations":
+            for row in _rows(bank, "/alloc"):
+                yield Name(str(row["id"]), f"{row['account']}/{row['resource']} {row['state']}")
 
 
-def _partitions(bank: Client) -> Iterator[Name]:
+def _partitions(bank: Client) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield each partition after its cluster."""
     for cluster in _rows(bank, "/cluster"):
         for partition in cluster["partitions"]:
-            yield Name(partition["name"], f"{cluster['name']}, bills {partition['resource']}")
-
-
-def _clusters(bank: Client) -> Iterator[Name]:
-    for cluster in _rows(bank, "/cluster"):
-        yield Name(cluster["name"])
-
-
-def _resources(bank: Client) -> Iterator[Name]:
-    for cluster in _rows(bank, "/cluster"):
-        for partition in cluster["partitions"]:
-            yield Name(partition["resource"])
-    for row in _rows(bank, "/balance"):
-        yield Name(row["resource"])
-
-
-def _allocations(bank: Client) -> Iterator[Name]:
-    for row in _rows(bank, "/alloc"):
-        yield Name(str(row["id"]), f"{row['account']}/{row['resource']} {row['state']}")
-
-
-KINDS: Mapping[str, Callable[[Client], Iterator[Name]]] = {
-    "projects": _projects,
-    "users": _users,
-    "partitions": _partitions,
-    "clusters": _clusters,
-    "resources": _resources,
-    "allocations": _allocations,
-}
+            yield cluster, partition
 
 
 def _rows(bank: Client, path: str) -> Iterator[dict[str, Any]]:
@@ -114,7 +105,7 @@ def _query(kind: str, settings: Settings, acting_as: str | None, cache: NameCach
                 acting_as=acting_as,
                 timeout_seconds=TIMEOUT_SECONDS,
             )
-            for name in KINDS[kind](bank):
+            for name in _names(bank, kind):
                 if is_plain_word(name.word):
                     names.setdefault(name.word, name)
             complete = True

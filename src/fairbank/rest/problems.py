@@ -68,6 +68,20 @@ def problem_of_refusal(
     )
 
 
+def problem_of_failure(where: str, error: Exception) -> Problem:
+    """Log a failure of the server under a number, and return the problem with the number."""
+    number = secrets.token_hex(6)
+    _log.error("failure %s in %s", number, where, exc_info=error)
+    return Problem(
+        type="/problem/failure",
+        title="failure",
+        status=HTTPStatus.INTERNAL_SERVER_ERROR,
+        detail=f"the server failed; its log has the failure under {number}",
+        remedy="give this number to the administrators; whether the request was carried out is not"
+        " known",
+    )
+
+
 def response_of(problem: Problem, headers: Mapping[str, str] | None = None) -> Response[Problem]:
     """Return a problem as a response."""
     return Response(problem, status_code=problem.status, media_type=PROBLEM_JSON, headers=headers)
@@ -133,27 +147,8 @@ def allowed(methods: Iterable[str]) -> str:
 
 
 def _on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """Log a failure of the server under a number, and give the client the number."""
-    number = secrets.token_hex(6)
-    _log.error(
-        "failure %s in %s %s",
-        number,
-        request.method,
-        request.scope.get("path_template", "?"),
-        exc_info=error,
-    )
-    return response_of(
-        Problem(
-            type="/problem/failure",
-            title="failure",
-            status=HTTPStatus.INTERNAL_SERVER_ERROR,
-            detail=f"the server failed; its log has the failure under {number}",
-            remedy=(
-                "give this number to the administrators; whether the request was carried out is not"
-                " known"
-            ),
-        )
-    )
+    where = f"{request.method} {request.scope.get('path_template', '?')}"
+    return response_of(problem_of_failure(where, error))
 
 
 _BAD_HOST = "Invalid host header"  # the framework's message
@@ -186,3 +181,9 @@ _HANDLERS: Mapping[type[Exception], Callable[[Request[Any, Any, Any], Any], Resp
     Exception: _on_failure,
 }
 HANDLERS = cast("ExceptionHandlersMap", _HANDLERS)
+
+
+def response_to(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """Return the response to an error that a handler or a check raised."""
+    handler = next(_HANDLERS[kind] for kind in type(error).__mro__ if kind in _HANDLERS)
+    return handler(request, error)

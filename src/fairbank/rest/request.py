@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, cast
 
 from litestar import Request
@@ -45,7 +46,7 @@ class ApiRequest(Request[Identity, None, State]):
         """The context that the application was created with."""
         return cast("AppContext", self.app.state["context"])
 
-    @property
+    @cached_property
     def services(self) -> Services:
         """The services behind the routes. Those of a dry run change nothing."""
         services = self.context.services
@@ -66,10 +67,10 @@ class ApiRequest(Request[Identity, None, State]):
         """The authenticated user. The authenticator has set it on every route that is not open."""
         return cast("Identity", self.scope["user"])
 
-    @property
+    @cached_property
     def dry_run(self) -> bool:
         """True if the request must change nothing."""
-        return bool(self.query_params.get(DRY_RUN) == "true")
+        return bool(self.scope["query_string"]) and self.query_params.get(DRY_RUN) == "true"
 
     def runs_by_id(self, ids: Iterable[int | None]) -> Mapping[int | None, RunRecord]:
         """Return the runs of entries. A user who may see an entry may see its run."""

@@ -1,7 +1,11 @@
-"""Outcomes of the bank as responses."""
+"""Outcomes of the bank as responses, and JSON as ASGI messages."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
 from litestar import Response
 
 from fairbank.bank.rules import Done, Outcome
@@ -30,3 +34,27 @@ def created_response(outcome: Outcome, clock: Clock) -> Response[ItemResponse[Gr
     """Return 201, or 200 if the same key was granted before, or raise RefusalError."""
     body = granted_response(outcome, clock)
     return Response(body, status_code=200 if body.data.again else 201)
+
+
+async def send_json(
+    send: Callable[[Any], Awaitable[None]],
+    status: int,
+    content: object,
+    media_type: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    """Send a complete response.
+
+    Args:
+        send: of ASGI.
+        status: HTTP status.
+        content: becomes the body.
+        media_type: of the body.
+        headers: more headers.
+    """
+    body = msgspec.json.encode(content)
+    lines = [(b"content-type", media_type.encode()), (b"content-length", b"%d" % len(body))]
+    if headers:
+        lines += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": lines})
+    await send({"type": "http.response.body", "body": body})

@@ -9,7 +9,7 @@ from fairbank.agent.settings import AgentSettings
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import Releaser
-from fairbank.slurm.site_factor_writer import TableWriter
+from fairbank.slurm.site_factor import TableWriter
 
 
 def slurm_jobs(settings: AgentSettings) -> dict[str, PeriodicJob]:

@@ -1,6 +1,7 @@
-"""Slurm's commands, run one at a time with a time limit. `parsers` reads their output.
+"""Slurm's commands, run one at a time with a time limit; and slurm.conf of this host.
 
 They run in UTC and without their users' format settings, so that the output is the same for all.
+`parsers` reads it.
 """
 
 from __future__ import annotations
@@ -12,44 +13,24 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import iso
-from fairbank.priority.fairshare.settings import PrioritySettings
-from fairbank.report.sshare import ShareRow
-from fairbank.slurm.conf_file import conf_path, conf_settings
-from fairbank.slurm.parsers import (
-    json_jobs,
-    pending_jobs,
-    sacct,
-    sacctmgr,
-    scontrol,
-    sprio,
-    squeue,
-    sshare,
-)
-from fairbank.slurm.parsers.columns import DELIMITER
-from fairbank.slurm.parsers.pending_jobs import PendingFactors
-from fairbank.slurm.parsers.priority import FLAGS, are_flags_uncertain, read_settings
-from fairbank.slurm.parsers.sprio import SprioLine
-from fairbank.slurm.parsers.squeue import HeldJob, StartingJob
-from fairbank.slurm.parsers.sshare import ShareUsage
+from fairbank.slurm.output import PENDING_QUEUE, SlurmOutput, show_command
+from fairbank.slurm.parsers import config, sacct, sacctmgr, squeue, sshare
+from fairbank.slurm.parsers.columns import PIPE, Table
+from fairbank.slurm.parsers.config import COMPLETE_JSON, FLAGS, Version
 from fairbank.slurm.parsers.values import (
     AccountingJob,
-    AssociationPriority,
     JobEnd,
     ParsedRows,
-    PendingOwner,
     QueuedJob,
     SlurmAssociation,
-    SlurmNode,
-    SlurmPartition,
-    SlurmQos,
 )
-from fairbank.slurm.parsers.version import COMPLETE_JSON, Version, read_version
 
 TIMEOUT_SECONDS = 300.0
 """Time limit of a command: sacct for a month of a busy cluster can take minutes."""
@@ -65,7 +46,7 @@ _USER_SETTINGS = (
 )
 
 
-class SlurmCommands:
+class SlurmCommands(SlurmOutput):
     """Commands of the Slurm that PATH and SLURM_CONF find.
 
     Raises Unavailable if a command is missing, fails or hangs; it is safe to run it again.
@@ -87,33 +68,24 @@ class SlurmCommands:
         kept = {
             name: value for name, value in source.items() if not name.startswith(_USER_SETTINGS)
         }
-        self._environ = {
-            **kept,
-            "TZ": "UTC",
-            "LC_ALL": "C.UTF-8",
-            "SLURM_BITSTR_LEN": "0",
-        }  # all tasks of an array, however many
+        # SLURM_BITSTR_LEN=0 prints all tasks of an array, however many.
+        self._environ = {**kept, "TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
         self._timeout_seconds = timeout_seconds
         self._uid = os.geteuid() if uid is None else uid
+
+    def text(self, file: str, *command: str) -> str:
+        """Return the output of a command."""
+        return self._output(*command).decode(errors="replace")
 
     @cached_property
     def version(self) -> Version:
         """Version of Slurm. Raises InvalidInput for one that is not supported."""
-        return read_version(self._output("sinfo", "--version").decode(errors="replace"))
+        return config.read_version(self.text("", "sinfo", "--version"))
 
-    @cached_property
-    def config(self) -> Mapping[str, str]:
-        """Settings of `scontrol show config`."""
-        return scontrol.read_config(self._text("scontrol", "show", "config"))
-
-    @cached_property
+    @property
     def cluster(self) -> str:
-        """Name of this cluster."""
-        return ids.name(self.config.get("ClusterName", ""), field="ClusterName")
-
-    def clock(self) -> int:
-        """Return the time of slurmctld's clock, in seconds since 1970."""
-        return scontrol.read_clock(self._text("scontrol", "show", "config"))
+        """Name of this cluster. Raises InvalidInput if it has none."""
+        return ids.name(super().cluster, field="ClusterName")
 
     def check_cluster(self, cluster: str | None) -> str:
         """Check version and name of the cluster, and return the name. Raises InvalidInput."""
@@ -132,85 +104,59 @@ class SlurmCommands:
 
         PrivateData, here or in slurmdbd, may hide them from all but root and SlurmUser.
         """
-        return self._uid == 0 or self._uid == scontrol.slurm_uid(self.config)
+        return self._uid == 0 or self._uid == config.slurm_uid(self.config)
 
     @property
     def conf(self) -> Path:
         """Path of slurm.conf on this host, which need not exist."""
         return conf_path(self._environ)
 
-    # --- what runs and ran ---
+    def _flags_in_conf(self) -> str | None:
+        try:
+            return conf_settings(conf_path(self.config)).get(FLAGS.lower())
+        except NotFound:
+            return None
+
+    # --- jobs ---
 
     def jobs(self, since: int, until: int) -> ParsedRows[AccountingJob]:
         """Return accounting's executions of jobs that existed between two instants."""
-        return self._jobs(f"--starttime={_instant(since)}", f"--endtime={_instant(until)}")
+        start, end = (iso(at).removesuffix("Z") for at in (since, until))
+        return self._jobs(f"--starttime={start}", f"--endtime={end}")
 
     def jobs_by_id(self, numbers: Sequence[int]) -> ParsedRows[AccountingJob]:
         """Return all executions that accounting has under these job ids."""
-        return self._jobs(f"--jobs={','.join(map(str, numbers))}", "--starttime=1970-01-02")
+        return self._jobs(*_of_jobs(numbers))
 
     def job_ends(self, numbers: Sequence[int]) -> ParsedRows[JobEnd]:
         """Return exit codes and processor times of the jobs with these ids."""
-        selection = (
-            "sacct",
-            "--allusers",
-            "--duplicates",
-            f"--jobs={','.join(map(str, numbers))}",
-            "--starttime=1970-01-02",
+        return self._table(
+            sacct.JOB_ENDS, "sacct", "--allusers", "--duplicates", *_of_jobs(numbers)
         )
-        columns = (
-            "--noheader",
-            "--parsable2",
-            f"--delimiter={DELIMITER}",
-            f"--format={','.join(sacct.END_COLUMNS)}",
-        )
-        return sacct.read_job_ends(self._text(*selection, *columns))
 
     def _jobs(self, *selection: str) -> ParsedRows[AccountingJob]:
         command = ("sacct", "--allusers", "--allocations", "--duplicates", *selection)
-        if self.version >= COMPLETE_JSON and (output := self._json(*command)) is not None:
-            parsed = json_jobs.read_jobs(output)
-        else:
-            columns = (
-                "--noheader",
-                "--parsable2",
-                f"--delimiter={DELIMITER}",
-                f"--format={','.join(sacct.COLUMNS)}",
-            )
-            parsed = sacct.read_jobs(self._text(*command, *columns))
+        output = self._json(*command)
+        parsed = self._table(sacct.JOBS, *command) if output is None else sacct.read_json(output)
         return msgspec.structs.replace(parsed, rows=tuple(_with_uid(job) for job in parsed.rows))
 
     def queue(self) -> ParsedRows[QueuedJob]:
         """Return the jobs that slurmctld knows."""
-        command = ("squeue", "--all", "--states=all")
-        if self.version >= COMPLETE_JSON and (output := self._json(*command)) is not None:
-            return json_jobs.read_queue(output)
-        return squeue.read_queue(self._text(*command, "--noheader", f"--format={squeue.FORMAT}"))
+        columns = ("--noheader", f"--format={squeue.QUEUE_FORMAT}")
+        return squeue.QUEUE.read(self.text("", "squeue", "--all", "--states=all", *columns))
 
-    def starting_job(self, name: str) -> StartingJob:
+    def starting_job(self, name: str) -> squeue.StartingJob:
         """Return a job in its prolog (`7`, or `5_2` of an array).
 
         Raises InvalidInput if it is unknown.
         """
-        command = (
-            "squeue",
-            "--noheader",
-            "--states=all",
-            f"--jobs={name}",
-            f"--Format={squeue.STARTING_FORMAT}",
-        )
-        return squeue.read_starting_job(self._text(*command))
+        which = ("--states=all", f"--jobs={name}", f"--Format={squeue.STARTING_FORMAT}")
+        return squeue.read_starting_job(self.text("", "squeue", "--noheader", *which))
 
-    def held_jobs(self) -> ParsedRows[HeldJob]:
+    def held_jobs(self) -> ParsedRows[squeue.HeldJob]:
         """Return the pending jobs that the plug-in held for lack of credit."""
         return squeue.read_held_jobs(
-            self._text(
-                "squeue",
-                "--all",
-                "--noheader",
-                "--states=PENDING",
-                f"--Format={squeue.HELD_FORMAT}",
-            )
+            self.text("", *PENDING_QUEUE, f"--Format={squeue.HELD_FORMAT}")
         )
 
     def release(self, name: str) -> None:
@@ -234,94 +180,22 @@ class SlurmCommands:
         """Set the job's AdminComment."""
         self._output("scontrol", "update", f"jobid={name}", f"admincomment={text}")
 
-    # --- how it is set up ---
+    # --- accounting ---
 
     def associations(self) -> ParsedRows[SlurmAssociation]:
         """Return the accounts and associations of the cluster."""
-        return sacctmgr.read_associations(
-            self._show("associations", sacctmgr.ASSOCIATION_COLUMNS, f"cluster={self.cluster}")
-        )
-
-    def association_priorities(self) -> ParsedRows[AssociationPriority]:
-        """Return the priorities of the associations."""
-        return sacctmgr.read_priorities(
-            self._show("associations", sacctmgr.PRIORITY_COLUMNS, f"cluster={self.cluster}")
-        )
+        command = show_command(sacctmgr.ASSOCIATIONS, f"cluster={self.cluster}")
+        return sacctmgr.ASSOCIATIONS.read(self.text("", *command))
 
     def coordinators(self) -> ParsedRows[SlurmAssociation]:
         """Return the accounts with their coordinators."""
-        return sacctmgr.read_coordinators(
-            self._show("account", sacctmgr.COORDINATOR_COLUMNS, "withcoord")
+        return sacctmgr.COORDINATORS.read(
+            self.text("", *show_command(sacctmgr.COORDINATORS, "withcoord"))
         )
 
-    def qos(self) -> ParsedRows[SlurmQos]:
-        """Return the QOS."""
-        return sacctmgr.read_qos(self._show("qos", sacctmgr.QOS_COLUMNS))
-
-    def partitions(self) -> ParsedRows[SlurmPartition]:
-        """Return the partitions."""
-        return scontrol.read_partitions(self._text("scontrol", "--oneliner", "show", "partition"))
-
-    def nodes(self) -> ParsedRows[SlurmNode]:
-        """Return the nodes."""
-        return scontrol.read_nodes(self._text("scontrol", "--oneliner", "show", "node"))
-
-    def account_usage(self) -> ParsedRows[ShareUsage]:
+    def account_usage(self) -> ParsedRows[sshare.ShareUsage]:
         """Return the usage that counts against GrpTRESMins, by account. Slurm decays it."""
-        command = (
-            "sshare",
-            "--all",
-            "--noheader",
-            "--parsable2",
-            f"--format={','.join(sshare.USAGE_COLUMNS).lower()}",
-        )
-        return sshare.read_usage(self._text(*command))
-
-    def shares(self) -> ParsedRows[ShareRow]:
-        """Return the fair share of every association."""
-        columns = (
-            "--partition",
-            "--noheader",
-            "--parsable2",
-            f"--format={','.join(sshare.SHARE_COLUMNS)}",
-        )
-        return sshare.read_shares(self._text("sshare", "--all", *columns))
-
-    def factors(self) -> ParsedRows[SprioLine]:
-        """Return the priorities of pending jobs with their factors."""
-        text = self._text("sprio", "--noheader", f"--format={sprio.format_of(self.version)}")
-        return sprio.read_factors(text, sprio.letters_of(self.version))
-
-    def pending_owners(self) -> ParsedRows[PendingOwner]:
-        """Return the accounts and QOS of pending jobs."""
-        return squeue.read_waiting(
-            self._text(
-                "squeue",
-                "--all",
-                "--noheader",
-                "--states=PENDING",
-                f"--format={squeue.WAITING_FORMAT}",
-            )
-        )
-
-    def pending_jobs(self) -> ParsedRows[PendingFactors]:
-        """Return the requests of pending jobs."""
-        return pending_jobs.read_pending(
-            self._text("scontrol", "--all", "--oneliner", "show", "job")
-        )
-
-    def priority_settings(self) -> PrioritySettings:
-        """Return the settings of the priority plug-in. Raises InvalidInput."""
-        return read_settings(
-            self.config, self._flags_in_conf() if are_flags_uncertain(self.config) else None
-        )
-
-    def _flags_in_conf(self) -> str | None:
-        """Return PriorityFlags of slurm.conf, or None if this host cannot read it."""
-        try:
-            return conf_settings(conf_path(self.config)).get(FLAGS.lower())
-        except NotFound:
-            return None
+        return self._table(sshare.USAGE, "sshare", "--all")
 
     def change_accounting(self, words: Sequence[str]) -> None:
         """Change the accounting database: `sacctmgr --immediate WORDS`."""
@@ -332,34 +206,23 @@ class SlurmCommands:
             quiet=("Nothing modified", "Nothing new added", "Already existing"),
         )
 
-    # --- asking ---
+    # --- run ---
 
-    def run(self, command: Sequence[str]) -> str:
-        """Return the output of one of its commands."""
-        return self._text(*command)
-
-    def _show(self, what: str, columns: Sequence[str], *which: str) -> str:
-        return self._text(
-            "sacctmgr",
-            "--noheader",
-            "--parsable2",
-            "show",
-            what,
-            *which,
-            f"format={','.join(columns).lower()}",
-        )
+    def _table(self, table: Table[Any], *command: str) -> ParsedRows[Any]:
+        delimiter = () if table.delimiter == PIPE else (f"--delimiter={table.delimiter}",)
+        columns = f"--format={','.join(table.columns)}"
+        return table.read(self.text("", *command, "--noheader", "--parsable2", *delimiter, columns))
 
     def _json(self, *command: str) -> bytes | None:
-        """Return the output as JSON, or None if this Slurm was built without it."""
+        """Return the output as JSON, or None if this Slurm is too old or was built without it."""
+        if self.version < COMPLETE_JSON:
+            return None
         try:
             return self._output(*command, "--json")
         except Unavailable as error:
             if "json" in error.message.lower().split(":", 1)[-1]:
                 return None
             raise
-
-    def _text(self, *command: str) -> str:
-        return self._output(*command).decode(errors="replace")
 
     def _output(self, *command: str, quiet: Sequence[str] = ()) -> bytes:
         name = command[0]
@@ -386,10 +249,10 @@ class SlurmCommands:
         text = (process.stderr + process.stdout).decode(errors="replace")
         if process.returncode and not any(word in text for word in quiet):
             first = next((line for line in text.splitlines() if line.strip()), "no output")
+            # Whatever a command prints must be safe to print again.
+            shown = "".join(letter if letter.isprintable() else "?" for letter in first[:200])
             raise Unavailable(
-                f"{name} ended with {process.returncode}: {printable_line(first)}",
-                field="slurm",
-                remedy=_AGAIN,
+                f"{name} ended with {process.returncode}: {shown}", field="slurm", remedy=_AGAIN
             )
         return process.stdout
 
@@ -400,13 +263,8 @@ _AGAIN = (
 )
 
 
-def printable_line(text: str) -> str:
-    """Return the start of a command's line, safe to print."""
-    return "".join(character if character.isprintable() else "?" for character in text[:200])
-
-
-def _instant(at: int) -> str:
-    return iso(at).removesuffix("Z")
+def _of_jobs(numbers: Sequence[int]) -> tuple[str, str]:
+    return f"--jobs={','.join(map(str, numbers))}", "--starttime=1970-01-02"
 
 
 def _with_uid(job: AccountingJob) -> AccountingJob:
@@ -421,3 +279,77 @@ def uid_of(user: str) -> int | None:
         return pwd.getpwnam(user).pw_uid if user else None
     except (KeyError, ValueError):
         return None
+
+
+# --- slurm.conf of this host, with the files that it includes ---
+
+DEFAULT_PATH = "/etc/slurm/slurm.conf"
+
+SHOWN_SETTINGS = (
+    "AccountingStorageTRES",
+    "AccountingStorageType",
+    "AuthInfo",
+    "AuthType",
+    "CliFilterPlugins",
+    "ClusterName",
+    "JobSubmitPlugins",
+    "PrEpParameters",
+    "PrEpPlugins",
+    "PriorityFlags",
+    "PriorityType",
+    "PrologSlurmctld",
+    "SlurmUser",
+)
+"""Settings that `scontrol show config` shows and other modules read, in its spelling."""
+_DEFAULTS = {"AuthType": "auth/munge", "SlurmUser": "root"}
+"""Slurm's defaults of those that slurm.conf may leave out."""
+_TEXT_MAX = 4 * 1024 * 1024
+
+
+def conf_path(config: Mapping[str, str]) -> Path:
+    """Return the slurm.conf that slurmctld read."""
+    return Path(config.get("SLURM_CONF") or DEFAULT_PATH)
+
+
+def read_text(path: Path) -> str:
+    """Return the start of a file, at most 4 MiB. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(_TEXT_MAX).decode(errors="replace")
+
+
+def conf_settings(path: Path, depth: int = 4) -> dict[str, str]:
+    """Return the settings of slurm.conf and its included files.
+
+    Raises NotFound for an unreadable file.
+    """
+    try:
+        conf = config.read_conf(read_text(path))
+    except OSError as error:
+        remedy = "run this on slurmctld's host, as root or as Slurm's user"
+        raise NotFound(
+            f"cannot read {path}: {error.strerror}", field="slurm.conf", remedy=remedy
+        ) from error
+    settings = dict(conf.settings)
+    for name in conf.includes if depth else ():
+        settings |= conf_settings(path.parent / name, depth - 1)
+    return settings
+
+
+def assumed_config(path: Path) -> dict[str, str]:
+    """Return what slurmctld would show of its settings, while it does not answer.
+
+    Raises NotFound.
+    """
+    settings = conf_settings(path)
+    shown = _DEFAULTS | {
+        name: settings[name.lower()] for name in SHOWN_SETTINGS if name.lower() in settings
+    }
+    return {**shown, "SlurmUser": _user_with_uid(shown["SlurmUser"]), "SLURM_CONF": str(path)}
+
+
+def _user_with_uid(user: str) -> str:
+    """Return a user as scontrol shows them: slurm(64030)."""
+    try:
+        return f"{user}({pwd.getpwnam(user).pw_uid})"
+    except KeyError:
+        return user

@@ -70,7 +70,8 @@ class ReleaseSchedule:
         for job in held:
             record = self._records.setdefault(job.name, HeldJobRecord(now))
             record.last_held = now
-            if self._is_due(record, now):
+            waited = record.last_quoted is None or now - record.last_quoted >= self._again
+            if waited and record.releases < RELEASES_MAX:
                 waiting.append((record.last_quoted or 0.0, job))
         self._records = {
             name: record
@@ -81,10 +82,6 @@ class ReleaseSchedule:
         for job in jobs:
             self._records[job.name].last_quoted = now
         return jobs
-
-    def _is_due(self, record: HeldJobRecord, now: float) -> bool:
-        waited = record.last_quoted is None or now - record.last_quoted >= self._again
-        return waited and record.releases < RELEASES_MAX
 
     def put_back(self, job: HeldJob) -> None:
         """Make a job due at once: it was not quoted or not released after all."""

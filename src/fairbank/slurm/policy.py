@@ -5,56 +5,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from fairbank.cluster.partition import Cluster
+from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.validation import parse_toml, validated_settings
-from fairbank.slurm import policy_file
 from fairbank.slurm.parsers.values import SlurmNode, SlurmPartition
-from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, PolicyProject, SubmissionPolicy
+from fairbank.slurm.policy_file import (
+    PolicyAction,
+    PolicyBalance,
+    PolicyPartition,
+    PolicyProject,
+    SubmissionPolicy,
+)
 from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
 
 
-class PolicySources(msgspec.Struct, frozen=True, kw_only=True):
-    """Sources of a policy at `now`."""
-
-    site: SiteRules
-    cluster: Cluster
-    projects: Sequence[BankProject]
-    allocations: Sequence[BankAllocation]
-    partitions: Sequence[SlurmPartition]
-    nodes: Sequence[SlurmNode]
-    now: int
-
-
-def build_policy(sources: PolicySources) -> SubmissionPolicy:
+def build_policy(
+    site: SiteRules,
+    cluster: Cluster,
+    projects: Sequence[BankProject],
+    allocations: Sequence[BankAllocation],
+    *,
+    partitions: Sequence[SlurmPartition],
+    nodes: Sequence[SlurmNode],
+    now: int,
+) -> SubmissionPolicy:
     """Build the policy.
 
-    Raises InvalidInput if the site's rules name a project that the bank does not have.
+    Args:
+        site: rules of the site.
+        cluster: with the bank's prices.
+        projects: of the bank.
+        allocations: of the bank.
+        partitions: of slurmctld. `fairbank slurm import --dry-run` lists those that only one of
+            slurmctld and the bank has; they are left out.
+        nodes: of slurmctld.
+        now: current time.
+
+    Raises:
+        InvalidInput: the site's rules name a project that the bank does not have.
     """
-    site, cluster = sources.site, sources.cluster
-    accounts = {project.account for project in sources.projects}
-    if unknown := sorted(set(site.projects) - accounts):
+    if unknown := sorted(set(site.projects) - {project.account for project in projects}):
         raise InvalidInput(
             f"no project has the account {unknown[0]!r}",
             field=f"projects.{unknown[0]}",
             remedy="name it as the bank does",
         )
+    funds = BankFunds(projects, allocations)
+    resources = sorted({partition.resource for partition in cluster.partitions.values()})
     return SubmissionPolicy(
         cluster=cluster.name,
-        written=sources.now,
+        written=now,
         projects=tuple(
             _project(project, site.projects.get(project.account, ProjectRules()))
-            for project in sources.projects
+            for project in projects
         ),
-        partitions=tuple(_policy_partitions(sources)),
-        balances=tuple(_balances(sources)),
+        partitions=tuple(
+            _partition(cluster.partitions[partition.name], partition, nodes)
+            for partition in partitions
+            if partition.name in cluster.partitions
+        ),
+        balances=tuple(
+            _balance(funds, project, resource, now)
+            for project in projects
+            for resource in resources
+        ),
         qos_factors=cluster.qos_factors,
         exempt=tuple(sorted(site.exempt)),
         qos=site.qos,
@@ -63,11 +84,6 @@ def build_policy(sources: PolicySources) -> SubmissionPolicy:
         unlisted=site.unlisted,
         stale_seconds=site.stale_seconds,
     )
-
-
-def without_balances(policy: SubmissionPolicy) -> SubmissionPolicy:
-    """Return the policy for hosts whose users must not see balances."""
-    return msgspec.structs.replace(policy, balances=None)
 
 
 def _project(project: BankProject, forced: ProjectRules) -> PolicyProject:
@@ -82,42 +98,25 @@ def _project(project: BankProject, forced: ProjectRules) -> PolicyProject:
     )
 
 
-def _policy_partitions(sources: PolicySources) -> Iterator[policy_file.PolicyPartition]:
-    """Yield the partitions that both the bank and slurmctld have.
-
-    `fairbank slurm import --dry-run` lists those that only one of them has.
-    """
-    for slurm_partition in sources.partitions:
-        partition = sources.cluster.partitions.get(slurm_partition.name)
-        if partition is None:
-            continue
-        nodes = [node for node in sources.nodes if slurm_partition.name in node.partitions]
-        yield policy_file.PolicyPartition(
-            partition,
-            gpus=tuple(sorted({gpu for node in nodes for gpu in node.gpus})),
-            memory_per_cpu=slurm_partition.memory_per_cpu,
-            default_minutes=slurm_partition.default_minutes,
-            node_cpus=min((node.cpus for node in nodes), default=0),
-            node_memory=min((node.memory for node in nodes), default=0),
-        )
+def _partition(
+    partition: Partition, slurm_partition: SlurmPartition, all_nodes: Sequence[SlurmNode]
+) -> PolicyPartition:
+    nodes = [node for node in all_nodes if partition.name in node.partitions]
+    return PolicyPartition(
+        partition,
+        gpus=tuple(sorted({gpu for node in nodes for gpu in node.gpus})),
+        memory_per_cpu=slurm_partition.memory_per_cpu,
+        default_minutes=slurm_partition.default_minutes,
+        node_cpus=min((node.cpus for node in nodes), default=0),
+        node_memory=min((node.memory for node in nodes), default=0),
+    )
 
 
-def _balances(sources: PolicySources) -> Iterator[PolicyBalance]:
-    """Yield the most that one run could use: of one allocation of the project's chain, or 0."""
-    funds = BankFunds(sources.projects, sources.allocations)
-    for project in sources.projects:
-        for resource in sorted(
-            {partition.resource for partition in sources.cluster.partitions.values()}
-        ):
-            payers = funds.payers(project.id, resource, sources.now)
-            yield PolicyBalance(
-                project.account,
-                resource,
-                max(
-                    (allocation.available for allocation in payers if allocation.state == "active"),
-                    default=0,
-                ),
-            )
+def _balance(funds: BankFunds, project: BankProject, resource: str, now: int) -> PolicyBalance:
+    """Return the most that one run could use: of one allocation of the project's chain, or 0."""
+    payers = funds.payers(project.id, resource, now)
+    active = [allocation.available for allocation in payers if allocation.state == "active"]
+    return PolicyBalance(project.account, resource, max(active, default=0))
 
 
 SITE_FILE = "/etc/fairbank/slurm.toml"

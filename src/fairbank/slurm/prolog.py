@@ -122,51 +122,47 @@ def refusal_of(answer: ReportAnswer) -> str | None:
     return result.text
 
 
-class Prolog:
-    """Decision on one starting job.
+def run_prolog(
+    slurm: SlurmCommands, client: Client, environ: Mapping[str, str], *, fail_open: bool
+) -> str | None:
+    """Decide on a starting job: return None if it runs, else the refusal.
+
+    A refused job is held in the queue, or ended if it is not a batch job.
 
     Args:
         slurm: commands of the cluster.
         client: of a bank where SlurmUser may report runs.
+        environ: environment of the PrologSlurmctld.
         fail_open: let jobs run while the bank does not answer; else they are refused.
+
+    Raises:
+        FairbankError: a command of Slurm failed. Slurm retries a prolog that fails every two
+            minutes.
     """
-
-    def __init__(self, slurm: SlurmCommands, client: Client, *, fail_open: bool) -> None:
-        self._slurm, self._client, self._fail_open = slurm, client, fail_open
-
-    def run(self, environ: Mapping[str, str]) -> str | None:
-        """Return None if the job runs, else the refusal.
-
-        A refused job is held in the queue, or ended if it is not a batch job.
-
-        Raises what Slurm's commands raise: Slurm retries a prolog that fails every two minutes.
-        """
-        call = read_environment(environ)
-        job = self._slurm.starting_job(call.name)
-        try:
-            refusal = refusal_of(self._answer(hold_request(call, job)))
-        except InvalidInput as error:
-            refusal = f"{error.message}. Try {error.remedy}"
-        except FairbankError:
-            if self._fail_open:
-                return None
-            refusal = "the allocation bank does not answer now; release the job, or try again later"
-        if refusal is not None:
-            refusal = one_line(f"{call.account or 'no account'}: {refusal}")
-            self._refuse(call.name, f"{COMMENT_PREFIX}{refusal}", batch=job.batch)
-        return refusal
-
-    def _refuse(self, name: str, text: str, *, batch: bool) -> None:
-        self._slurm.comment(name, text)
-        try:
-            if batch:
-                return self._slurm.requeue_and_hold(name)
-        except Unavailable:
-            pass  # a job with --no-requeue cannot wait
-        return self._slurm.end(name, text)
-
-    def _answer(self, body: Mapping[str, Any]) -> ReportAnswer:
-        return only_answer(self._client.post("/job/bulk", {"reports": [dict(body)]}).get("data"))
+    call = read_environment(environ)
+    job = slurm.starting_job(call.name)
+    try:
+        answer = client.post("/job/bulk", {"reports": [hold_request(call, job)]})
+        refusal = refusal_of(only_answer(answer.get("data")))
+    except InvalidInput as error:
+        refusal = f"{error.message}. Try {error.remedy}"
+    except FairbankError:
+        if fail_open:
+            return None
+        refusal = "the allocation bank does not answer now; release the job, or try again later"
+    if refusal is None:
+        return None
+    refusal = one_line(f"{call.account or 'no account'}: {refusal}")
+    text = f"{COMMENT_PREFIX}{refusal}"
+    slurm.comment(call.name, text)
+    try:
+        if job.batch:
+            slurm.requeue_and_hold(call.name)
+            return refusal
+    except Unavailable:
+        pass  # a job with --no-requeue cannot wait
+    slurm.end(call.name, text)
+    return refusal
 
 
 def only_answer(rows: object) -> ReportAnswer:

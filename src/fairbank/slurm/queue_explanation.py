@@ -21,10 +21,10 @@ from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.passes import run_passes
-from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.offline import RecordedOutput
-from fairbank.slurm.parsers.scheduler.dependencies import read_ended_jobs
-from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
+from fairbank.slurm.commands import TIMEOUT_SECONDS, SlurmCommands
+from fairbank.slurm.output import RecordedOutput, SlurmOutput
+from fairbank.slurm.parsers.job_lines import read_ended_jobs
+from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from fairbank.slurm.queue_snapshot.queries import COMMANDS, read_answers
 from fairbank.slurm.queue_snapshot.run_times import (
@@ -80,7 +80,8 @@ def explain(
         Conflict: the job does not wait, or can start now.
         Unavailable: Slurm does not answer.
     """
-    answers = _answers(folder)
+    source = _source(folder)
+    answers = {name: source.text(name, *command) for name, command in COMMANDS.items()}
     snapshot, unreadable = read_answers(answers)
     queue = build_queue(snapshot)
     job = _find_pending(job_id, queue)
@@ -110,12 +111,10 @@ def explain(
     return QueueExplanation(cluster, _row(job, slurm_job, why, queue), unreadable, notes)
 
 
-def _answers(folder: str | None) -> dict[str, str]:
+def _source(folder: str | None, timeout_seconds: float = TIMEOUT_SECONDS) -> SlurmOutput:
     if folder:
-        files = RecordedOutput(folder, FILES_REMEDY)
-        return {name: files.text(name) for name in COMMANDS}
-    slurm = SlurmCommands()
-    return {name: slurm.run(command) for name, command in COMMANDS.items()}
+        return RecordedOutput(folder, FILES_REMEDY)
+    return SlurmCommands(timeout_seconds=timeout_seconds)
 
 
 def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
@@ -158,11 +157,7 @@ def _run_times(
     if job.held is not None:
         return RunTimeHistory()
     try:
-        text = (
-            RecordedOutput(folder).text(FILE_NAME)
-            if folder
-            else SlurmCommands(timeout_seconds=ACCOUNTING_TIMEOUT_SECONDS).run(COMMAND)
-        )
+        text = _source(folder, ACCOUNTING_TIMEOUT_SECONDS).text(FILE_NAME, *COMMAND)
     except FairbankError as error:
         notes.append(f"no likely start: {error.message}")
         return None

@@ -15,25 +15,26 @@ from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.fairshare_view import recomputed_shares
-from fairbank.slurm.fairshare_view.priority_rows import (
+from fairbank.slurm.fairshare_view import shares as share_view
+from fairbank.slurm.fairshare_view.priorities import (
+    PriorityInputs,
+    compute_priorities,
     consistent_rows,
+    merge_factors,
     priority_rows,
     require_multifactor,
     weights_of,
 )
-from fairbank.slurm.fairshare_view.recomputed_priorities import (
-    PriorityInputs,
-    compute_priorities,
-    merge_factors,
-)
-from fairbank.slurm.fairshare_view.share_rows import ranking_rule, recovery_times, share_rows
-from fairbank.slurm.offline import RecordedOutput
-from fairbank.slurm.parsers.priority import TRES, read_tracked_tres
+from fairbank.slurm.fairshare_view.shares import ranking_rule, recovery_times, share_rows
+from fairbank.slurm.output import RecordedOutput, SlurmOutput
+from fairbank.slurm.parsers.config import TRES, read_tracked_tres
 from fairbank.slurm.parsers.sprio import NAMED_SINCE
 from fairbank.slurm.parsers.values import ParsedRows
 
-Source = RecordedOutput | SlurmCommands
+FILES_REMEDY = (
+    "the folder has sshare.txt, sprio.txt, config.txt and for prio --check more;"
+    " docs/howto/explain-fair-share.md says what to ask"
+)
 
 
 class Shares(NamedTuple):
@@ -86,7 +87,7 @@ class RecomputedPriorities(NamedTuple):
         return compute_priorities(
             self.reported.rows,
             self.inputs,
-            merge_factors(self.shares, recomputed_shares.compute_shares(self.shares, self.rule)),
+            merge_factors(self.shares, share_view.compute_shares(self.shares, self.rule)),
         )
 
 
@@ -103,9 +104,7 @@ def read_shares(folder: str | None, now: int, zone: tzinfo) -> Shares:
 
 def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
     """Return fair share as it would be with other shares of some accounts. Raises NotFound."""
-    rows = recomputed_shares.compute_shares(
-        recomputed_shares.with_changes(current.rows, changes), current.rule
-    )
+    rows = share_view.compute_shares(share_view.with_changes(current.rows, changes), current.rule)
     return current._replace(rows=rows)
 
 
@@ -129,25 +128,17 @@ def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> Re
         source.qos(),
         source.association_priorities(),
     )
-    jobs, places, nodes, qualities, priorities = answers
-    grounds = PriorityInputs(
-        settings,
-        read_tracked_tres(source.config),
-        jobs.rows,
-        places.rows,
-        nodes.rows,
-        qualities.rows,
-        priorities.rows,
-    )
+    rows: list[Any] = [answer.rows for answer in answers]
+    inputs = PriorityInputs(settings, read_tracked_tres(source.config), *rows)
     unreadable = (
         *reported.unreadable,
         *shares.unreadable,
         *(line for answer in answers for line in _unreadable(answer)),
     )
-    return RecomputedPriorities(reported, grounds, shares.rows, shares.rule, unreadable)
+    return RecomputedPriorities(reported, inputs, shares.rows, shares.rule, unreadable)
 
 
-def _shares(source: Source, now: int, zone: tzinfo) -> Shares:
+def _shares(source: SlurmOutput, now: int, zone: tzinfo) -> Shares:
     answer, settings = source.shares(), source.priority_settings()
     as_of = _as_of(source, now)
     rule = ranking_rule(settings.fair_share, as_of, zone)
@@ -155,7 +146,7 @@ def _shares(source: Source, now: int, zone: tzinfo) -> Shares:
     return Shares(source.cluster or None, as_of, rule, rows, _unreadable(answer))
 
 
-def _priorities(source: Source, now: int) -> Priorities:
+def _priorities(source: SlurmOutput, now: int) -> Priorities:
     settings = source.priority_settings()
     require_multifactor(settings)
     answer, waiting = consistent_rows(source.factors(), settings.factors), source.pending_owners()
@@ -175,11 +166,11 @@ def _priorities(source: Source, now: int) -> Priorities:
     )
 
 
-def _source(folder: str | None) -> Source:
-    return RecordedOutput(folder) if folder else SlurmCommands()
+def _source(folder: str | None) -> SlurmOutput:
+    return RecordedOutput(folder, FILES_REMEDY) if folder else SlurmCommands()
 
 
-def _as_of(source: Source, now: int) -> int:
+def _as_of(source: SlurmOutput, now: int) -> int:
     return source.clock() if isinstance(source, RecordedOutput) else now
 
 

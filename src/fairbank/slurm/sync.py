@@ -6,8 +6,9 @@ import os
 import pwd
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,7 @@ from fairbank.core.errors import Forbidden, InvalidInput
 from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.values import ParsedRows
-from fairbank.slurm.policy import PolicySources, SiteRules, build_policy, without_balances
+from fairbank.slurm.policy import SiteRules, build_policy
 from fairbank.slurm.policy_file import render
 from fairbank.slurm.reconcile.accounts import (
     AccountUsage,
@@ -29,144 +30,119 @@ class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
     """Files and changes that were made or, with `dry_run`, would be; and what was skipped."""
 
     cluster: str
-    files: tuple[str, ...]
+    files: tuple[str, ...] = ()
     projects: int
-    changes: tuple[SacctmgrChange, ...]
+    changes: tuple[SacctmgrChange, ...] = ()
     skipped: tuple[str, ...]
 
 
-class Sync:
-    """Synchronisation of one Slurm with one bank."""
+def sync_policy(
+    slurm: SlurmCommands,
+    bank: BankClient,
+    site: SiteRules,
+    *,
+    cluster: str | None = None,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> SyncResult:
+    """Write the submission policy.
 
-    def __init__(self, slurm: SlurmCommands, bank: BankClient, *, now: int | None = None) -> None:
-        self._slurm, self._bank = slurm, bank
-        self._now = int(time.time()) if now is None else now
+    Args:
+        slurm: commands of the cluster.
+        bank: client that may see all projects.
+        site: rules of the site.
+        cluster: required name of the cluster; None for any.
+        dry_run: write nothing.
+        progress: called with the stage, and how much of how much is done.
 
-    def policy(
-        self,
-        site: SiteRules,
-        *,
-        cluster: str | None = None,
-        dry_run: bool = False,
-        progress: Progress = no_progress,
-    ) -> SyncResult:
-        """Write the submission policy.
-
-        Args:
-            site: rules of the site.
-            cluster: required name of the cluster; None for any.
-            dry_run: write nothing.
-            progress: called with the stage, and how much of how much is done.
-
-        Raises:
-            InvalidInput: Slurm's output cannot be read as a whole. A partial policy would refuse
-                jobs.
-        """
-        prices = self._bank.cluster(self._slurm.check_cluster(cluster))
-        places, nodes = self._slurm.partitions(), self._slurm.nodes()
-        if unreadable := (*places.unreadable, *nodes.unreadable):
-            raise InvalidInput(
-                f"cannot read {unreadable[0]}",
-                field=unreadable[0].field,
-                remedy="fix it in slurm.conf; the old policy stays in force",
-            )
-        projects = self._bank.projects(progress)
-        policy = build_policy(
-            PolicySources(
-                site=site,
-                cluster=prices,
-                projects=projects,
-                allocations=self._bank.allocations(),
-                partitions=places.rows,
-                nodes=nodes.rows,
-                now=self._now,
-            )
-        )
-        texts = {site.policy: render(policy)}
-        if site.public_policy is not None:
-            texts[site.public_policy] = render(without_balances(policy))
-        for path, text in texts.items():
-            if not dry_run:
-                replace_file(Path(path), text)
-        return SyncResult(
-            cluster=prices.name,
-            files=tuple(texts),
-            projects=len(projects),
-            changes=(),
-            skipped=_unpriced_note(policy.partitions, places.rows),
-        )
-
-    def accounts(
-        self,
-        *,
-        cluster: str | None = None,
-        fence: bool = False,
-        remove: bool = False,
-        dry_run: bool = False,
-        progress: Progress = no_progress,
-    ) -> SyncResult:
-        """Give every project an account and every member an association.
-
-        Args:
-            cluster: required name of the cluster; None for any.
-            fence: also set GrpTRESMins to the balances.
-            remove: also delete associations without a membership.
-            dry_run: change nothing.
-            progress: called with the stage, and how much of how much is done.
-        """
-        name = self._slurm.check_cluster(cluster)
-        associations, usage = (
-            self._slurm.associations(),
-            self._slurm.account_usage() if fence else ParsedRows(()),
-        )
-        if unreadable := (*associations.unreadable, *usage.unreadable):
-            raise InvalidInput(
-                f"cannot read {unreadable[0]}",
-                field=unreadable[0].field,
-                remedy="fix it with sacctmgr; nothing was changed",
-            )
-        projects_ = self._bank.projects(progress, removed=True)
-        projects = [project for project in projects_ if not project.removed]
-        wanted = TargetAccounts(
-            cluster=name,
-            projects=projects,
-            removed=[project.account for project in projects_ if project.removed],
-            associations=associations.rows,
-            allocations=self._bank.allocations() if fence else (),
-            usage={row.account: AccountUsage(row.seconds, row.running) for row in usage.rows},
-            now=self._now,
-            fence=fence,
-            remove=remove,
-        )
-        changes, notes = plan_changes(wanted, user_of)
-        if not dry_run:
-            self._apply(changes, progress)
-        return SyncResult(
-            cluster=name,
-            files=(),
-            projects=len(projects),
-            changes=tuple(changes),
-            skipped=tuple(notes),
-        )
-
-    def _apply(self, changes: Sequence[SacctmgrChange], progress: Progress) -> None:
-        for done, change in enumerate(changes, 1):
-            self._slurm.change_accounting(change.words)
-            progress("sacctmgr", done, len(changes))
-
-
-def _unpriced_note(priced: Sequence[object], partitions: Sequence[object]) -> tuple[str, ...]:
-    missing = len(partitions) - len(priced)
-    return (
-        (
-            (
-                f"{missing} partitions of Slurm's are not in the bank's settings, and so not in the"
-                " policy"
-            ),
-        )
-        if missing
-        else ()
+    Raises:
+        InvalidInput: Slurm's output cannot be read as a whole. A partial policy would refuse
+            jobs.
+    """
+    prices = bank.cluster(slurm.check_cluster(cluster))
+    partitions, nodes = slurm.partitions(), slurm.nodes()
+    _require_all((partitions, nodes), "fix it in slurm.conf; the old policy stays in force")
+    projects = bank.projects(progress)
+    policy = build_policy(
+        site,
+        prices,
+        projects,
+        bank.allocations(),
+        partitions=partitions.rows,
+        nodes=nodes.rows,
+        now=int(time.time()),
     )
+    texts = {site.policy: render(policy)}
+    if site.public_policy is not None:
+        # On hosts with other users, nobody must see balances.
+        texts[site.public_policy] = render(msgspec.structs.replace(policy, balances=None))
+    for path, text in texts.items():
+        if not dry_run:
+            replace_file(Path(path), text)
+    missing = len(partitions.rows) - len(policy.partitions)
+    note = (
+        f"{missing} partitions of Slurm's are not in the bank's settings, and so not in the policy"
+    )
+    return SyncResult(
+        cluster=prices.name,
+        files=tuple(texts),
+        projects=len(projects),
+        skipped=(note,) if missing else (),
+    )
+
+
+def sync_accounts(
+    slurm: SlurmCommands,
+    bank: BankClient,
+    *,
+    cluster: str | None = None,
+    fence: bool = False,
+    remove: bool = False,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> SyncResult:
+    """Give every project an account in Slurm and every member an association.
+
+    Args:
+        slurm: commands of a user who may change Slurm's accounting.
+        bank: client that may see all projects.
+        cluster: required name of the cluster; None for any.
+        fence: also set GrpTRESMins to the balances.
+        remove: also delete associations without a membership.
+        dry_run: change nothing.
+        progress: called with the stage, and how much of how much is done.
+    """
+    name = slurm.check_cluster(cluster)
+    associations = slurm.associations()
+    usage = slurm.account_usage() if fence else ParsedRows(())
+    _require_all((associations, usage), "fix it with sacctmgr; nothing was changed")
+    all_projects = bank.projects(progress, removed=True)
+    projects = [project for project in all_projects if not project.removed]
+    wanted = TargetAccounts(
+        cluster=name,
+        projects=projects,
+        removed=[project.account for project in all_projects if project.removed],
+        associations=associations.rows,
+        allocations=bank.allocations() if fence else (),
+        usage={row.account: AccountUsage(row.seconds, row.running) for row in usage.rows},
+        now=int(time.time()),
+        fence=fence,
+        remove=remove,
+    )
+    changes, notes = plan_changes(wanted, user_of)
+    for done, change in enumerate(() if dry_run else changes, 1):
+        slurm.change_accounting(change.words)
+        progress("sacctmgr", done, len(changes))
+    return SyncResult(
+        cluster=name, projects=len(projects), changes=tuple(changes), skipped=tuple(notes)
+    )
+
+
+def _require_all(answers: Iterable[ParsedRows[Any]], remedy: str) -> None:
+    """Raise InvalidInput for a line that cannot be read."""
+    for answer in answers:
+        for line in answer.unreadable:
+            raise InvalidInput(f"cannot read {line}", field=line.field, remedy=remedy)
 
 
 def user_of(uid: int) -> str | None:

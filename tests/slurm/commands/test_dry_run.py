@@ -17,7 +17,7 @@ from fairbank.core.units import show_su
 from fairbank.rest.client import Refused
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.importer import Importer
+from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.import_plan import NewMember, PlannedProject
 from tests.slurm.commands.site import HOUR, ME, MY_UID, Centre, a_centre
 from tests.slurm.prices import PRICES
@@ -54,14 +54,14 @@ def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) ->
         f"chem|{OTHER}||10||\nbio|{OTHER}||1||\n",
     )
     bank, gids = BankClient(fresh.client), {"chem": 50_001, "bio": 50_002}
-    importer = Importer(SlurmCommands({**os.environ, **fresh.slurm.environment}), bank, gids=gids)
-    planned = importer.run(dry_run=True).plan
+    slurm = SlurmCommands({**os.environ, **fresh.slurm.environment})
+    planned = import_people(slurm, bank, gids=gids, dry_run=True).plan
     assert bank.projects() == []
     roles = {each.role for each in planned.steps if isinstance(each, NewMember)}
     parents = {each.parent for each in planned.steps if isinstance(each, PlannedProject)}
     assert (roles, parents) == ({"coordinator", "member"}, {None, "chem"})
 
-    done = importer.run()
+    done = import_people(slurm, bank, gids=gids)
     assert (done.plan, done.refused) == (planned, ())
     there = bank.projects()
     accounts = {each.id: each.account for each in there}
@@ -77,7 +77,7 @@ def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) ->
     assert members == {
         (each.account, each.uid, each.role) for each in planned.steps if isinstance(each, NewMember)
     }
-    assert importer.run(dry_run=True).plan.steps == ()
+    assert import_people(slurm, bank, gids=gids, dry_run=True).plan.steps == ()
 
 
 def test_a_number_that_no_group_has_keeps_the_others_from_nothing(fresh: Centre) -> None:

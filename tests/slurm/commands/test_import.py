@@ -10,7 +10,7 @@ import pytest
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
 from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.importer import Importer
+from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.bank_records import BankProject
 from tests.slurm.commands.site import ME, MY_UID, Centre
 
@@ -148,9 +148,12 @@ def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
 
     centre.client.post("/project", {"gname": "chem", "gid": 50_003})
     gids = {"chem": 50_001, "bio": 50_002}
-    found = Importer(
-        SlurmCommands({**os.environ, **centre.slurm.environment}), Before(centre.client), gids=gids
-    ).run(cluster="lab")
+    found = import_people(
+        SlurmCommands({**os.environ, **centre.slurm.environment}),
+        Before(centre.client),
+        cluster="lab",
+        gids=gids,
+    )
     assert [no.partition(":")[0] for no in found.refused] == ["account chem", f"user {ME}"]
     assert "a project with this group, gid or account exists" in found.refused[0]
     assert [each["account"] for each in centre.client.get("/project")["data"]] == ["chem", "bio"]

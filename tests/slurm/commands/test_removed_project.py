@@ -13,9 +13,9 @@ import pytest
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.importer import Importer
+from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.import_plan import PlannedProject
-from fairbank.slurm.sync import Sync
+from fairbank.slurm.sync import sync_accounts
 from tests.support.recorded_slurm import Recorded
 from tests.support.server import banking
 
@@ -39,7 +39,7 @@ def test_slurm_goes_on_where_a_project_was_removed(client: Client, tmp_path: Pat
     client.put(f"/project/{number}/member/0", {"role": "member"})
     client.delete(f"/project/{number}")
 
-    found = Importer(slurm, bank, gids=gids).run(cluster=slurm.cluster)
+    found = import_people(slurm, bank, gids=gids, cluster=slurm.cluster)
     assert (
         f"account {gone}: its project was removed; bring it back: fairbank project set {number}"
         " --restore" in found.plan.notes
@@ -51,7 +51,7 @@ def test_slurm_goes_on_where_a_project_was_removed(client: Client, tmp_path: Pat
     (kept,) = [each for each in bank.projects(removed=True) if each.removed]
     assert (kept.account, dict(kept.members)) == (gone, {})
 
-    synced = Sync(slurm, bank).accounts(remove=True, dry_run=True)
+    synced = sync_accounts(slurm, bank, remove=True, dry_run=True)
     assert synced.projects == len(accounts) - 1
     theirs = {
         each.words[:2]

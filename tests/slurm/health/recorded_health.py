@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fairbank.core.check import HealthCheck
-from fairbank.slurm.parsers import scontrol
+from fairbank.slurm.parsers import config
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
 
@@ -15,7 +15,7 @@ def said(name: str) -> str:
     return (GOLDEN / f"{name}.txt").read_text()
 
 
-CONFIG = scontrol.read_config(said("config"))
+CONFIG = config.read_config(said("config"))
 
 
 def wrong(checks: Iterable[HealthCheck]) -> list[str]:

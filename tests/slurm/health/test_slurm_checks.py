@@ -14,7 +14,7 @@ from fairbank.core.time import iso, parse_instant
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.health import slurm_checks
 from fairbank.slurm.health.slurm_checks import AgentHealth, PolicyFileHealth
-from fairbank.slurm.parsers import sacctmgr, scontrol
+from fairbank.slurm.parsers import config, machine, sacctmgr
 from fairbank.slurm.reconcile.import_plan import SlurmMachine
 from tests.slurm.health.recorded_health import CONFIG, said, wrong
 
@@ -27,9 +27,9 @@ ASKING = {
 }
 MACHINE = SlurmMachine(
     cluster="lab",
-    partitions=scontrol.read_partitions(said("partitions-oneliner")).rows,
-    nodes=scontrol.read_nodes(said("nodes-oneliner")).rows,
-    qos=sacctmgr.read_qos(said("qos-plain")).rows,
+    partitions=machine.read_partitions(said("partitions-oneliner")).rows,
+    nodes=machine.read_nodes(said("nodes-oneliner")).rows,
+    qos=sacctmgr.QOS.read(said("qos-plain")).rows,
     flags=CONFIG["PriorityFlags"],
 )
 FACTORS = {each.name: Fraction(each.factor) for each in MACHINE.qos}
@@ -112,9 +112,9 @@ def test_a_clock_that_is_wrong(there: int, expected: str) -> None:
 
 
 def test_slurmctlds_clock_is_read_from_its_answer() -> None:
-    assert scontrol.read_clock(said("config")) == parse_instant("2026-11-21T14:17:50Z")
+    assert config.read_clock(said("config")) == parse_instant("2026-11-21T14:17:50Z")
     with pytest.raises(InvalidInput, match="does not begin with its time"):
-        scontrol.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
+        config.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
 
 
 def test_accounting_that_nothing_can_be_compared_with() -> None:
@@ -171,7 +171,7 @@ def test_a_partition_without_a_finite_limit() -> None:
         for each in said("partitions-oneliner").splitlines()
         if each.startswith("PartitionName=cpu ")
     ]
-    endless = scontrol.read_partitions(
+    endless = machine.read_partitions(
         line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n"
     ).rows
     assert wrong(slurm_checks.limit_checks(endless)) == [

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairbank.slurm.parsers import sacct, sacctmgr, squeue
-from fairbank.slurm.parsers.version import COMPLETE_JSON, read_version
+from fairbank.slurm.parsers.config import COMPLETE_JSON, read_version
 from tests.slurm.lab.answers import DELIMITER
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.place import Place
@@ -45,16 +45,22 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "--allocations",
         "--duplicates",
         f"--delimiter={DELIMITER}",
-        f"--format={','.join(sacct.COLUMNS)}",
+        f"--format={','.join(sacct.JOBS.columns)}",
     ),
-    "squeue-runs": ("squeue", "--all", "--states=all", "--noheader", f"--format={squeue.FORMAT}"),
+    "squeue-runs": (
+        "squeue",
+        "--all",
+        "--states=all",
+        "--noheader",
+        f"--format={squeue.QUEUE_FORMAT}",
+    ),
     "associations-plain": (
         *MANAGED,
         "show",
         "associations",
-        f"format={','.join(sacctmgr.ASSOCIATION_COLUMNS).lower()}",
+        f"format={','.join(sacctmgr.ASSOCIATIONS.columns).lower()}",
     ),
-    "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QOS_COLUMNS).lower()}"),
+    "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QOS.columns).lower()}"),
 }
 # Only of releases whose JSON is not read: there sacct's columns, in several forms, are all there
 # is.
@@ -84,17 +90,16 @@ BEFORE_2311: Mapping[str, tuple[str, ...]] = {
         "show",
         "account",
         "withcoord",
-        f"format={','.join(sacctmgr.COORDINATOR_COLUMNS).lower()}",
+        f"format={','.join(sacctmgr.COORDINATORS.columns).lower()}",
     ),
 }
 SINCE_2311: Mapping[str, tuple[str, ...]] = {
     "sacct-all": ("sacct", "--allusers", "--duplicates", "--json"),
-    "squeue-all": ("squeue", "--all", "--states=all", "--json"),
     "jobs-oneliner": ("scontrol", "--oneliner", "show", "job"),
     "reservations-oneliner": ("scontrol", "--oneliner", "show", "reservation"),
     "sshare": ("sshare", "--all", "--long", "--parsable2"),
 }
-# The keys that `parsers.json_2311` reads, with the inner keys of objects. When it reads another
+# The keys that `parsers.sacct` reads, with the inner keys of objects. When it reads another
 # one, add it here and record again. All keys of both commands are 100,000 lines, too many to
 # review.
 QUEUE_KEYS = {"job_id": None, "submit_time": None, "job_state": None}

@@ -5,21 +5,22 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from fairbank.slurm.conf_file import SHOWN_SETTINGS
+from fairbank.slurm.commands import SHOWN_SETTINGS
 from fairbank.slurm.health import doctor, plugin_files, slurm_checks
-from fairbank.slurm.parsers import scontrol
-from fairbank.slurm.parsers.scontrol import split_list, split_parameters
+from fairbank.slurm.parsers import config
+from fairbank.slurm.parsers.config import split_list, split_parameters
 from tests.slurm.health.recorded_health import CONFIG
 
 
-def _settings_named_in(module: ModuleType) -> set[str]:
-    """The texts of a module that are, whole, the name of a setting as slurmctld tells them."""
-    nodes = ast.walk(ast.parse(inspect.getsource(module)))
+def _settings_named_in(source: ModuleType | Callable[..., object]) -> set[str]:
+    """Return the texts that are, whole, the name of a setting as slurmctld prints it."""
+    nodes = ast.walk(ast.parse(inspect.getsource(source)))
     return {
         node.value
         for node in nodes
@@ -29,9 +30,9 @@ def _settings_named_in(module: ModuleType) -> set[str]:
 
 def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
     """Neither less, which would be judged as if it were not set, nor more, which nobody reads."""
-    readers = (doctor, slurm_checks, plugin_files, scontrol)
+    readers = (doctor, slurm_checks, plugin_files, config.slurm_uid)
     assert set(SHOWN_SETTINGS) == {
-        name for module in readers for name in _settings_named_in(module)
+        name for reader in readers for name in _settings_named_in(reader)
     }
 
 

@@ -11,12 +11,8 @@ import pytest
 from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
 from fairbank.scheduling.explain.dependencies import JobStates
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.slurm.parsers.scheduler.dependencies import (
-    EndedJob,
-    read_dependencies,
-    read_ended_jobs,
-)
-from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
+from fairbank.slurm.parsers.job_lines import EndedJob, read_ended_jobs
+from fairbank.slurm.parsers.jobs import SlurmJob, read_dependencies
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from tests.slurm.queue_snapshot.test_snapshot import NOW, job, running
 

@@ -9,9 +9,8 @@ import math
 import pytest
 
 from fairbank.core.slurm_numbers import NICE_MAX, ON_PARENT
-from fairbank.slurm.parsers import pending_jobs, sprio, sshare
-from fairbank.slurm.parsers.sacctmgr import read_priorities
-from fairbank.slurm.parsers.scontrol import read_partitions
+from fairbank.slurm.parsers import job_lines, sacctmgr, sprio, sshare
+from fairbank.slurm.parsers.machine import read_partitions
 from tests.support.fairshare_recordings import printed
 
 ROOT = "root|lab||||0.000000|1000||1.000000||||cpu=0|1|cpu=0"
@@ -91,21 +90,22 @@ def test_accounts_have_a_factor_of_their_own_under_the_classic_rule() -> None:
 def test_factors_of_2205() -> None:
     answer = sprio.read_factors(printed("fair-tree", "sprio-everything"))
     assert answer.unreadable == ()
-    by_job = {(row.job, row.partition): row for row in answer.rows}
-    fold = by_job[12, "gpu"]
-    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.is_fixed) == (
+    by_job = {(line.row.job, line.row.partition_name): line.row for line in answer.rows}
+    (line,) = (line for line in answer.rows if line.row == by_job[12, "gpu"])
+    fold = line.row
+    assert (fold.user, int(fold.priority), fold.site, fold.nice, fold.cluster, fold.direct) == (
         "carol",
         29726,
         0,
         0,
         None,
-        False,
+        None,
     )
-    assert fold.weighted == {"a": 0, "b": 500, "f": 25000, "j": 102, "p": 100, "q": 1000}
-    assert (fold.normal["f"], fold.normal["j"]) == (0.25, 0.1016447)
+    assert (fold.age, fold.association, fold.fair_share) == (0, 500, 25000)
+    assert (fold.job_size, fold.partition, fold.qos) == (102, 100, 1000)
+    assert (line.normal["f"], line.normal["j"]) == (0.25, 0.1016447)
     assert fold.tres == {"cpu": 21.0, "mem": 4.0, "gres/gpu": 3000.0}
-    assert fold.tres_normal == {"cpu": 0.02, "mem": 0.0, "gres/gpu": 1.0}
-    assert int(fold.total) == 29726
+    assert line.tres_normal == {"cpu": 0.02, "mem": 0.0, "gres/gpu": 1.0}
     assert {partition for job, partition in by_job if job == 11} == {"cpu", "gpu"}
     assert (by_job[15, "cpu"].site, by_job[18, "cpu"].nice, by_job[17, "cpu"].priority) == (
         -5000,
@@ -113,8 +113,8 @@ def test_factors_of_2205() -> None:
         1,
     )
     given = by_job[16, "cpu"]
-    assert (given.is_fixed, given.priority, given.total, given.tres) == (True, 123456, 123456.0, {})
-    assert [row.job for row in answer.rows if row.is_fixed] == [16]
+    assert (given.direct, given.priority, given.total, given.tres) == (123456, 123456, 123456.0, {})
+    assert [line.row.job for line in answer.rows if line.row.direct is not None] == [16]
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_factors_of_2205() -> None:
 def test_the_sum_is_never_another_priority_than_slurm_says(whole: int, part: str) -> None:
     cells = printed("fair-tree", "sprio-everything").splitlines()[0].split("|")
     cells[4:6] = [str(whole), part]
-    (row,) = sprio.read_factors("|".join(cells)).rows
-    assert int(row.total) == row.priority == whole
+    (line,) = sprio.read_factors("|".join(cells)).rows
+    assert int(line.row.priority) == whole
 
 
 def test_below_each_other() -> None:
@@ -214,14 +214,14 @@ def test_a_damaged_line_of_sprio_is_left_out_and_reported(
     cells = good.split("|")
     cells[damage[0]] = damage[1]
     answer = sprio.read_factors("\n".join([good, "|".join(cells), other]))
-    assert [(row.job, row.line) for row in answer.rows] == [(10, 1), (11, 3)]
+    assert [(line.row.job, line.line) for line in answer.rows] == [(10, 1), (11, 3)]
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(2, field)]
 
 
 def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each_qos() -> None:
     lines = printed("fair-tree", "sprio-everything").splitlines()[1:3]
     answer = sprio.read_factors("\n".join([*lines, lines[0].replace("16961", "16962")]))
-    assert [row.partition for row in answer.rows] == ["cpu", "gpu"], (
+    assert [line.row.partition_name for line in answer.rows] == ["cpu", "gpu"], (
         "which is right of two that differ nobody could say: the first stays"
     )
     assert list(map(str, answer.unreadable)) == [
@@ -229,12 +229,12 @@ def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each
     ]
     named = [f"{lines[0]}|chem|normal", f"{lines[0]}|chem|high", f"{lines[0]}|chem|normal"]
     answer = sprio.read_factors("\n".join(named), sprio.LETTERS + sprio.NAMES)
-    assert sorted(row.qos_name for row in answer.rows) == ["high", "normal"]
+    assert sorted(line.row.qos_name for line in answer.rows) == ["high", "normal"]
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(3, "JOBID")]
 
 
 def test_jobs_that_wait_of_2205() -> None:
-    answer = pending_jobs.read_pending(printed("fair-tree", "jobs"))
+    answer = job_lines.read_pending(printed("fair-tree", "jobs"))
     assert answer.unreadable == ()
     by_number = {job.job_id: job for job in answer.rows}
     assert sorted(by_number) == list(range(10, 21))
@@ -278,10 +278,10 @@ def test_job_name_like_a_line_of_scontrol_is_not_trusted(where: str) -> None:
         " UserId=root(0) GroupId=root(0) MCS_label=N/A Priority=4294967295 Nice=0 Account=root"
         " QOS=high JobState=PENDING Reason=None"
     )
-    answer = pending_jobs.read_pending(honest.replace(where, where + lie))
+    answer = job_lines.read_pending(honest.replace(where, where + lie))
     assert answer.rows == ()
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, "UserId")]
-    half = pending_jobs.read_pending(
+    half = job_lines.read_pending(
         honest.replace(where, f"{where} Partition=gpu Nice=-5 ArrayTaskId=1-9 JobName=x NumCPUs=1")
     )
     (job,) = half.rows
@@ -311,17 +311,17 @@ def test_a_damaged_job_is_left_out_and_reported(damage: tuple[str, str], field: 
         for line in printed("fair-tree", "jobs").splitlines()
         if line.startswith(("JobId=10 ", "JobId=11 "))
     ]
-    answer = pending_jobs.read_pending("\n".join([lines[0].replace(*damage), lines[1]]))
+    answer = job_lines.read_pending("\n".join([lines[0].replace(*damage), lines[1]]))
     assert [job.job_id for job in answer.rows] == [11]
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, field)]
 
 
 def test_no_job_at_all() -> None:
-    assert pending_jobs.read_pending("No jobs in the system\n").rows == ()
+    assert job_lines.read_pending("No jobs in the system\n").rows == ()
 
 
 def test_associations_have_a_priority_where_they_were_given_one() -> None:
-    answer = read_priorities("root|||\n chem|dave||40\nchem|dave|gpu|7\nbio|eve||many\n")
+    answer = sacctmgr.PRIORITIES.read("root|||\n chem|dave||40\nchem|dave|gpu|7\nbio|eve||many\n")
     assert [(row.account, row.user, row.partition, row.priority) for row in answer.rows] == [
         ("root", "", "", 0),
         ("chem", "dave", "", 40),

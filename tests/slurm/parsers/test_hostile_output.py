@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
-from fairbank.slurm.parsers import json_jobs, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.parsers import config, machine, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import read_rows, split_records
-from fairbank.slurm.parsers.sacct import COLUMNS
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.slurm.reconcile.jobs import a_job, row_of
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("|\x1f\n\r\"'\\=, "), max_size=60)
-NAMED = (*COLUMNS[:2], "JobName", *COLUMNS[2:])
+NAMED = (*sacct.JOBS.columns[:2], "JobName", *sacct.JOBS.columns[2:])
 JOBS = st.builds(
     a_job,
     st.integers(1, 2**32 - 1),
@@ -31,7 +30,7 @@ JOBS = st.builds(
 
 @given(st.lists(JOBS, max_size=5))
 def test_what_is_written_is_read_back(jobs: list[AccountingJob]) -> None:
-    found = sacct.read_jobs("".join(map(row_of, jobs)))
+    found = sacct.JOBS.read("".join(map(row_of, jobs)))
     assert (found.rows, found.unreadable) == (tuple(jobs), ())
 
 
@@ -63,39 +62,39 @@ def test_no_column_that_we_ask_for_is_written_by_users() -> None:
         "SubmitLine",
         "Constraints",
         "NodeList",
-    }.isdisjoint(COLUMNS)
+    }.isdisjoint(sacct.JOBS.columns)
 
 
 @given(TEXT)
 def test_garbage_is_told_not_believed(text: str) -> None:
     for read in (
-        sacct.read_jobs,
-        squeue.read_queue,
-        sacctmgr.read_associations,
-        sacctmgr.read_qos,
-        sacctmgr.read_coordinators,
+        sacct.JOBS.read,
+        squeue.QUEUE.read,
+        sacctmgr.ASSOCIATIONS.read,
+        sacctmgr.QOS.read,
+        sacctmgr.COORDINATORS.read,
     ):
         found = read(text)
         assert len(found.rows) + len(found.unreadable) == sum(
             1 for line in text.split("\n") if line
         )
         assert all(each.line >= 1 and each.field and each.why for each in found.unreadable)
-    for look in (scontrol.read_partitions, scontrol.read_nodes):
+    for look in (machine.read_partitions, machine.read_nodes):
         assert all(each.field for each in look(text).unreadable)
-    sshare.read_usage(text)
-    scontrol.read_config(text)
+    sshare.USAGE.read(text)
+    config.read_config(text)
 
 
-@given(st.integers(0, len(COLUMNS) - 1), TEXT)
+@given(st.integers(0, len(sacct.JOBS.columns) - 1), TEXT)
 def test_a_damaged_cell_is_reported_by_its_column(place: int, text: str) -> None:
     job = a_job(7)
     cells = row_of(job).rstrip("\n").split("\x1f")
     cells[place] = text.replace("\x1f", "").replace("\n", "")
-    found = sacct.read_jobs("\x1f".join(cells) + "\n")
+    found = sacct.JOBS.read("\x1f".join(cells) + "\n")
     if found.unreadable:
         (told,) = found.unreadable
         assert (told.line, found.rows) == (1, ())
-        assert told.field == COLUMNS[place]
+        assert told.field == sacct.JOBS.columns[place]
     else:
         (read,) = found.rows
         assert isinstance(read, AccountingJob)
@@ -128,7 +127,7 @@ PATHS = (
 def test_damaged_json_is_reported_by_its_field(field: str, value: object) -> None:
     jobs = [json_job(1), {**json_job(2), field: value}, json_job(3)]
     try:
-        answer = json_jobs.read_jobs(json.dumps({"jobs": jobs}).encode())
+        answer = sacct.read_json(json.dumps({"jobs": jobs}).encode())
     except (InvalidInput, UnicodeEncodeError):
         return  # a number that JSON cannot hold: no job can be read
     numbers = [job.job_id for job in answer.rows]
@@ -163,5 +162,5 @@ def json_job(number: int) -> dict[str, object]:
 
 
 def test_the_time_of_a_line_is_in_utc() -> None:
-    (job,) = sacct.read_jobs(row_of(a_job(1, submitted=1_795_000_000))).rows
+    (job,) = sacct.JOBS.read(row_of(a_job(1, submitted=1_795_000_000))).rows
     assert iso(job.submitted) == "2026-11-18T11:06:40Z"

@@ -13,10 +13,10 @@ from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
 from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, sort_rows
 from fairbank.report.sprio import lines as lines_of_ranks
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields, lines, parse_fields
-from fairbank.slurm.fairshare_view.priority_rows import consistent_rows, priority_row
-from fairbank.slurm.fairshare_view.share_rows import share_rows
+from fairbank.slurm.fairshare_view.priorities import consistent_rows, priority_row
+from fairbank.slurm.fairshare_view.shares import share_rows
 from fairbank.slurm.parsers import sprio, sshare
-from fairbank.slurm.parsers.version import OLDEST, Version
+from fairbank.slurm.parsers.config import OLDEST, Version
 from tests.support.fairshare_recordings import printed
 from tests.support.share_order import in_order as in_slurms_order
 
@@ -147,7 +147,7 @@ def test_priorities_printed_and_read_again(
     ]  # what is more, slurmctld cuts before sprio sees it
     if version >= sprio.NAMED_SINCE:
         rows = [row._replace(account="chem", qos_name="high") for row in rows]
-    form = sprio.format_of(version)
+    form = sprio.format_of(sprio.letters_of(version))
     text = "".join(
         f"{line}\n" for line in lines_of_ranks(rows, weights, parse_format(form), header=False)
     )

@@ -14,15 +14,15 @@ from fairbank.priority.fairshare.decay import Reset
 from fairbank.priority.fairshare.settings import Algorithm, FairShare, PrioritySettings
 from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.offline import RecordedOutput
-from fairbank.slurm.parsers.priority import (
+from fairbank.slurm.output import RecordedOutput
+from fairbank.slurm.parsers.config import (
     are_flags_uncertain,
     read_algorithm,
     read_billing_rule,
+    read_config,
     read_flags,
     read_settings,
 )
-from fairbank.slurm.parsers.scontrol import read_config
 from tests.support.fairshare_recordings import printed
 
 
@@ -186,7 +186,7 @@ def test_slurm_conf_is_asked_where_it_is(tmp_path: Path, conf: str, flags: froze
         "PriorityFlags           = MAX_TRES", "PriorityFlags           = NO_NORMAL_ALL"
     )
     (tmp_path / "config.txt").write_text(said)
-    assert RecordedOutput(str(tmp_path)).priority_settings().factors.flags == flags
+    assert RecordedOutput(str(tmp_path), "").priority_settings().factors.flags == flags
     here = SlurmCommands({})
     here.config = {**read_config(said), "SLURM_CONF": str(tmp_path / "slurm.conf")}
     assert here.priority_settings().factors.flags == flags

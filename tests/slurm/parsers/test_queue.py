@@ -9,8 +9,8 @@ import pytest
 from fairbank.cluster.node import Gpus, NodeState
 from fairbank.cluster.partition_rules import OverSubscribe, PreemptMode
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.slurm.parsers.scheduler import jobs, limits, machine
-from fairbank.slurm.parsers.scheduler.jobs import FOREVER, JobNodes, SlurmJob
+from fairbank.slurm.parsers import jobs, limits, machine
+from fairbank.slurm.parsers.jobs import FOREVER, JobNodes, SlurmJob
 
 NODE = (
     "NodeName=g01 Arch=x86_64 CoresPerSocket=24  CPUAlloc=0 CPUEfctv=44 CPUTot=48"
@@ -282,7 +282,7 @@ def test_what_stands_behind_the_limits_of_a_qos_is_not_its_own() -> None:
 
 
 def test_a_qos_as_the_database_has_it() -> None:
-    cells = dict.fromkeys(limits.QOS_COLUMNS, "") | {
+    cells = dict.fromkeys(limits.QOS_LIMITS.columns, "") | {
         "Name": "high",
         "Flags": "OverPartQOS,DenyOnLimit",
         "UsageFactor": "2.000000",
@@ -294,7 +294,7 @@ def test_a_qos_as_the_database_has_it() -> None:
         "MaxJobsPU": "4",
         "MaxWall": "1-00:00:00",
     }
-    (high,) = limits.read_qos_limits("|".join(cells.values())).rows
+    (high,) = limits.QOS_LIMITS.read("|".join(cells.values())).rows
     assert (high.name, high.flags, high.usage_factor) == (
         "high",
         frozenset({"OverPartQOS", "DenyOnLimit"}),
@@ -312,7 +312,7 @@ def test_a_qos_as_the_database_has_it() -> None:
 
 
 def test_a_qos_that_was_asked_for_without_its_priority_is_not_guessed_at() -> None:
-    found = limits.read_qos_limits("high||1.000000|||cluster|||||||||||||||\n")
+    found = limits.QOS_LIMITS.read("high||1.000000|||cluster|||||||||||||||\n")
     assert found.rows == ()
     assert [(each.line, each.why.partition(":")[0]) for each in found.unreadable] == [
         (1, "21 cells instead of 22")

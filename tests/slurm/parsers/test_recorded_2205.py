@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.errors import InvalidInput
-from fairbank.slurm.parsers import json_jobs, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.parsers import config, machine, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import read_rows, split_records
+from fairbank.slurm.parsers.config import Version, read_version, support_note
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
-from fairbank.slurm.parsers.version import Version, read_version, support_note
 from fairbank.slurm.reconcile.compare import restart_count
 from tests.slurm.lab.recorder import SACCT
 from tests.support.recorded_slurm import line
@@ -33,7 +33,7 @@ def by_run(answer: ParsedRows[AccountingJob]) -> dict[tuple[int, int], Accountin
 
 
 def test_accounting_of_2205() -> None:
-    found = sacct.read_jobs(said("22.05", "sacct-runs.txt"))
+    found = sacct.JOBS.read(said("22.05", "sacct-runs.txt"))
     assert found.unreadable == ()
     assert len(found.rows) == 37
     overdue, fit, align, render = found.rows[:4]
@@ -82,7 +82,7 @@ def test_accounting_of_2205() -> None:
     ],
 )
 def test_processor_time(total: str, seconds: int | None) -> None:
-    found = sacct.read_job_ends(
+    found = sacct.JOB_ENDS.read(
         line(7, "2026-11-21T10:00:00", "1:9", total)
         + line("7.extern", "2026-11-21T10:00:00", "0:0", "00:01")
     )
@@ -95,7 +95,7 @@ def test_processor_time(total: str, seconds: int | None) -> None:
     [("1", "00:01", "ExitCode"), ("256:0", "00:01", "ExitCode"), ("0:0", "1", "TotalCPU")],
 )
 def test_strange_ends_are_reported(code: str, total: str, field: str) -> None:
-    found = sacct.read_job_ends(line(7, "2026-11-21T10:00:00", code, total))
+    found = sacct.JOB_ENDS.read(line(7, "2026-11-21T10:00:00", code, total))
     assert ([each.field for each in found.unreadable], found.rows) == ([field], ())
 
 
@@ -103,7 +103,7 @@ def test_incomplete_record_has_no_uid() -> None:
     whole = ("0", "root", "chem", "cpu", "normal", 60, "cpu=1", "cpu=1")
     half = ("0", "alice", "chem", "", "", "", "", "")
     times = ("2026-11-21T10:00:00", "2026-11-21T10:00:01", "2026-11-21T10:00:04", 3, "CANCELLED")
-    found = sacct.read_jobs(
+    found = sacct.JOBS.read(
         "".join(line(number, *times, *rest) for number, rest in enumerate((whole, half), start=1))
     )
     assert [(job.user, job.owner, job.is_complete) for job in found.rows] == [
@@ -114,7 +114,7 @@ def test_incomplete_record_has_no_uid() -> None:
 
 def test_both_executions_of_a_requeued_job() -> None:
     again = [
-        job for job in sacct.read_jobs(said("22.05", "sacct-runs.txt")).rows if job.job_id == 19
+        job for job in sacct.JOBS.read(said("22.05", "sacct-runs.txt")).rows if job.job_id == 19
     ]
     assert [job.state for job in again] == ["REQUEUED", "RUNNING"]
     assert again[0].end is not None
@@ -151,28 +151,28 @@ def test_pipes_as_delimiters_break_names_with_pipes() -> None:
 
 
 def test_the_queue_of_2205() -> None:
-    columns = squeue.read_queue(said("22.05", "squeue-runs.txt"))
+    columns = squeue.QUEUE.read(said("22.05", "squeue-runs.txt"))
     assert columns.unreadable == ()
     assert len(columns.rows) == 38
 
 
 def test_accounts_people_shares_and_qualities() -> None:
-    found = sacctmgr.read_associations(said("22.05", "associations-plain.txt"))
+    found = sacctmgr.ASSOCIATIONS.read(said("22.05", "associations-plain.txt"))
     assert found.unreadable == ()
     told = [(each.account, each.user, each.parent, each.shares) for each in found.rows]
     assert ("wg_astro", "", "root", "50") in told
     assert ("wg_bio", "carol", "", "20") in told
     assert ("wg_chem", "dave", "", "parent") in told
-    qualities = sacctmgr.read_qos(said("22.05", "qos-plain.txt"))
+    qualities = sacctmgr.QOS.read(said("22.05", "qos-plain.txt"))
     assert [(each.name, each.priority, each.factor) for each in qualities.rows] == [
         ("normal", 0, "1.000000"), ("high", 100, "1.000000"), ("low", 1, "1.000000"),
     ]  # fmt: skip
-    assert sacctmgr.read_coordinators(said("22.05", "coordinators.txt")).rows[1].coordinators == ()
-    assert sacctmgr.read_coordinators("wg_bio|carol,bob\n").rows[0].coordinators == ("carol", "bob")
+    assert sacctmgr.COORDINATORS.read(said("22.05", "coordinators.txt")).rows[1].coordinators == ()
+    assert sacctmgr.COORDINATORS.read("wg_bio|carol,bob\n").rows[0].coordinators == ("carol", "bob")
 
 
 def test_partitions_and_nodes() -> None:
-    places = scontrol.read_partitions(said("22.05", "partitions-oneliner.txt"))
+    places = machine.read_partitions(said("22.05", "partitions-oneliner.txt"))
     assert places.unreadable == ()
     assert [
         (each.name, each.weights, each.default_minutes, each.memory_per_cpu) for each in places.rows
@@ -181,13 +181,13 @@ def test_partitions_and_nodes() -> None:
         ("gpu", "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0", 30, 1000),
         ("gpu-t4", "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0", 30, 1000),
     ]
-    nodes = scontrol.read_nodes(said("22.05", "nodes-oneliner.txt"))
+    nodes = machine.read_nodes(said("22.05", "nodes-oneliner.txt"))
     assert nodes.unreadable == ()
     assert [(each.name, each.cpus, each.memory, each.gpus) for each in nodes.rows if each.gpus] == [
         ("g01", 48, 512000, ("a100",)), ("g02", 48, 512000, ("a100",)), ("g03", 64, 131072, ("t4",
         )), ("g04", 64, 131072, ("t4",)),
     ]  # fmt: skip
-    assert scontrol.read_config(said("22.05", "config.txt"))["ClusterName"] == "lab"
+    assert config.read_config(said("22.05", "config.txt"))["ClusterName"] == "lab"
 
 
 def test_usage_counts_billing_minutes() -> None:
@@ -195,7 +195,7 @@ def test_usage_counts_billing_minutes() -> None:
         "root||1039|cpu=0\nwg_bio||734|cpu=464,mem=1,billing=697,gres/gpu=58\n"
         " wg_bio|bob|719|billing=697\n"
     )
-    found = sshare.read_usage(text)
+    found = sshare.USAGE.read(text)
     assert [(each.account, each.seconds, each.running) for each in found.rows] == [
         ("root", 1039, 0),
         ("wg_bio", 734, 697),
@@ -214,44 +214,38 @@ def test_plain_numbers_may_become_objects_in_later_releases() -> None:
             for name, number in times.items()
         }
         row["state"]["current"] = row["state"]["current"][-1]
-    before = json_jobs.read_jobs(said("24.11", "sacct-all.json").encode())
-    assert json_jobs.read_jobs(json.dumps(told).encode()).rows == before.rows
+    before = sacct.read_json(said("24.11", "sacct-all.json").encode())
+    assert sacct.read_json(json.dumps(told).encode()).rows == before.rows
 
 
 def test_a_job_that_lacks_something_costs_itself_only() -> None:
-    jobs, queue = (
-        json.loads(said("24.11", "sacct-all.json")),
-        json.loads(said("24.11", "squeue-all.json")),
-    )
-    jobs["jobs"][2]["time"]["submission"], queue["jobs"][3]["submit_time"]["set"] = 0, False
+    jobs = json.loads(said("24.11", "sacct-all.json"))
+    jobs["jobs"][2]["time"]["submission"] = 0
     jobs["jobs"][4]["state"]["current"], jobs["jobs"][5]["tres"]["allocated"][0]["count"] = [], -3
-    found = json_jobs.read_jobs(json.dumps(jobs).encode())
+    found = sacct.read_json(json.dumps(jobs).encode())
     assert [(each.line, each.field) for each in found.unreadable] == [
         (3, "time.submission"),
         (5, "state"),
         (6, "tres"),
     ]
     assert len(found.rows) == len(jobs["jobs"]) - 3
-    assert [
-        (each.line, each.field)
-        for each in json_jobs.read_queue(json.dumps(queue).encode()).unreadable
-    ] == [(4, "submit_time")]
 
 
 def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
     told = json.loads(said("24.11", "sacct-all.json"))
     told["jobs"][0]["time"]["limit"] |= {"set": False, "number": 0}
     told["jobs"][1]["time"]["limit"] |= {"infinite": True}
-    assert [
-        job.limit_seconds for job in json_jobs.read_jobs(json.dumps(told).encode()).rows[:3]
-    ] == [None, None, 1800]
+    assert [job.limit_seconds for job in sacct.read_json(json.dumps(told).encode()).rows[:3]] == [
+        None,
+        None,
+        1800,
+    ]
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
 def test_other_json_is_reported(text: bytes) -> None:
-    for read in (json_jobs.read_jobs, json_jobs.read_queue):
-        with pytest.raises(InvalidInput, match="--json"):
-            read(text)
+    with pytest.raises(InvalidInput, match="--json"):
+        sacct.read_json(text)
 
 
 # --- versions ---

@@ -23,9 +23,9 @@ from fairbank.scheduling.machines.node_rules import PreemptBy
 from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.scheduler.jobs import JobNodes, SlurmJob, read_jobs
-from fairbank.slurm.parsers.scheduler.limits import LimitRecord, QosRecord
-from fairbank.slurm.parsers.scheduler.machine import Licence
+from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob, read_jobs
+from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
+from fairbank.slurm.parsers.machine import Licence
 from fairbank.slurm.queue_snapshot.queries import COMMANDS, read_answers
 from fairbank.slurm.queue_snapshot.snapshot import (
     LiveQueue,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class Command(NamedTuple):
     """One command.
 
+    `examples` are command lines; {} stands for the name of the command.
     `reads`: it prints a list in any of the output formats. `asks`: it sends requests to the bank.
     `watch`: it can repeat its output (--watch). `columns`: of its table, for --helpformat.
     """
@@ -38,7 +39,7 @@ class Command(NamedTuple):
 
     def parser(self, prog: str) -> Parser:
         """Return the argument parser of this command."""
-        parser = Parser(prog, self.about, self.examples)
+        parser = Parser(prog, self.about, [line.replace("{}", prog) for line in self.examples])
         self.add(parser)
         if self.reads:
             add_output(parser, watch=self.watch)
@@ -72,6 +73,16 @@ class Command(NamedTuple):
         if self.watch:
             return watched(context, lambda: self.run(context, options))
         return self.run(context, options)
+
+
+def host_command(
+    about: str,
+    examples: tuple[str, ...],
+    add: Callable[[Parser], None],
+    run: Callable[[Context, Namespace], int],
+) -> Command:
+    """Return a command that neither prints a list nor sends requests to the bank."""
+    return Command(about, examples, add, run, reads=False, asks=False)
 
 
 class Noun(NamedTuple):

@@ -100,8 +100,7 @@ def add_accounts(parser: Parser, *, resource: bool = True) -> None:
         add_option(parser, "-r, --resource NAME,...", about, type=listed)
 
 
-def add_group(parser: Parser) -> None:
-    about = "only of this Unix group, by name or number"
+def add_group(parser: Parser, about: str = "only of this Unix group, by name or number") -> None:
     add_option(parser, "-g, --group GROUP", about)
 
 
@@ -159,6 +158,12 @@ def add_project(parser: Parser) -> None:
 def add_user(parser: Parser) -> None:
     """Add the user as an argument."""
     add_option(parser, "user USER", "a user, by name or number")
+
+
+def add_config(parser: Parser) -> None:
+    """Add --config of the commands on the bank's own host."""
+    about = "the bank's settings (FAIRBANK_CONFIG; default: where fairbank init put them)"
+    add_option(parser, "--config FILE", about)
 
 
 # Readers of one word; argparse tells what they raise.

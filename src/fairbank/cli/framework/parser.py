@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=_formatter,
         )
-        self._examples = examples
+        self.examples = examples
         self._greedy: set[str] = set()
 
     def format_help(self) -> str:
@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
             if action.option_strings and action.required
         ]
         lines = [f"{self.prog}: {self.description}", ""]
-        lines += ["Examples:", *(f"  {example}" for example in self._examples), ""]
+        lines += ["Examples:", *(f"  {example}" for example in self.examples), ""]
         lines += [f"Usage: {' '.join([self.prog, *places, '[OPTIONS]'])}", "", ""]
         formatter = self._get_formatter()
         for group in self._action_groups:

@@ -152,14 +152,12 @@ def check_accounts(
         if of_jobs and any(context.get(path, asked)["data"] for path in _OF_JOBS):
             continue
         mine = [str(row["account"]) for row in context.rows("/project")]
+        is_hadm = context.prog.startswith("sproject")
         raise NotFound(
             "you have no project with the account"
             f" {plain(account[:64])!r}{did_you_mean(account, mine)}",
             field="--account",
-            remedy=(
-                "list yours with:"
-                f" {'sproject projects' if context.prog.startswith('sproject') else 'fairbank project list'}"
-            ),
+            remedy=f"list yours with: {'sproject projects' if is_hadm else 'fairbank project list'}",
         )
 
 

@@ -12,7 +12,7 @@ from fairbank.report.cells import plain
 from fairbank.report.envelope import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Row
@@ -26,7 +26,8 @@ class WriteRequest(NamedTuple):
     """Request that changes the bank, and the question to ask before it, if any.
 
     Only a request that removes, ends or is large has a question. All others can be undone, and a
-    question would take the next line of a pasted session as its answer.
+    question would take the next line of a pasted session as its answer. The value of --reason is
+    added to the body.
     """
 
     method: str
@@ -76,42 +77,67 @@ def post(context: Context, request: WriteRequest) -> Row | None:
 def _send(
     context: Context, request: WriteRequest, key: str | None, said: str | None
 ) -> dict[str, Any]:
-    client = context.client
+    client, body = context.client, request.body
+    if reason := getattr(context.options, "reason", None):
+        body = {**body, "comment": reason}
     match request.method:
         case "POST":
-            return client.post(request.path, request.body, key)
+            return client.post(request.path, body, key)
         case "PATCH":
-            return client.patch(request.path, request.body, key)
+            return client.patch(request.path, body, key)
         case "PUT":
-            return client.put(request.path, request.body, said)
+            return client.put(request.path, body, said)
         case _:
             return client.delete(request.path, said)
 
 
 def tell(
-    context: Context, schema: str, answer: Row | None, sentence: str, warnings: Sequence[str] = ()
+    context: Context,
+    schema: str,
+    answer: Row | None,
+    sentence: str | Callable[[Row], str],
+    warnings: Sequence[str] = (),
 ) -> int:
-    """Print the result as a sentence or as the bank's answer. Return the exit code."""
+    """Print the result and return the exit code.
+
+    Args:
+        context: the command.
+        schema: name of the schema of --json.
+        answer: the bank's answer; None for a dry run or without consent.
+        sentence: the result in words, after the number of its entry; or a function of the answer.
+        warnings: notes to print after those of the answer.
+    """
     if answer is None:
         _warn(context, warnings)
         return 0 if context.options.dry_run else NOT_DONE
     warnings = [*warnings, *answer.get("warnings", ())]
-    document: dict[str, Any] = {
-        "schema": schema,
-        "as_of": context.as_of,
-        "cluster": context.cluster,
-        "data": answer,
-        "warnings": list(warnings),
-    }
-    match context.options.form:
-        case "json":
-            context.say(as_json(document))
-        case _:
-            context.say(plain(sentence))
-            if answer.get("again"):
-                context.note("This was carried out before; nothing more was done.")
-            _warn(context, warnings)
+    if context.options.form == "json":
+        document = {
+            "schema": schema,
+            "as_of": context.as_of,
+            "cluster": context.cluster,
+            "data": answer,
+            "warnings": warnings,
+        }
+        context.say(as_json(document))
+        return 0
+    entry = f"entry {answer['entry']}: " if answer.get("entry") else ""
+    context.say(plain(entry + (sentence if isinstance(sentence, str) else sentence(answer))))
+    if answer.get("again"):
+        context.note("This was carried out before; nothing more was done.")
+    _warn(context, warnings)
     return 0
+
+
+def write(
+    context: Context,
+    schema: str,
+    request: WriteRequest,
+    sentence: str | Callable[[Row], str],
+    warnings: Sequence[str] = (),
+) -> int:
+    """Send the request and print the result, as `post` and `tell` do. Return the exit code."""
+    return tell(context, schema, post(context, request), sentence, warnings)
 
 
 def _warn(context: Context, warnings: Sequence[str]) -> None:
@@ -119,18 +145,6 @@ def _warn(context: Context, warnings: Sequence[str]) -> None:
         context.note(line)
 
 
-def numbered(answer: Row | None, sentence: str) -> str:
-    """Return the sentence with the number of its entry, if one was written."""
-    return f"entry {answer['entry']}: {sentence}" if answer and answer["entry"] else sentence
-
-
-def moved(context: Context, answer: Row | None, what: str, *, of: str = "") -> str:
-    """Return `entry 9913533: deposit of 400 SU into ...; available 662 SU`."""
-    return (
-        ""
-        if answer is None
-        else (
-            f"entry {answer['entry']}: {what}; available {context.format.left(answer['available'])}"
-            f" SU{of}"
-        )
-    )
+def allocation_name(row: Row) -> str:
+    """Return `allocation 1042 (chem_qmc/cpu)`."""
+    return f"allocation {row['id']} ({row['account']}/{row['resource']})"

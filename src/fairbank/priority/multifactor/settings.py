@@ -1,4 +1,4 @@
-"""Settings of multifactor priorities: weights, flags and maximum age. `slurm.parsers.priority`
+"""Settings of multifactor priorities: weights, flags and maximum age. `slurm.parsers.config`
 reads them.
 """
 

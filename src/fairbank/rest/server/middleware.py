@@ -9,13 +9,12 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from functools import partial
 from typing import Any
 
-import msgspec
-
-from fairbank.core.errors import FairbankError
+from fairbank.core.errors import Busy, FairbankError, Unavailable
 from fairbank.rest.auth.peers import peer_of
 from fairbank.rest.metrics import ServerMetrics
-from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_error
+from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_error, problem_of_failure
 from fairbank.rest.request import SENT_METHOD
+from fairbank.rest.responses import send_json
 from fairbank.rest.schemas.envelope import Problem
 from fairbank.rest.server.limits import FairLimit
 from fairbank.rest.server.request_body import BufferedBody, Message, Receive, client_of, has_body
@@ -43,30 +42,11 @@ DEFAULT_HEADERS = (
 )
 """Headers of responses that do not set them."""
 
-_log = logging.getLogger("fairbank.request")
+_HEALTH = "/health"
+_QUIET_ROUTES = frozenset({"/job", "/job/bulk", _HEALTH})
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"})
 
-_NO_HEADERS: Mapping[str, str] = {}
-_BUSY = Problem(
-    type="/problem/busy",
-    title="busy",
-    status=503,
-    detail="too many requests are in work, or too many of yours",
-    remedy="try again in 1 s; the request was not carried out",
-)
-_TIMEOUT = Problem(
-    type="/problem/unavailable",
-    title="unavailable",
-    status=503,
-    detail="the request took too long; whether it was carried out is not known",
-    remedy="send it again with the same key: what was carried out is not repeated",
-)
-_FAILURE = Problem(
-    type="/problem/failure",
-    title="failure",
-    status=500,
-    detail="the server failed",
-    remedy="ask the administrator to read the server's log",
-)
+_log = logging.getLogger("fairbank.request")
 
 
 class Middleware:
@@ -102,72 +82,65 @@ class Middleware:
         if method == "HEAD":
             scope = {**scope, "method": "GET", SENT_METHOD: method}
         response = _Response(send, without_body=method == "HEAD")
-        client = client_of(scope)
-        if has_body(scope):
-            await self._run_with_body(scope, receive, response, client)
-        else:
-            await self._run(scope, receive, response, client)
+        run = self._run_with_body if has_body(scope) else self._run
+        try:
+            await run(scope, receive, response, client_of(scope))
+        except FairbankError as error:  # of the limits here: the routes answer for their own
+            await response.send_problem(problem_of_error(error), headers_of(error))
+        except Exception as error:  # noqa: BLE001  no request may end the server
+            await response.send_problem(problem_of_failure(f"{method} {_route_of(scope)}", error))
         self._record(method, scope, response.status, time.perf_counter() - start)
 
     async def _run_with_body(
         self, scope: Scope, receive: Receive, response: _Response, client: Hashable
     ) -> None:
         """Authenticate, read the body, run. While the body arrives the request takes no place."""
-        if not await self._is_authenticated(scope, response, client):
-            return
+        if self._authenticate_head is not None and not _is_local(scope):
+            try:
+                await self._in_place(partial(self._authenticate_head, scope), client)
+            except FairbankError as error:  # no body of an unknown user is read
+                headers = {**headers_of(error), "Connection": "close"}
+                await response.send_problem(problem_of_error(error), headers)
+                return
         body = BufferedBody(receive, self._bodies, client)
         try:
-            if await body.read():
-                await self._run(scope, body, response, client)
-            else:
-                await response.send_problem(_BUSY, retry_after_seconds=1)
+            if not await body.read():
+                raise Busy("the memory for request bodies is full, or your share of it")
+            await self._run(scope, body, response, client)
         finally:
             body.release()
-
-    async def _is_authenticated(self, scope: Scope, response: _Response, client: Hashable) -> bool:
-        """Check the head of a request, so that no body of an unknown user is read."""
-        if self._authenticate_head is None or _is_local(scope):
-            return True
-        authenticate = partial(self._authenticate_head, scope)
-        await self._in_place(authenticate, response, client)
-        return not response.status
 
     async def _run(
         self, scope: Scope, receive: Receive, response: _Response, client: Hashable
     ) -> None:
         work = partial(self._app, scope, receive, response)
         if scope["path"] == _HEALTH:  # cheap, and a full server must not look dead
-            await self._guard(work, response)
+            await self._in_time(work)
         else:
-            await self._in_place(work, response, client)
+            await self._in_place(work, client)
 
-    async def _in_place(self, work: Work, response: _Response, client: Hashable) -> None:
-        """Do `work` in one of the client's places, or answer 503 if it has none left."""
+    async def _in_place(self, work: Work, client: Hashable) -> None:
+        """Do `work` in one of the client's places; raise Busy if it has none left."""
         if not self._requests.acquire(client):
-            await response.send_problem(_BUSY, retry_after_seconds=1)
-            return
+            raise Busy("too many requests are in work, or too many of yours")
         try:
-            await self._guard(work, response)
+            await self._in_time(work)
         finally:
             self._requests.release(client)
 
-    async def _guard(self, work: Work, response: _Response) -> None:
-        """Do `work` with the timeout. Answer for it if it fails before its response began."""
+    async def _in_time(self, work: Work) -> None:
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 await work()
-        except TimeoutError:
-            await response.send_problem(_TIMEOUT, retry_after_seconds=5)
-        except FairbankError as error:  # from `authenticate_head`: the routes answer for their own
-            headers = {**headers_of(error), "Connection": "close"}
-            await response.send_problem(problem_of_error(error), headers=headers)
-        except Exception:  # noqa: BLE001 (it is logged; no request may end the server)
-            _log.exception("a request failed")
-            await response.send_problem(_FAILURE)
+        except TimeoutError as error:
+            raise Unavailable(
+                "the request took too long; whether it was carried out is not known",
+                remedy="send it again with the same key: what was carried out is not repeated",
+            ) from error
 
     def _record(self, method: str, scope: Scope, status: int, seconds: float) -> None:
         """Count a request in the metrics and log it."""
-        route = scope.get("path_template", "unknown")
+        route = _route_of(scope)
         self._metrics.count_request(
             method if method in _METHODS else "other", route, status, seconds
         )
@@ -189,6 +162,11 @@ class Middleware:
             _log.log(level, "request", extra={"facts": facts})
 
 
+def _route_of(scope: Scope) -> str:
+    """Return the template of the path, so that no client can create labels of metrics."""
+    return str(scope.get("path_template", "unknown"))
+
+
 def _is_local(scope: Scope) -> bool:
     """Return True if the kernel alone identifies the user, as with the agents' reports."""
     return peer_of(scope) is not None and all(
@@ -196,15 +174,10 @@ def _is_local(scope: Scope) -> bool:
     )
 
 
-_HEALTH = "/health"
-_QUIET_ROUTES = frozenset({"/job", "/job/bulk", _HEALTH})
-_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"})
-
-
 class _Response:
     """ASGI `send` that keeps the status, adds headers and drops the body of a HEAD response."""
 
-    def __init__(self, send: Send, *, without_body: bool = False) -> None:
+    def __init__(self, send: Send, *, without_body: bool) -> None:
         self._send, self._without_body = send, without_body
         self.status = 0
 
@@ -220,19 +193,8 @@ class _Response:
         await self._send(message)
 
     async def send_problem(
-        self,
-        problem: Problem,
-        *,
-        retry_after_seconds: int | None = None,
-        headers: Mapping[str, str] = _NO_HEADERS,
+        self, problem: Problem, headers: Mapping[str, str] | None = None
     ) -> None:
         """Send a problem, unless a response has begun."""
-        if self.status:
-            return
-        body = msgspec.json.encode(problem)
-        lines = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", b"%d" % len(body))]
-        lines += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        if retry_after_seconds is not None:
-            lines.append((b"retry-after", b"%d" % retry_after_seconds))
-        await self({"type": "http.response.start", "status": problem.status, "headers": lines})
-        await self({"type": "http.response.body", "body": body})
+        if not self.status:
+            await send_json(self, problem.status, problem, PROBLEM_JSON, headers)

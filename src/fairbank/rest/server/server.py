@@ -18,6 +18,7 @@ from litestar import Litestar
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput
 from fairbank.rest.app import create_app
 from fairbank.rest.context import AppContext
+from fairbank.rest.report_dispatch import ReportDispatch
 from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.middleware import Middleware
 from fairbank.rest.server.open_files import ENOUGH, connections_max, raise_limit
@@ -66,7 +67,10 @@ def serve(
 def with_middleware(app: Litestar, context: AppContext, **options: Any) -> Middleware:
     """Wrap the application; `options` are those of Middleware."""
     return Middleware(
-        app, context.metrics, authenticate_head=app.state.authenticator.authenticate_head, **options
+        cast("Any", ReportDispatch(app)),
+        context.metrics,
+        authenticate_head=app.state.authenticator.authenticate_head,
+        **options,
     )
 
 

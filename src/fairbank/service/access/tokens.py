@@ -68,32 +68,16 @@ class Tokens:
         Raises:
             Forbidden, InvalidInput: the user may not create this token, or a value is out of range.
         """
-        if identity.acting_as is not None:
-            raise Forbidden(
-                "tokens are not made while acting as another user",
-                field="X-Fairbank-As",
-                remedy="send the request as yourself; a superuser says whose token it is to be",
-            )
-        _check_write_scope(identity)
-        owner = identity.uid if uid is None else ids.uid(uid)
-        wanted = _checked_scopes(identity, scopes)
-        if owner != identity.uid:
-            check_allowed(identity, Action.MANAGE_TOKENS)
-        if identity.token is not None:
-            self._check_chain_length(identity.token)
+        owner, allowed_scopes = self._checked_rights(identity, uid, scopes)
         now = self._clock.now()
         secret = new_secret()
+        latest = LAST_INSTANT if identity.until is None else identity.until
         request = IssueToken(
             digest=digest(secret, self._key),
             uid=owner,
             label=_checked_label(label),
-            scopes=wanted,
-            expires=Instant(
-                min(
-                    now + _checked_days(days) * DAY,
-                    LAST_INSTANT if identity.until is None else identity.until,
-                )
-            ),
+            scopes=allowed_scopes,
+            expires=Instant(min(now + _checked_days(days) * DAY, latest)),
             parent=identity.token,
         )
         outcome = self._ask(identity, request, now)
@@ -102,19 +86,36 @@ class Tokens:
                 "this secret is in use already, so no token was made",
                 remedy="ask again: the next secret is another",
             )
-        return (
-            Token(
-                id=outcome.token,
-                digest=request.digest,
-                uid=owner,
-                label=request.label,
-                scopes=wanted,
-                created=now,
-                expires=request.expires,
-                parent=request.parent,
-            ),
-            secret,
+        token = Token(
+            id=outcome.token,
+            digest=request.digest,
+            uid=owner,
+            label=request.label,
+            scopes=request.scopes,
+            created=now,
+            expires=request.expires,
+            parent=request.parent,
         )
+        return token, secret
+
+    def _checked_rights(
+        self, identity: Identity, uid: int | None, scopes: Iterable[str]
+    ) -> tuple[int, tuple[str, ...]]:
+        """Return the owner and the scopes of a new token. Raises Forbidden, InvalidInput."""
+        if identity.acting_as is not None:
+            raise Forbidden(
+                "tokens are not made while acting as another user",
+                field="X-Fairbank-As",
+                remedy="send the request as yourself; a superuser says whose token it is to be",
+            )
+        _check_write_scope(identity)
+        owner = identity.uid if uid is None else ids.uid(uid)
+        allowed_scopes = _checked_scopes(identity, scopes)
+        if owner != identity.uid:
+            check_allowed(identity, Action.MANAGE_TOKENS)
+        if identity.token is not None:
+            self._check_chain_length(identity.token)
+        return owner, allowed_scopes
 
     def find(self, secret: str) -> Token:
         """Return the token of a secret.

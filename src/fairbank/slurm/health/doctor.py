@@ -15,8 +15,13 @@ from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFoun
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client
 from fairbank.slurm.bank import BankClient
-from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.conf_file import assumed_config, conf_path, conf_settings, read_text
+from fairbank.slurm.commands import (
+    SlurmCommands,
+    assumed_config,
+    conf_path,
+    conf_settings,
+    read_text,
+)
 from fairbank.slurm.health import plugin_files, slurm_checks
 from fairbank.slurm.health.plugin_files import (
     RULES,
@@ -27,8 +32,7 @@ from fairbank.slurm.health.plugin_files import (
     is_loaded,
     is_ours,
 )
-from fairbank.slurm.parsers.scontrol import slurm_uid, split_parameters
-from fairbank.slurm.parsers.version import support_note
+from fairbank.slurm.parsers.config import slurm_uid, split_parameters, support_note
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import POLICY_SIZE_MAX, read_header
 from fairbank.slurm.reconcile.import_plan import SlurmMachine

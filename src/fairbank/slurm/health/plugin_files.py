@@ -11,7 +11,7 @@ import msgspec
 from fairbank.core.check import HealthCheck
 from fairbank.core.time import iso
 from fairbank.slurm.health.slurm_checks import Config, loads_lua
-from fairbank.slurm.parsers.scontrol import split_parameters
+from fairbank.slurm.parsers.config import split_parameters
 
 SCRIPTS: Mapping[str, tuple[str, str]] = {
     "job_submit.lua": ("JobSubmitPlugins", "slurmctld"),

@@ -11,7 +11,7 @@ from fairbank.cluster.partition import Cluster
 from fairbank.core.check import HealthCheck
 from fairbank.core.time import iso
 from fairbank.core.tres import BillingRule, parse_weights
-from fairbank.slurm.parsers.scontrol import slurm_uid, split_list, split_parameters
+from fairbank.slurm.parsers.config import slurm_uid, split_list, split_parameters
 from fairbank.slurm.parsers.values import SlurmPartition
 from fairbank.slurm.reconcile.import_plan import SlurmMachine, price_differences
 

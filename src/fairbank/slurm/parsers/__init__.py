@@ -1,5 +1,5 @@
 """Parsers of the output of `sacct`, `squeue`, `sacctmgr` and `scontrol`, of every known version.
 
 Pure: text in, values out. A damaged line is reported with its number and field and left out; it
-never becomes a wrong value. `json_jobs` reads the JSON since Slurm 23.11.
+never becomes a wrong value.
 """

@@ -1,4 +1,4 @@
-"""Output in columns: cells between delimiters, or of fixed width.
+"""Output in columns: cells between delimiters, of fixed width, or written as `Key=value`.
 
 A line is a record. A line that is no record is reported and left out.
 """
@@ -6,26 +6,13 @@ A line is a record. A line that is no record is reported and left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+import msgspec
 
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
-from fairbank.slurm.parsers.words import quoted
-
-
-def fixed_width_format(widths: Mapping[str, int]) -> str:
-    """Return the argument of `squeue --Format` for columns of these widths."""
-    return ",".join(f"{name}:{width}" for name, width in widths.items())
-
-
-def fixed_width_cells(line: str, widths: Mapping[str, int]) -> dict[str, str]:
-    """Return a line's cells by column."""
-    cells, at = {}, 0
-    for name, width in widths.items():
-        cells[name] = line[at : at + width].strip()
-        at += width
-    return cells
-
+from fairbank.slurm.parsers.words import Reader, quoted
 
 DELIMITER = "\x1f"
 """Unit separator, which no user types; sacct and squeue take any delimiter."""
@@ -33,54 +20,34 @@ PIPE = "|"
 """Delimiter of sacctmgr, sshare and sprio. sacctmgr knows no other."""
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
-class Record(NamedTuple):
-    """One line: its number in the output, and its cells by column."""
+class Cells(dict[str, str]):
+    """Cells of a line by column, and the number of the line in the output."""
 
-    line: int
-    cells: dict[str, str]
+    def __init__(self, line: int, cells: Mapping[str, str]) -> None:
+        super().__init__(cells)
+        self.line = line
 
+    def read(self, field: str, reader: Reader[V], default: str | None = None) -> V:
+        """Read a cell. Raises InvalidInput, naming the column.
 
-def split_records(
-    command: str, text: str, columns: Sequence[str], delimiter: str = DELIMITER
-) -> Iterator[Record | UnreadableLine]:
-    """Split lines into records.
-
-    A line with too few or too many cells is no record. If a user's text broke a line in two,
-    neither half is guessed, since the user could have written a whole record into the text.
-    """
-    for number, line in enumerate(text.split("\n"), 1):
-        if line:
-            yield split_record(command, number, line, columns, delimiter)
-
-
-def split_record(
-    command: str, number: int, line: str, columns: Sequence[str], delimiter: str
-) -> Record | UnreadableLine:
-    """Split one line.
-
-    Args:
-        command: that printed it, for the error.
-        number: of the line.
-        line: its text.
-        columns: in their order.
-        delimiter: between the cells.
-    """
-    cells = line.split(delimiter)
-    if len(cells) == len(columns):
-        return Record(number, dict(zip(columns, cells, strict=True)))
-    where = columns[min(len(cells), len(columns)) - 1]
-    return UnreadableLine(
-        command, number, where, f"{len(cells)} cells instead of {len(columns)}: {quoted(line)}"
-    )
+        Args:
+            field: name of the column.
+            reader: of the text.
+            default: text if there is no such cell; None if there must be one.
+        """
+        text = self.get(field, default)
+        if text is None:
+            raise InvalidInput("is not there", field=field)
+        return reader(text, field)
 
 
-def read_rows(
-    command: str,
-    records: Iterator[Record | UnreadableLine],
-    reader: Callable[[dict[str, str]], T | None],
-) -> ParsedRows[T]:
+Records = Iterator[Cells | UnreadableLine]
+
+
+def read_rows(command: str, records: Records, reader: Callable[[Cells], T | None]) -> ParsedRows[T]:
     """Convert records to values.
 
     Args:
@@ -96,7 +63,7 @@ def read_rows(
             unreadable.append(record)
             continue
         try:
-            value = reader(record.cells)
+            value = reader(record)
         except InvalidInput as error:
             unreadable.append(
                 UnreadableLine(command, record.line, error.field or "", error.message)
@@ -104,3 +71,114 @@ def read_rows(
         else:
             rows += [] if value is None else [value]
     return ParsedRows(tuple(rows), tuple(unreadable))
+
+
+class Table(msgspec.Struct, Generic[T], frozen=True):
+    """Columns that a command prints with a delimiter between them, and the reader of a line."""
+
+    command: str
+    columns: Sequence[str]
+    reader: Callable[[Cells], T | None]
+    delimiter: str = DELIMITER
+
+    def read(self, text: str) -> ParsedRows[T]:
+        """Read the output, without a header."""
+        records = split_records(self.command, text, self.columns, self.delimiter)
+        return read_rows(self.command, records, self.reader)
+
+
+def table_of(
+    command: str,
+    record: Callable[..., T],
+    readers: Mapping[str, Reader[object]],
+    delimiter: str = DELIMITER,
+) -> Table[T]:
+    """Return the table whose columns are the fields of a record.
+
+    Args:
+        command: that prints it.
+        record: takes the values of all columns.
+        readers: of the columns, in the order of the fields.
+        delimiter: between the cells.
+    """
+
+    def read(cells: Cells) -> T:
+        return record(*(cells.read(column, reader) for column, reader in readers.items()))
+
+    return Table(command, tuple(readers), read, delimiter)
+
+
+def split_records(
+    command: str, text: str, columns: Sequence[str], delimiter: str = DELIMITER
+) -> Records:
+    """Split lines into records (arguments: `split_record`).
+
+    A line with too few or too many cells is no record. If a user's text broke a line in two,
+    neither half is guessed, since the user could have written a whole record into the text.
+    """
+    for number, line in enumerate(text.split("\n"), 1):
+        if line:
+            yield split_record(command, number, line, columns, delimiter)
+
+
+def split_record(
+    command: str, number: int, line: str, columns: Sequence[str], delimiter: str
+) -> Cells | UnreadableLine:
+    """Split one line.
+
+    Args:
+        command: that printed it, for the error.
+        number: of the line.
+        line: its text.
+        columns: in their order.
+        delimiter: between the cells.
+    """
+    texts = line.split(delimiter)
+    if len(texts) == len(columns):
+        return Cells(number, dict(zip(columns, texts, strict=True)))
+    where = columns[min(len(texts), len(columns)) - 1]
+    return UnreadableLine(
+        command, number, where, f"{len(texts)} cells instead of {len(columns)}: {quoted(line)}"
+    )
+
+
+def fixed_width_records(text: str, widths: Mapping[str, int]) -> Iterator[Cells]:
+    """Yield the lines of columns with these widths, as `squeue --Format` prints them."""
+    for number, line in enumerate(text.splitlines(), 1):
+        cells, at = dict[str, str](), 0
+        for name, width in widths.items():
+            cells[name] = line[at : at + width].strip()
+            at += width
+        yield Cells(number, cells)
+
+
+def pairs_of(text: str) -> dict[str, str]:
+    """Return the cells of `Key=value Key=value`.
+
+    Words without a sign belong to values that are not read, such as an administrator's reason. Of
+    equal keys the first is Slurm's; a reason at the end of the line may contain anything.
+    """
+    cells: dict[str, str] = {}
+    for word in text.split():
+        name, sign, value = word.partition("=")
+        if sign:
+            cells.setdefault(name, value)
+    return cells
+
+
+def key_value_records(command: str, text: str, key: str) -> Records:
+    """Yield records of `Key=value Key=value`.
+
+    Args:
+        command: that printed them, for errors.
+        text: its output.
+        key: that each line must have.
+    """
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        cells = pairs_of(line)
+        if key in cells:
+            yield Cells(number, cells)
+        else:
+            yield UnreadableLine(command, number, key, f"is not there: {quoted(line)}")

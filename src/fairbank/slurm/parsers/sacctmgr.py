@@ -4,90 +4,67 @@ from __future__ import annotations
 
 import re
 
-from fairbank.core import ids
-from fairbank.core.errors import InvalidInput
-from fairbank.slurm.parsers.columns import PIPE, read_rows, split_records
-from fairbank.slurm.parsers.values import (
-    AssociationPriority,
-    ParsedRows,
-    SlurmAssociation,
-    SlurmQos,
-)
-from fairbank.slurm.parsers.words import number, quoted, user
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.columns import PIPE, Cells, Table, table_of
+from fairbank.slurm.parsers.values import AssociationPriority, SlurmAssociation, SlurmQos
 
-ASSOCIATION_COLUMNS = ("Account", "User", "ParentName", "Share", "GrpTRESMins", "Partition")
-PRIORITY_COLUMNS = ("Account", "User", "Partition", "Priority")
-COORDINATOR_COLUMNS = ("Account", "Coordinators")
-QOS_COLUMNS = ("Name", "Priority", "UsageFactor")
 _SHARES = re.compile(r"\d{1,10}|parent", re.ASCII)
+_FACTOR = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
-def read_associations(text: str) -> ParsedRows[SlurmAssociation]:
-    """Read `show associations format=account,user,parentname,share,grptresmins,partition`."""
-    return read_rows(
-        "sacctmgr show associations",
-        split_records("sacctmgr show associations", text, ASSOCIATION_COLUMNS, PIPE),
-        _association,
-    )
+def _account(text: str, field: str) -> str:
+    """Return the account without the blanks that show its level in the tree."""
+    return words.name(text.strip(), field)
 
 
-def read_priorities(text: str) -> ParsedRows[AssociationPriority]:
-    """Read `show associations format=account,user,partition,priority`."""
-    return read_rows(
-        "sacctmgr show associations",
-        split_records("sacctmgr show associations", text, PRIORITY_COLUMNS, PIPE),
-        _priority,
-    )
+def _shares(text: str, field: str) -> str:
+    return words.matched(_SHARES, text, field, "are no shares")[0]
 
 
-def read_coordinators(text: str) -> ParsedRows[SlurmAssociation]:
-    """Read `show account withcoord format=account,coordinators`."""
-    return read_rows(
-        "sacctmgr show account",
-        split_records("sacctmgr show account", text, COORDINATOR_COLUMNS, PIPE),
-        _coordinated,
-    )
+def _priority(text: str, field: str) -> int:
+    return words.number(text or "0", field)
 
 
-def read_qos(text: str) -> ParsedRows[SlurmQos]:
-    """Read `show qos format=name,priority,usagefactor`."""
-    return read_rows(
-        "sacctmgr show qos", split_records("sacctmgr show qos", text, QOS_COLUMNS, PIPE), _qos
-    )
+def _factor(text: str, field: str) -> str:
+    return words.matched(_FACTOR, text, field, "is not a factor")[0]
 
 
-def _association(cells: dict[str, str]) -> SlurmAssociation:
-    shares = cells["Share"]
-    if shares and not _SHARES.fullmatch(shares):
-        raise InvalidInput(f"{quoted(shares)} are no shares", field="Share")
+def _coordinated(cells: Cells) -> SlurmAssociation:
+    names = filter(None, cells["Coordinators"].split(","))
     return SlurmAssociation(
-        ids.name(cells["Account"].strip(), field="Account"),
-        user(cells["User"], "User") if cells["User"] else "",
-        cells["ParentName"] and ids.name(cells["ParentName"], field="ParentName"),
-        shares,
-        cells["GrpTRESMins"],
-        cells["Partition"],
+        cells.read("Account", words.name),
+        coordinators=tuple(words.user(name, "Coordinators") for name in names),
     )
 
 
-def _priority(cells: dict[str, str]) -> AssociationPriority:
-    return AssociationPriority(
-        ids.name(cells["Account"].strip(), field="Account"),
-        cells["User"] and user(cells["User"], "User"),
-        cells["Partition"],
-        number(cells["Priority"] or "0", "Priority"),
-    )
-
-
-def _coordinated(cells: dict[str, str]) -> SlurmAssociation:
-    names = tuple(user(name, "Coordinators") for name in cells["Coordinators"].split(",") if name)
-    return SlurmAssociation(ids.name(cells["Account"], field="Account"), coordinators=names)
-
-
-def _qos(cells: dict[str, str]) -> SlurmQos:
-    factor = cells["UsageFactor"]
-    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", factor, re.ASCII):
-        raise InvalidInput(f"{quoted(factor)} is not a factor", field="UsageFactor")
-    return SlurmQos(
-        ids.name(cells["Name"], field="Name"), number(cells["Priority"], "Priority"), factor
-    )
+ASSOCIATIONS = table_of(
+    "sacctmgr show associations",
+    SlurmAssociation,
+    {
+        "Account": _account,
+        "User": words.blank_or(words.user),
+        "ParentName": words.blank_or(words.name),
+        "Share": words.blank_or(_shares),
+        "GrpTRESMins": words.any_text,
+        "Partition": words.any_text,
+    },
+    PIPE,
+)
+PRIORITIES = table_of(
+    "sacctmgr show associations",
+    AssociationPriority,
+    {
+        "Account": _account,
+        "User": words.blank_or(words.user),
+        "Partition": words.any_text,
+        "Priority": _priority,
+    },
+    PIPE,
+)
+COORDINATORS = Table("sacctmgr show account", ("Account", "Coordinators"), _coordinated, PIPE)
+QOS = table_of(
+    "sacctmgr show qos",
+    SlurmQos,
+    {"Name": words.name, "Priority": words.number, "UsageFactor": _factor},
+    PIPE,
+)

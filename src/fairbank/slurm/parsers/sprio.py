@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import copysign, nextafter
+from typing import Any
 
 import msgspec
 
-from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_OFFSET, PRIORITY_MAX
 from fairbank.core.tres import tres_name
+from fairbank.report.sprio import PriorityRow
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.columns import PIPE, Record, read_rows, split_records
-from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
-from fairbank.slurm.parsers.version import Version
+from fairbank.slurm.parsers.columns import PIPE, Cells, read_rows, split_records
+from fairbank.slurm.parsers.config import Version
+from fairbank.slurm.parsers.values import ParsedRows
 
 COMMAND = "sprio"
 LETTERS = "ircuYySAaBbFfJjPpQqNTt"
@@ -24,8 +25,15 @@ normalised; nice; TRES weighted and normalised.
 """
 NAMES = "on"
 """Account and QOS, which sprio prints since NAMED_SINCE."""
-FACTORS = "abfjpq"
-"""Age, association, fair share, job size, partition, QOS."""
+FACTORS = {
+    "a": "age",
+    "b": "association",
+    "f": "fair_share",
+    "j": "job_size",
+    "p": "partition",
+    "q": "qos",
+}
+"""Fields of a row by the columns of the factors."""
 FACTOR_DIGITS, TRES_DIGITS = 7, 2
 """Decimals of normalised values."""
 NAMED_SINCE = Version(23, 2, 0)
@@ -35,29 +43,16 @@ _PAIR = re.compile(r"([a-z][\w/:.-]*)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
 
 
 class SprioLine(msgspec.Struct, frozen=True):
-    """Job in one of its partitions.
+    """Line of sprio, a job in one of its partitions.
 
-    weighted, normal   factors by their columns in FACTORS, rounded as sprio rounds them tres,
-    tres_normal  the same for TRES total              priority before it was rounded down is_fixed
-    an administrator set the priority, and there are no factors account, qos_name  empty where sprio
-    does not print them line               number of the line
+    `row` has the weighted factors as sprio rounds them, the total before it was rounded down, and
+    account and QOS empty where sprio does not print them. `normal` has the normalised factors by
+    their columns in FACTORS, `tres_normal` those of TRES. `line` is the number of the line.
     """
 
-    job: int
-    partition: str
-    user: str
-    cluster: str | None
-    priority: int
-    total: float
-    is_fixed: bool
-    site: int
-    nice: int
-    weighted: Mapping[str, int]
+    row: PriorityRow
     normal: Mapping[str, float]
-    tres: Mapping[str, float]
     tres_normal: Mapping[str, float]
-    account: str = ""
-    qos_name: str = ""
     line: int = 0
 
 
@@ -66,9 +61,9 @@ def letters_of(version: Version) -> str:
     return LETTERS + NAMES if version >= NAMED_SINCE else LETTERS
 
 
-def format_of(version: Version) -> str:
-    """Return the `--format` for this version."""
-    return PIPE.join(f"%{letter}" for letter in letters_of(version))
+def format_of(letters: str) -> str:
+    """Return the `--format` for these columns."""
+    return PIPE.join(f"%{letter}" for letter in letters)
 
 
 def letters_in(text: str) -> str:
@@ -83,39 +78,22 @@ def read_factors(text: str, letters: str = LETTERS) -> ParsedRows[SprioLine]:
     """Read the lines in sprio's order; none if it prints that no job is pending."""
     if text.startswith(_NONE):
         return ParsedRows(())
-    seen = _LineTracker()
-    return read_rows(
-        COMMAND, seen.number_lines(split_records(COMMAND, text, letters, PIPE)), seen.factors
-    )
+    there: set[tuple[object, ...]] = set()
 
-
-class _LineTracker:
-    """Number of the current line, and the jobs so far.
-
-    A job occurs once for each of its partitions; in versions that print names, also for each QOS
-    that it requested. Then only a line with equal cells is a duplicate.
-    """
-
-    def __init__(self) -> None:
-        self._line = 0
-        self._there: set[tuple[object, ...]] = set()
-
-    def number_lines(
-        self, records: Iterator[Record | UnreadableLine]
-    ) -> Iterator[Record | UnreadableLine]:
-        for record in records:
-            self._line = record.line
-            yield record
-
-    def factors(self, cells: dict[str, str]) -> SprioLine:
-        row = _factors(cells, self._line)
-        name = tuple(cells.values()) if NAMES[0] in cells else (row.job, row.partition)
-        if name in self._there:
+    def line_of(cells: Cells) -> SprioLine:
+        # A job occurs once for each of its partitions; in versions that print names, also for each
+        # QOS that it requested. Then only a line with equal cells is a duplicate.
+        line = _line(cells)
+        name = tuple(cells.values()) if NAMES[0] in cells else line.row[:2]
+        if name in there:
             raise InvalidInput(
-                f"job {row.job} is listed twice in partition {row.partition}", field="JOBID"
+                f"job {line.row.job} is listed twice in partition {line.row.partition_name}",
+                field="JOBID",
             )
-        self._there.add(name)
-        return row
+        there.add(name)
+        return line
+
+    return read_rows(COMMAND, split_records(COMMAND, text, letters, PIPE), line_of)
 
 
 def unrounded(weighted: float, normal: float, weight: float, digits: int) -> float:
@@ -141,32 +119,37 @@ def unrounded(weighted: float, normal: float, weight: float, digits: int) -> flo
     )  # halves are rounded to the even number
 
 
-def _factors(padded: dict[str, str], line: int) -> SprioLine:
-    cells = {letter: cell.strip(" ") for letter, cell in padded.items()}
+def _line(padded: Cells) -> SprioLine:
+    cells = Cells(padded.line, {letter: cell.strip(" ") for letter, cell in padded.items()})
     normal = {letter: words.decimal(cells[letter], letter.upper()) for letter in FACTORS}
-    weighted = {
-        letter: _signed(cells[letter.upper()], letter.upper(), most=2**40) for letter in FACTORS
+    weighted: dict[str, Any] = {
+        field: float(_signed(cells[letter.upper()], letter.upper(), most=2**40))
+        for letter, field in FACTORS.items()
     }
     priority = words.number(cells["Y"], "PRIORITY", most=PRIORITY_MAX)
     part = words.decimal(cells["y"], "PRIORITY")
-    given = part > 1 or (not any(normal.values()) and not cells["T"] and part == priority)
+    is_fixed = part > 1 or (not any(normal.values()) and not cells["T"] and part == priority)
+    account = cells.get("o", "")
     return SprioLine(
-        words.number(cells["i"], "JOBID", most=ids.JOB_ID_MAX),
-        ids.name(cells["r"], field="PARTITION"),
-        words.user(cells["u"], "USER"),
-        None if cells["c"] in ("", "(null)") else ids.name(cells["c"], field="CLUSTER"),
-        priority,
-        float(priority) if given else _uncut(priority, part),
-        given,
-        _signed(cells["S"], "SITE"),
-        _signed(cells["N"], "NICE"),
-        weighted,
+        PriorityRow(
+            job=words.job_id(cells["i"], "JOBID"),
+            partition_name=words.name(cells["r"], "PARTITION"),
+            user=words.user(cells["u"], "USER"),
+            account=account and words.name(account, "ACCOUNT"),
+            qos_name=words.blank_or(words.name)(cells.get("n", ""), "QOSNAME"),
+            cluster=None if cells["c"] in ("", "(null)") else words.name(cells["c"], "CLUSTER"),
+            **weighted,
+            tres=_pairs(cells["T"]),
+            site=_signed(cells["S"], "SITE"),
+            nice=_signed(cells["N"], "NICE"),
+            direct=priority if is_fixed else None,
+            total=float(priority) if is_fixed else _uncut(priority, part),
+            # An sprio that prints accounts shortens zeros, too: 24.11 does both, 22.05 neither.
+            short_zeros=bool(account),
+        ),
         normal,
-        _pairs(cells["T"]),
         _pairs(cells["t"]),
-        ids.name(cells["o"], field="ACCOUNT") if cells.get("o") else "",
-        ids.name(cells["n"], field="QOSNAME") if cells.get("n") else "",
-        line,
+        padded.line,
     )
 
 
@@ -184,8 +167,6 @@ def _signed(text: str, field: str, most: int = NICE_OFFSET) -> int:
 def _pairs(text: str) -> Mapping[str, float]:
     found: dict[str, float] = {}
     for part in filter(None, text.split(",")):
-        match = _PAIR.fullmatch(part)
-        if match is None:
-            raise InvalidInput(f"{words.quoted(part)} is not NAME=NUMBER", field="TRES")
+        match = words.matched(_PAIR, part, "TRES", "is not NAME=NUMBER")
         found[tres_name(match[1], field="TRES")] = float(match[2])
     return found

@@ -3,52 +3,46 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
-from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import (
     DELIMITER,
-    fixed_width_cells,
-    fixed_width_format,
+    Cells,
+    fixed_width_records,
     read_rows,
-    split_records,
+    table_of,
 )
-from fairbank.slurm.parsers.values import ParsedRows, PendingOwner, QueuedJob, UnreadableLine
+from fairbank.slurm.parsers.values import ParsedRows, PendingOwner, QueuedJob
 
-COLUMNS = ("JobID", "SubmitTime", "State")
-FORMAT = DELIMITER.join(("%A", "%V", "%T"))
-WAITING_COLUMNS = ("JobID", "Account", "QOS", "SubmitTime")
+QUEUE = table_of(
+    "squeue",
+    QueuedJob,
+    {"JobID": words.job_id, "SubmitTime": words.known_instant, "State": words.state},
+)
+"""Output of `--states=all` with QUEUE_FORMAT, with times in UTC."""
+QUEUE_FORMAT = DELIMITER.join(("%A", "%V", "%T"))
+
+WAITING = table_of(
+    "squeue",
+    PendingOwner,
+    {
+        "JobID": words.job_id,
+        "Account": words.name,
+        "QOS": words.name,
+        "SubmitTime": words.known_instant,
+    },
+)
+"""Output of `--states=PENDING` with WAITING_FORMAT, with times in UTC."""
 WAITING_FORMAT = DELIMITER.join(("%A", "%a", "%q", "%V"))
 
 
-def read_queue(text: str) -> ParsedRows[QueuedJob]:
-    """Read `squeue --noheader --states=all --format=FORMAT`, with times in UTC."""
-    return read_rows("squeue", split_records("squeue", text, COLUMNS), _queued)
-
-
-def _queued(cells: dict[str, str]) -> QueuedJob:
-    return QueuedJob(
-        words.number(cells["JobID"], "JobID", most=ids.JOB_ID_MAX),
-        words.required_instant(words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime"),
-        words.state(cells["State"], "State"),
-    )
-
-
-def read_waiting(text: str) -> ParsedRows[PendingOwner]:
-    """Read `squeue --noheader --states=PENDING --format=WAITING_FORMAT`, with times in UTC."""
-    return read_rows("squeue", split_records("squeue", text, WAITING_COLUMNS), _waiting)
-
-
-def _waiting(cells: dict[str, str]) -> PendingOwner:
-    return PendingOwner(
-        words.number(cells["JobID"], "JobID", most=ids.JOB_ID_MAX),
-        ids.name(cells["Account"], field="Account"),
-        ids.name(cells["QOS"], field="QOS"),
-        words.required_instant(words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime"),
-    )
+def _fixed_width_format(widths: Mapping[str, int]) -> str:
+    """Return the argument of `squeue --Format`."""
+    return ",".join(f"{name}:{width}" for name, width in widths.items())
 
 
 _STARTING_WIDTHS = {
@@ -59,8 +53,7 @@ _STARTING_WIDTHS = {
     "QOS": 64,
     "tres-alloc": 600,
 }
-STARTING_FORMAT = fixed_width_format(_STARTING_WIDTHS)
-"""Argument of `squeue --Format`."""
+STARTING_FORMAT = _fixed_width_format(_STARTING_WIDTHS)
 
 
 class StartingJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,20 +76,18 @@ def read_starting_job(text: str) -> StartingJob:
 
     Raises InvalidInput for none, or one that cannot be read.
     """
-    lines = text.splitlines()
-    if len(lines) != 1:
-        raise InvalidInput(f"squeue printed {len(lines)} jobs instead of one", field="squeue")
-    cells = fixed_width_cells(lines[0], _STARTING_WIDTHS)
-    submitted = words.required_instant(
-        words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime"
-    )
+    records = list(fixed_width_records(text, _STARTING_WIDTHS))
+    if len(records) != 1:
+        raise InvalidInput(f"squeue printed {len(records)} jobs instead of one", field="squeue")
+    cells = records[0]
+    submitted = cells.read("SubmitTime", words.known_instant)
     return StartingJob(
         submitted=submitted,
-        start=words.instant(cells["StartTime"], "StartTime") or submitted,
-        limit_seconds=words.limit_seconds(cells["TimeLimit"], "TimeLimit"),
+        start=cells.read("StartTime", words.instant) or submitted,
+        limit_seconds=cells.read("TimeLimit", words.limit_seconds),
         batch=cells["BatchFlag"] == "1",
         qos=cells["QOS"] or None,
-        tres=words.tres(cells["tres-alloc"], "tres-alloc"),
+        tres=cells.read("tres-alloc", words.tres),
     )
 
 
@@ -110,8 +101,7 @@ _HELD_WIDTHS = {
     "admin_comment": 12,
     "tres-alloc": 600,
 }
-HELD_FORMAT = fixed_width_format(_HELD_WIDTHS)
-"""Argument of `squeue --Format`."""
+HELD_FORMAT = _fixed_width_format(_HELD_WIDTHS)
 
 REASONS = frozenset({"Allocation_exhausted", "No_allocation", "Allocation_frozen"})
 """Reasons of the plug-in that a deposit, a new allocation or a thaw ends. Caps of users do not."""
@@ -138,30 +128,20 @@ def read_held_jobs(text: str) -> ParsedRows[HeldJob]:
 
     Parts of heterogeneous jobs and jobs without a limit are left out: their price is unknown.
     """
-    rows: list[HeldJob] = []
-    unreadable: list[UnreadableLine] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        cells = fixed_width_cells(line, _HELD_WIDTHS)
-        if (
-            cells["Reason"] not in REASONS
-            or not f"{cells['admin_comment']} ".startswith(COMMENT_PREFIX)
-            or not _NAME.fullmatch(cells["JobArrayID"])
-        ):
-            continue
-        try:
-            limit, tres = (
-                words.limit_seconds(cells["TimeLimit"], "TimeLimit"),
-                words.tres(cells["tres-alloc"], "tres-alloc"),
-            )
-        except InvalidInput as error:
-            unreadable.append(UnreadableLine("squeue", number, error.field or "", error.message))
-            continue
-        if limit is not None:
-            rows.append(_held_job(cells, limit, tres))
-    return ParsedRows(tuple(rows), tuple(unreadable))
+    return read_rows("squeue", fixed_width_records(text, _HELD_WIDTHS), _held_job)
 
 
-def _held_job(cells: dict[str, str], limit: int, tres: str) -> HeldJob:
+def _held_job(cells: Cells) -> HeldJob | None:
+    if (
+        cells["Reason"] not in REASONS
+        or not f"{cells['admin_comment']} ".startswith(COMMENT_PREFIX)
+        or not _NAME.fullmatch(cells["JobArrayID"])
+    ):
+        return None
+    limit = cells.read("TimeLimit", words.limit_seconds)
+    tres = cells.read("tres-alloc", words.tres)
+    if limit is None:
+        return None
     return HeldJob(
         name=cells["JobArrayID"],
         account=cells["Account"],

@@ -5,21 +5,17 @@ share.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from math import inf
+from functools import partial
 
 import msgspec
 
-from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.columns import PIPE, Record, read_rows, split_records
+from fairbank.slurm.parsers.columns import PIPE, Cells, Records, Table, read_rows, split_records
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
-from fairbank.slurm.parsers.words import number
 
-USAGE_COLUMNS = ("Account", "User", "RawUsage", "TRESRunMins")
 _BILLING = re.compile(r"(?:^|,)billing=(\d{1,18})(?:,|$)", re.ASCII)
 
 
@@ -35,21 +31,18 @@ class ShareUsage(msgspec.Struct, frozen=True):
     running: int
 
 
-def read_usage(text: str) -> ParsedRows[ShareUsage]:
-    """Read the accounts; they include their users."""
-    return read_rows("sshare", split_records("sshare", text, USAGE_COLUMNS, PIPE), _account_usage)
-
-
-def _account_usage(cells: dict[str, str]) -> ShareUsage | None:
+def _account_usage(cells: Cells) -> ShareUsage | None:
     if cells["User"]:
-        return None
+        return None  # part of the usage of its account
     billing = _BILLING.search(cells["TRESRunMins"])
-    seconds = number(cells["RawUsage"], "RawUsage")
     return ShareUsage(
-        ids.name(cells["Account"].strip(), field="Account"),
-        seconds,
+        words.name(cells["Account"].strip(), "Account"),
+        cells.read("RawUsage", words.number),
         int(billing[1]) if billing else 0,
     )
+
+
+USAGE = Table("sshare", ("Account", "User", "RawUsage", "TRESRunMins"), _account_usage, PIPE)
 
 
 SHARE_COLUMNS = (
@@ -98,16 +91,14 @@ class _AccountTree:
         self._there: set[tuple[str, str, str]] = set()
         self._cluster: str | None = None
 
-    def forget_after_errors(
-        self, records: Iterator[Record | UnreadableLine]
-    ) -> Iterator[Record | UnreadableLine]:
+    def forget_after_errors(self, records: Records) -> Records:
         """Yield the records. After a line that is none, the position is unknown."""
         for record in records:
             if isinstance(record, UnreadableLine):
                 self._above.clear()
             yield record
 
-    def share(self, cells: dict[str, str]) -> ShareRow:
+    def share(self, cells: Cells) -> ShareRow:
         row = self._placed(cells)
         if (name := (row.account, row.user, row.partition)) in self._there:
             raise InvalidInput(
@@ -117,7 +108,7 @@ class _AccountTree:
         self._there.add(name)
         return row
 
-    def _placed(self, cells: dict[str, str]) -> ShareRow:
+    def _placed(self, cells: Cells) -> ShareRow:
         name = cells["Account"].lstrip(" ")
         depth = len(cells["Account"]) - len(name)
         if cells["Cluster"] != (self._cluster or cells["Cluster"]):
@@ -144,33 +135,27 @@ class _AccountTree:
         return row
 
 
-def _share(cells: dict[str, str], account: str, parent: str) -> ShareRow:
-    user = cells["User"]
+def _share(cells: Cells, account: str, parent: str) -> ShareRow:
+    part = words.optional(partial(words.amount, most=1))
     return ShareRow(
-        ids.name(account, field="Account"),
-        user and words.user(user, "User"),
-        cells["Partition"] and ids.name(cells["Partition"], field="Partition"),
+        words.name(account, "Account"),
+        cells.read("User", words.blank_or(words.user)),
+        cells.read("Partition", words.blank_or(words.name)),
         parent,
-        _raw_shares(cells["RawShares"]),
+        cells.read("RawShares", words.optional(_raw_shares)),
         words.amount(cells["NormShares"], "NormShares", most=1),
         words.number(cells["RawUsage"], "RawUsage", most=_USAGE_MAX),
-        _optional_amount(cells, "NormUsage", most=1),
-        _optional_amount(cells, "EffectvUsage", most=_USAGE_MAX),
-        _optional_amount(cells, "FairShare", most=1),
-        _optional_amount(cells, "LevelFS"),
+        cells.read("NormUsage", part),
+        cells.read("EffectvUsage", words.optional(partial(words.amount, most=_USAGE_MAX))),
+        cells.read("FairShare", part),
+        cells.read("LevelFS", words.optional(words.amount)),
         cells["GrpTRESMins"],
         cells["GrpTRESRaw"],
         cells["TRESRunMins"],
         cells["Cluster"],
-        words.number(cells["ID"], "ID"),
+        cells.read("ID", words.number),
     )
 
 
-def _optional_amount(cells: dict[str, str], name: str, most: float = inf) -> float | None:
-    return words.amount(cells[name], name, most) if cells[name] else None
-
-
-def _raw_shares(cell: str) -> int | None:
-    if cell == "parent":
-        return ON_PARENT
-    return words.number(cell, "RawShares", most=SHARES_MAX) if cell else None
+def _raw_shares(text: str, field: str) -> int:
+    return ON_PARENT if text == "parent" else words.number(text, field, most=SHARES_MAX)

@@ -1,26 +1,40 @@
-"""Single values of output: numbers, instants, durations, states.
+"""Single values of output: names, numbers, instants, durations, states, TRES.
 
-Each raises InvalidInput with the field.
+A reader takes the text of a cell and the name of its column. It raises InvalidInput with that name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from math import inf
+from typing import TypeVar
 
+from fairbank.cluster.node import Gpus
+from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.time import DAY, LAST_INSTANT, parse_instant
 from fairbank.core.tres import parse_counts
 
+V = TypeVar("V")
+Reader = Callable[[str, str], V]
+"""Reader of a cell: (text, name of the column) to the value."""
+
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@$-]{0,63}", re.ASCII)
 _NEVER = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)"})
-_NO_LIMIT = frozenset({"", "UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET", "NONE", "N/A"})
+_NO_LIMIT = frozenset(
+    {"", "UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET", "NONE", "N/A", "(null)"}
+)
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
 _LENGTH = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
 _LIMIT = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d\d)", re.ASCII)
+_GRES = re.compile(
+    r"(?:gres[:/])?gpu(?::([A-Za-z][\w.-]*))?(?:[:=](\d{1,6}))?(?:\([^)]*\))?", re.ASCII
+)
+_OUTER_COMMA = re.compile(r",(?![^(]*\))")
+"""Comma between two GRES, not one in parentheses as in `gpu:a100:2(IDX:0,2)`."""
 _WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,20})?(e[+-]\d{2,3})?|inf", re.ASCII)
 
@@ -35,18 +49,42 @@ def reason(text: str) -> str:
     return "Resources" if word.startswith("Nodes required for job are") else word.replace(" ", "_")
 
 
-def required(cells: Mapping[str, str], field: str) -> str:
-    """Return a cell that must exist."""
-    if field in cells:
-        return cells[field]
-    raise InvalidInput("is not there", field=field)
+def optional(reader: Reader[V]) -> Reader[V | None]:
+    """Return the reader with None for an empty cell."""
+    return lambda text, field: reader(text, field) if text else None
+
+
+def blank_or(reader: Reader[str]) -> Reader[str]:
+    """Return the reader with an empty text for an empty cell."""
+    return lambda text, field: text and reader(text, field)
+
+
+def any_text(text: str, field: str) -> str:
+    """Return the cell as it is."""
+    return text
+
+
+def name(text: str, field: str) -> str:
+    """Return the name of an account, partition or QOS."""
+    return ids.name(text, field=field)
+
+
+def names(text: str, field: str) -> tuple[str, ...]:
+    """Return names with commas between them."""
+    return tuple(name(part, field) for part in text.split(","))
+
+
+def matched(form: re.Pattern[str], text: str, field: str, fault: str) -> re.Match[str]:
+    """Match a cell. Raises InvalidInput with the fault, such as "is not a size"."""
+    match = form.fullmatch(text)
+    if match is None:
+        raise InvalidInput(f"{quoted(text)} {fault}", field=field)
+    return match
 
 
 def user(text: str, field: str) -> str:
     """Return a user's name, which may be a number or have a domain."""
-    if _USER.fullmatch(text):
-        return text
-    raise InvalidInput(f"{quoted(text)} is not a user", field=field)
+    return matched(_USER, text, field, "is not a user")[0]
 
 
 def number(text: str, field: str, most: int = 2**53 - 1) -> int:
@@ -54,6 +92,11 @@ def number(text: str, field: str, most: int = 2**53 - 1) -> int:
     if _WHOLE.fullmatch(text) and int(text) <= most:
         return int(text)
     raise InvalidInput(f"{quoted(text)} is not a whole number up to {most}", field=field)
+
+
+def job_id(text: str, field: str) -> int:
+    """Return the number of a job."""
+    return number(text, field, most=ids.JOB_ID_MAX)
 
 
 def instant(text: str, field: str) -> int | None:
@@ -75,6 +118,11 @@ def required_instant(at: int | None, field: str) -> int:
     return at
 
 
+def known_instant(text: str, field: str) -> int:
+    """Return an instant in UTC that must be known."""
+    return required_instant(instant(text, field), field)
+
+
 def minutes(text: str, field: str) -> int | None:
     """Return a limit in minutes as seconds, or None without a finite limit."""
     return None if text in _NO_LIMIT else number(text, field, most=10**9) * 60
@@ -82,7 +130,12 @@ def minutes(text: str, field: str) -> int | None:
 
 def length_minutes(text: str, field: str) -> int:
     """Return `1-00:30:00` in whole minutes, or 0 without a finite limit."""
-    return 0 if text in _NO_LIMIT else length_seconds(text, field) // 60
+    return (finite_length(text, field) or 0) // 60
+
+
+def finite_length(text: str, field: str) -> int | None:
+    """Return `1-00:30:00` in seconds, or None without a finite limit."""
+    return None if text in _NO_LIMIT else length_seconds(text, field)
 
 
 def length_seconds(text: str, field: str) -> int:
@@ -109,10 +162,7 @@ def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:
 
 def state(text: str, field: str) -> str:
     """Return the bare state. sacct also prints `CANCELLED by 1000`, and cuts `CANCELLED+`."""
-    match = _STATE.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"{quoted(text)} is not a job state", field=field)
-    return match[1]
+    return matched(_STATE, text, field, "is not a job state")[1]
 
 
 def tres(text: str, field: str) -> str:
@@ -134,6 +184,27 @@ def _check_tres(text: str, field: str) -> None:
     parse_counts(text, field=field)
 
 
+def gpus(text: str, field: str, *, with_others: bool = False) -> tuple[Gpus, ...]:
+    """Read the GPUs of GRES: `gpu:a100:2`, `gres/gpu=2`, `gpu:a100:2(IDX:0-1)`.
+
+    Args:
+        text: GRES with commas between them.
+        field: name of the column.
+        with_others: leave out GRES that are no GPUs, such as a node may have; else they are an
+            error.
+    """
+    counts: dict[str, int] = {}
+    for part in filter(None, _OUTER_COMMA.split(text)):
+        match = _GRES.fullmatch(part)
+        if match is not None:
+            counts[match[1] or ""] = counts.get(match[1] or "", 0) + int(match[2] or 1)
+        elif not with_others:
+            raise InvalidInput(
+                f"asks for {quoted(part)}, and only GPUs are known here", field=field
+            )
+    return tuple(Gpus(kind, count) for kind, count in sorted(counts.items()) if count)
+
+
 def quoted(text: str) -> str:
     """Return a piece of unknown text, safe to print."""
     return ascii(text[:40])
@@ -141,9 +212,7 @@ def quoted(text: str) -> str:
 
 def decimal(text: str, field: str) -> float:
     """Return a number as C prints it: `0.250000`, `-3`, `1.4688e+03`, `inf`. `nan` is refused."""
-    if _DECIMAL.fullmatch(text):
-        return float(text)
-    raise InvalidInput(f"{quoted(text)} is not a figure", field=field)
+    return float(matched(_DECIMAL, text, field, "is not a figure")[0])
 
 
 def amount(text: str, field: str, most: float = inf) -> float:

@@ -9,8 +9,8 @@ import msgspec
 from fairbank.cluster.dependency import Dependency
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.slurm.parsers.scheduler.dependencies import EndedJob
-from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
+from fairbank.slurm.parsers.job_lines import EndedJob
+from fairbank.slurm.parsers.jobs import SlurmJob
 
 
 def open_dependencies(

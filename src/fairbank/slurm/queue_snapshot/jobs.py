@@ -14,7 +14,7 @@ from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.free_resources import NodeShare, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.reason import NAMES
-from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
+from fairbank.slurm.parsers.jobs import SlurmJob
 
 TASK_STEP = 1 << 32
 """A task without a number of its own gets that of its array plus this many times its position."""

@@ -16,8 +16,8 @@ from fairbank.priority.limits.usage import Counts, LimitedJob, LimitUsage, Link,
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import LICENCES
-from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
-from fairbank.slurm.parsers.scheduler.limits import LimitRecord, QosRecord
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
 
 Payer = tuple[str, str, str]
 """Association: account, user, and partition, empty if it is for all."""

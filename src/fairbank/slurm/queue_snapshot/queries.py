@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from fairbank.slurm.parsers.scheduler.jobs import read_jobs
-from fairbank.slurm.parsers.scheduler.limits import (
-    QOS_COLUMNS,
-    read_association_limits,
-    read_qos_limits,
-    read_qos_usage,
-)
-from fairbank.slurm.parsers.scheduler.machine import (
+from fairbank.slurm.parsers.config import read_clock, read_config
+from fairbank.slurm.parsers.jobs import read_jobs
+from fairbank.slurm.parsers.limits import QOS_LIMITS, read_association_limits, read_qos_usage
+from fairbank.slurm.parsers.machine import (
     read_hosts,
     read_least_loaded,
     read_licences,
@@ -20,7 +16,6 @@ from fairbank.slurm.parsers.scheduler.machine import (
     read_partition_rules,
     read_reservations,
 )
-from fairbank.slurm.parsers.scontrol import read_clock, read_config
 from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.queue_snapshot.snapshot import QueueAnswers
 
@@ -40,7 +35,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "--parsable2",
         "show",
         "qos",
-        f"format={','.join(QOS_COLUMNS).lower()}",
+        f"format={','.join(QOS_LIMITS.columns).lower()}",
     ),
     "jobs": ("scontrol", "--all", "--details", "--oneliner", "show", "job"),
     "config": ("scontrol", "show", "config"),
@@ -71,7 +66,7 @@ def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...
         "licences": rows(read_licences(texts["licences"])),
         "associations": rows(read_association_limits(texts["limits"])),
         "qos_usage": rows(read_qos_usage(texts["limits"])),
-        "qos": rows(read_qos_limits(texts["qos-limits"])),
+        "qos": rows(QOS_LIMITS.read(texts["qos-limits"])),
     }
     answers = QueueAnswers(
         now=read_clock(texts["config"]),

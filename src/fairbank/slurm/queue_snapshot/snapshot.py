@@ -19,9 +19,9 @@ from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.slurm import parameters as known
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
-from fairbank.slurm.parsers.scheduler.limits import LimitRecord, QosRecord
-from fairbank.slurm.parsers.scheduler.machine import Licence
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
+from fairbank.slurm.parsers.machine import Licence
 from fairbank.slurm.queue_snapshot.jobs import SelectSettings, pending_jobs, running_job
 from fairbank.slurm.queue_snapshot.limits import LimitInputs, SnapshotLimits
 from fairbank.slurm.queue_snapshot.unsupported import (

@@ -12,7 +12,7 @@ import msgspec
 from fairbank.cluster.reservation import Reservation
 from fairbank.scheduling.machines.node_rules import PreemptBy
 from fairbank.scheduling.slurm.parameters import NOT_MODELLED
-from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
+from fairbank.slurm.parsers.jobs import SlurmJob
 
 PARAMETERS = "SchedulerParameters"
 

@@ -11,7 +11,7 @@ import msgspec
 from fairbank.cluster.partition import Cluster
 from fairbank.core.ids import UID_MAX
 from fairbank.core.tres import BillingRule, parse_weights
-from fairbank.slurm.parsers.priority import read_billing_rule
+from fairbank.slurm.parsers.config import read_billing_rule
 from fairbank.slurm.parsers.values import (
     AccountingJob,
     SlurmAssociation,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.admin import alloc_cap as cap
-from fairbank.cli.commands.admin import alloc_terms as terms
+from fairbank.cli.commands.admin.alloc_terms import VERBS
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import user_name
-from fairbank.cli.framework.options import add_accounts, add_allocation, printable
-from fairbank.cli.framework.output import Listing, caption, show, shown_columns, watched
-from fairbank.cli.framework.selectors import check_listed, group_query, spread
+from fairbank.cli.framework.options import (
+    add_accounts,
+    add_allocation,
+    add_group,
+    add_option,
+    printable,
+)
+from fairbank.cli.framework.output import Listing, caption, show
+from fairbank.cli.framework.selectors import check_listed, group_query, rows_of_each
 from fairbank.core.time import DAY
 from fairbank.report.columns import (
     Amount,
@@ -63,28 +68,15 @@ USER_COLUMNS = (
 
 def _add_filters(parser: Parser) -> None:
     add_accounts(parser)
-    parser.add_argument(
-        "-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number"
-    )
-    parser.add_argument("--category", metavar="NAME", type=printable, help="only this category")
-    parser.add_argument(
-        "--state", choices=("planned", "active", "frozen", "ended"), help="only in this state"
-    )
-    parser.add_argument(
-        "--active", action="store_true", help="only those whose period is running now"
-    )
-    parser.add_argument(
-        "--active-at", metavar="TIME", help="only those whose period holds this time"
-    )
+    add_group(parser)
+    add_option(parser, "--category NAME", "only this category", type=printable)
+    states = ("planned", "active", "frozen", "ended")
+    add_option(parser, "--state", "only in this state", choices=states)
+    add_option(parser, "--active", "only those whose period is running now")
+    add_option(parser, "--active-at TIME", "only those whose period holds this time")
 
 
 def _list(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
-    return watched(context, lambda: _show_list(context, options))
-
-
-def _show_list(context: Context, options: Namespace) -> int:
     query = {
         "account": options.account,
         "resource": options.resource,
@@ -93,33 +85,23 @@ def _show_list(context: Context, options: Namespace) -> int:
         "active-at": "now" if options.active else context.moment(options.active_at, "--active-at"),
         **group_query(options.group),
     }
-    rows = [row for one in spread(query) for row in context.rows("/alloc", one)]
+    rows = rows_of_each(context, "/alloc", query)
     check_listed(context, rows)
     rows.sort(key=lambda row: (row["account"], row["resource"], row["start"]))
-    show(
-        context,
-        Listing(
-            "fairbank.allocation/1",
-            COLUMNS,
-            rows,
-            caption(context),
-            empty="There is no such allocation that you may see.",
-        ),
-    )
+    empty = "There is no such allocation that you may see."
+    show(context, Listing("fairbank.allocation/1", COLUMNS, rows, caption(context), empty=empty))
     return 0
 
 
 def _show(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
     row = context.one(f"/alloc/{options.allocation}")
     if options.form is None and not options.format:
         context.say(caption(context))
         context.say()
         for column in COLUMNS:
             context.say(f"{column.head.lower():<10} {_cell(column, row, context.format)}")
-        return 0
-    show(context, Listing("fairbank.allocation/1", COLUMNS, [row]))
+    else:
+        show(context, Listing("fairbank.allocation/1", COLUMNS, [row]))
     return 0
 
 
@@ -133,8 +115,6 @@ def _cell(column: Column, row: Row, look: Look) -> str:
 
 
 def _users(context: Context, options: Namespace) -> int:
-    if shown_columns(context, USER_COLUMNS):
-        return 0
     rows = [
         {
             **row,
@@ -143,16 +123,8 @@ def _users(context: Context, options: Namespace) -> int:
         }
         for row in context.rows(f"/alloc/{options.allocation}/user")
     ]
-    show(
-        context,
-        Listing(
-            "fairbank.drawn/1",
-            USER_COLUMNS,
-            rows,
-            caption(context),
-            empty="Nobody drew on it yet, and nobody has a cap.",
-        ),
-    )
+    empty = "Nobody drew on it yet, and nobody has a cap."
+    show(context, Listing("fairbank.drawn/1", USER_COLUMNS, rows, caption(context), empty=empty))
     return 0
 
 
@@ -161,37 +133,27 @@ COMMAND = Noun(
     {
         "list": Command(
             "list the allocations that you may see",
-            (
-                "fairbank alloc list",
-                "fairbank alloc list -A chem_qmc --active",
-                "fairbank alloc list --state frozen --csv",
-            ),
+            ("{}", "{} -A chem_qmc --active", "{} --state frozen --csv"),
             _add_filters,
             _list,
             watch=True,
+            columns=COLUMNS,
         ),
         "show": Command(
             "show an allocation with its terms and sums",
-            (
-                "fairbank alloc show 1042",
-                "fairbank alloc show 1042 --json",
-                "fairbank alloc show 1042 --units m",
-            ),
+            ("{} 1042", "{} 1042 --json", "{} 1042 --units m"),
             add_allocation,
             _show,
+            columns=COLUMNS,
         ),
         "users": Command(
             "show what each user used of an allocation, and the caps",
-            (
-                "fairbank alloc users 1042",
-                "fairbank alloc users 1042 --csv",
-                "fairbank alloc users 1042 --units m",
-            ),
+            ("{} 1042", "{} 1042 --csv", "{} 1042 --units m"),
             add_allocation,
             _users,
+            columns=USER_COLUMNS,
         ),
-        **terms.VERBS,
-        "cap": cap.COMMAND,
+        **VERBS,
     },
     default="list",
 )

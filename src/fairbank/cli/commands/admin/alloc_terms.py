@@ -1,4 +1,4 @@
-"""Verbs of `fairbank alloc` that create and change allocations."""
+"""Verbs of `fairbank alloc` that create and change allocations, and limit their users."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.options import add_allocation, add_writing
+from fairbank.cli.framework.host import uid_of, user_name
+from fairbank.cli.framework.options import add_allocation, add_option, add_user, add_writing
 from fairbank.cli.framework.selectors import find_project
-from fairbank.cli.framework.write import LARGE, WriteRequest, post, tell
+from fairbank.cli.framework.write import LARGE, WriteRequest, allocation_name, write
 from fairbank.core.errors import Conflict, InvalidInput
 from fairbank.core.units import parse_su
 from fairbank.report.columns import instant_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -23,38 +24,17 @@ if TYPE_CHECKING:
 
 
 def _add_create(parser: Parser) -> None:
-    parser.add_argument(
-        "-A",
-        "--account",
-        "--project",
-        metavar="PROJECT",
-        required=True,
-        help="its account, its group, or its number",
-    )
-    parser.add_argument(
-        "-r", "--resource", metavar="NAME", required=True, help="what is billed, such as cpu or gpu"
-    )
-    parser.add_argument(
-        "--category",
-        metavar="NAME",
-        default="research",
-        help="which committee and rules (default: research)",
-    )
-    parser.add_argument(
-        "--start", metavar="TIME", default="today", help="valid from here on (default: today)"
-    )
-    parser.add_argument(
-        "--end", metavar="TIME", required=True, help="valid up to here, not included"
-    )
-    parser.add_argument(
-        "--amount", metavar="AMOUNT", help="what is deposited at once: 100, 12.5, 20k, 1.5M, 90m"
-    )
-    parser.add_argument(
-        "--credit-limit", metavar="AMOUNT", help="how far below zero it may be drawn"
-    )
-    parser.add_argument(
-        "--shared", action="store_true", help="the project's children may draw on it too"
-    )
+    about = "its account, its group, or its number"
+    add_option(parser, "-A, --account, --project PROJECT", about, required=True)
+    about = "what is billed, such as cpu or gpu"
+    add_option(parser, "-r, --resource NAME", about, required=True)
+    about = "which committee and rules (default: research)"
+    add_option(parser, "--category NAME", about, default="research")
+    add_option(parser, "--start TIME", "valid from here on (default: today)", default="today")
+    add_option(parser, "--end TIME", "valid up to here, not included", required=True)
+    add_option(parser, "--amount AMOUNT", "what is deposited at once: 100, 12.5, 20k, 1.5M, 90m")
+    add_option(parser, "--credit-limit AMOUNT", "how far below zero it may be drawn")
+    add_option(parser, "--shared", "the project's children may draw on it too")
     add_writing(parser)
 
 
@@ -70,7 +50,6 @@ def _create(context: Context, options: Namespace) -> int:
         "amount": _limit(options.amount, "--amount") or 0,
         "credit_limit": _limit(options.credit_limit, "--credit-limit") or 0,
         "shared": options.shared,
-        "comment": options.reason,
     }
     period = f"{context.format.moment(int(start or 0))} .. {context.format.moment(int(end or 0))}"
     question = (
@@ -78,8 +57,8 @@ def _create(context: Context, options: Namespace) -> int:
         f" {context.format.su(body['amount'])} SU?"
     )
     is_large = body["amount"] >= LARGE or body["credit_limit"] >= LARGE
-    answer = post(context, WriteRequest("POST", "/alloc", body, question if is_large else None))
-    return tell(context, "fairbank.allocation/1", answer, _sentence(context, answer))
+    request = WriteRequest("POST", "/alloc", body, question if is_large else None)
+    return write(context, "fairbank.allocation/1", request, partial(_sentence, context))
 
 
 def _span(
@@ -91,55 +70,37 @@ def _span(
     ends = int(end) if end is not None else instant_of(row["end"]) if row else begins + 1
     if (start or end) and ends <= begins:
         span = f"{context.format.moment(begins)} .. {context.format.moment(ends)}"
-        field, remedy = (
-            ("--end", "say an end after the start")
-            if end
-            else ("--start", "say a start before the end")
-        )
         raise InvalidInput(
-            f"the allocation would not end after it starts: {span}", field=field, remedy=remedy
+            f"the allocation would not end after it starts: {span}",
+            field="--end" if end else "--start",
+            remedy="say an end after the start" if end else "say a start before the end",
         )
     return start, end
 
 
 def _limit(said: str | None, field: str) -> int | None:
     """Return an amount that may be 0."""
-    if said is None:
-        return None
-    return parse_su(said, field=field, least=0)
+    return None if said is None else parse_su(said, field=field, least=0)
 
 
-def _sentence(context: Context, row: Row | None) -> str:
-    if row is None:
-        return ""
+def _sentence(context: Context, row: Row) -> str:
     look = context.format
     period = f"{look.day(instant_of(row['start']))} .. {look.day(instant_of(row['end']))}"
     limit = f", credit limit {look.su(row['credit_limit'])} SU" if row["credit_limit"] else ""
     name = f"allocation {row['id']}: {row['account']}/{row['resource']}"
-    return (
-        f"entry {row['entry']}: {name}, {period}, {row['state']}{limit},"
-        f" {look.left(row['available'])} SU available"
-    )
+    return f"{name}, {period}, {row['state']}{limit}, {look.left(row['available'])} SU available"
 
 
 def _add_set(parser: Parser) -> None:
     add_allocation(parser)
-    parser.add_argument("--start", metavar="TIME", help="valid from here on")
-    parser.add_argument("--end", metavar="TIME", help="valid up to here, not included")
-    parser.add_argument(
-        "--credit-limit", metavar="AMOUNT", help="how far below zero it may be drawn; 0 for none"
-    )
+    add_option(parser, "--start TIME", "valid from here on")
+    add_option(parser, "--end TIME", "valid up to here, not included")
+    about = "how far below zero it may be drawn; 0 for none"
+    add_option(parser, "--credit-limit AMOUNT", about)
     shared = parser.add_mutually_exclusive_group()
-    shared.add_argument(
-        "--shared",
-        dest="shared",
-        action="store_true",
-        default=None,
-        help="the project's children may draw on it too",
-    )
-    shared.add_argument(
-        "--not-shared", dest="shared", action="store_false", default=None, help="they may not"
-    )
+    about = "the project's children may draw on it too"
+    add_option(shared, "--shared", about, action="store_true", default=None)
+    add_option(shared, "--not-shared", "they may not", dest="shared", action="store_false")
     add_writing(parser)
 
 
@@ -159,7 +120,7 @@ def _set(context: Context, options: Namespace) -> int:
             field="--end",
             remedy="say --start, --end, --credit-limit, --shared or --not-shared",
         )
-    return _amend(context, options, row, changes, "Change", _begun_before(context, row, start))
+    return _amend(context, row, changes, "Change", _begun_before(context, row, start))
 
 
 def _begun_before(context: Context, row: Row, start: str | None) -> list[str]:
@@ -175,9 +136,7 @@ def _begun_before(context: Context, row: Row, start: str | None) -> list[str]:
 
 def _add_extend(parser: Parser) -> None:
     add_allocation(parser)
-    parser.add_argument(
-        "end", metavar="TIME", help="valid up to here, not included: 2027-09-01, now+90days"
-    )
+    add_option(parser, "end TIME", "valid up to here, not included: 2027-09-01, now+90days")
     add_writing(parser)
 
 
@@ -185,22 +144,20 @@ def _extend(context: Context, options: Namespace) -> int:
     end = context.moment(options.end, "TIME")
     row = context.one(f"/alloc/{options.allocation}")
     if int(end or 0) <= instant_of(row["end"]):
-        remedy = (
-            f"name a later time, or shorten it: fairbank alloc set {row['id']} --end {options.end}"
-        )
         raise InvalidInput(
             f"allocation {row['id']} is valid longer already: to {row['end']}",
             field="TIME",
-            remedy=remedy,
+            remedy="name a later time, or shorten it:"
+            f" fairbank alloc set {row['id']} --end {options.end}",
         )
     if row["state"] == "ended":
-        remedy = f"reopen it: fairbank alloc reopen {row['id']} --end {options.end} --reason '...'"
         raise Conflict(
             f"allocation {row['id']} has ended, and a longer period alone does not bring it back",
             field="TIME",
-            remedy=remedy,
+            remedy="reopen it:"
+            f" fairbank alloc reopen {row['id']} --end {options.end} --reason '...'",
         )
-    return _amend(context, options, row, {"end": end}, "Extend")
+    return _amend(context, row, {"end": end}, "Extend")
 
 
 def _add_event(parser: Parser) -> None:
@@ -209,57 +166,60 @@ def _add_event(parser: Parser) -> None:
 
 
 def _event(event: str, context: Context, options: Namespace) -> int:
-    return _amend(
-        context,
-        options,
-        context.one(f"/alloc/{options.allocation}"),
-        {"event": event},
-        event.capitalize(),
-    )
+    row = context.one(f"/alloc/{options.allocation}")
+    return _amend(context, row, {"event": event}, event.capitalize())
 
 
 def _add_reopen(parser: Parser) -> None:
     add_allocation(parser)
-    parser.add_argument(
-        "--end",
-        metavar="TIME",
-        help="valid up to here, not included; needed where the period is over",
-    )
+    about = "valid up to here, not included; needed where the period is over"
+    add_option(parser, "--end TIME", about)
     add_writing(parser)
 
 
 def _reopen(context: Context, options: Namespace) -> int:
     end = context.moment(options.end, "--end")
-    changes: dict[str, object] = (
-        {"event": "reopen"} if end is None else {"event": "reopen", "end": end}
-    )
-    return _amend(context, options, context.one(f"/alloc/{options.allocation}"), changes, "Reopen")
+    changes = {"event": "reopen"} if end is None else {"event": "reopen", "end": end}
+    return _amend(context, context.one(f"/alloc/{options.allocation}"), changes, "Reopen")
 
 
 def _amend(
     context: Context,
-    options: Namespace,
     row: Row,
-    changes: dict[str, object],
+    changes: Mapping[str, object],
     verb: str,
     warnings: Sequence[str] = (),
 ) -> int:
-    question = f"{verb} allocation {row['id']} ({row['account']}/{row['resource']})?"
     end, limit = changes.get("end"), changes.get("credit_limit")
     ends = changes.get("event") == "end" or (
         end is not None and int(str(end)) < instant_of(row["end"])
     )
     is_large = isinstance(limit, int) and limit >= LARGE
-    body = {**changes, "comment": options.reason}
-    answer = post(
-        context,
-        WriteRequest("PATCH", f"/alloc/{row['id']}", body, question if ends or is_large else None),
-    )
-    return tell(context, "fairbank.allocation/1", answer, _sentence(context, answer), warnings)
+    question = f"{verb} {allocation_name(row)}?" if ends or is_large else None
+    request = WriteRequest("PATCH", f"/alloc/{row['id']}", changes, question)
+    sentence = partial(_sentence, context)
+    return write(context, "fairbank.allocation/1", request, sentence, warnings)
 
 
-def _event_command(event: str, about: str, name: str | None = None) -> Command:
-    call = f'fairbank alloc {name or event} 1042 --reason "asked by the PI"'
+def _add_cap(parser: Parser) -> None:
+    add_allocation(parser)
+    add_user(parser)
+    add_option(parser, "amount AMOUNT", "the most that the user may draw in all; or: none")
+    add_writing(parser, reason="optional")
+
+
+def _cap(context: Context, options: Namespace) -> int:
+    uid = uid_of(options.user, "USER")
+    cap = None if options.amount == "none" else parse_su(options.amount, field="AMOUNT", least=0)
+    row = context.one(f"/alloc/{options.allocation}")
+    limit = "no cap" if cap is None else f"a cap of {context.format.su(cap)} SU"
+    what = f"{user_name(uid)} has {limit} in {allocation_name(row)}"
+    request = WriteRequest("PUT", f"/alloc/{row['id']}/cap/{uid}", {"cap": cap})
+    return write(context, "fairbank.drawn/1", request, what)
+
+
+def _event_command(event: str, about: str) -> Command:
+    call = '{} 1042 --reason "asked by the PI"'
     return Command(
         about, (call, f"{call} --dry-run", f"{call} --yes"), _add_event, partial(_event, event)
     )
@@ -269,15 +229,9 @@ VERBS = {
     "create": Command(
         "open an allocation; for staff",
         (
-            'fairbank alloc create -A chem -r cpu --end 2027-07-01 --amount 100k --reason "call 2"',
-            (
-                "fairbank alloc create -A chem -r gpu --start 2027-01-01 --end 2028-01-01 --reason"
-                ' "call 2"'
-            ),
-            (
-                'fairbank alloc create -A chem -r cpu --end 2027-07-01 --shared --reason "all of'
-                ' us" --dry-run'
-            ),
+            '{} -A chem -r cpu --end 2027-07-01 --amount 100k --reason "call 2"',
+            '{} -A chem -r gpu --start 2027-01-01 --end 2028-01-01 --reason "call 2"',
+            '{} -A chem -r cpu --end 2027-07-01 --shared --reason "all of us" --dry-run',
         ),
         _add_create,
         _create,
@@ -285,9 +239,9 @@ VERBS = {
     "set": Command(
         "change period, credit limit or sharing; for staff",
         (
-            'fairbank alloc set 1042 --end 2027-09-01 --reason "extended"',
-            'fairbank alloc set 1042 --credit-limit 500 --reason "bridging"',
-            'fairbank alloc set 1042 --not-shared --reason "own use" --dry-run',
+            '{} 1042 --end 2027-09-01 --reason "extended"',
+            '{} 1042 --credit-limit 500 --reason "bridging"',
+            '{} 1042 --not-shared --reason "own use" --dry-run',
         ),
         _add_set,
         _set,
@@ -295,9 +249,9 @@ VERBS = {
     "extend": Command(
         "extend an allocation; for staff",
         (
-            'fairbank alloc extend 1042 2027-09-01 --reason "renewed"',
-            'fairbank alloc extend 1042 now+90days --reason "renewed"',
-            'fairbank alloc extend 1042 2027-09-01 --reason "renewed" --dry-run',
+            '{} 1042 2027-09-01 --reason "renewed"',
+            '{} 1042 now+90days --reason "renewed"',
+            '{} 1042 2027-09-01 --reason "renewed" --dry-run',
         ),
         _add_extend,
         _extend,
@@ -305,15 +259,21 @@ VERBS = {
     "freeze": _event_command("freeze", "let nothing be drawn for now; for staff"),
     "thaw": _event_command("thaw", "let it be drawn on again; for staff"),
     "end": _event_command("end", "end an allocation before its time; for staff"),
-    "close": _event_command("end", "the same as end; for staff", "close"),
+    "close": _event_command("end", "the same as end; for staff"),
     "reopen": Command(
         "open an ended allocation again; for staff",
         (
-            'fairbank alloc reopen 1042 --end 2027-09-01 --reason "extended"',
-            'fairbank alloc reopen 1042 --end 2027-09-01 --reason "extended" --dry-run',
-            'fairbank alloc reopen 1042 --reason "ended by mistake" --yes',
+            '{} 1042 --end 2027-09-01 --reason "extended"',
+            '{} 1042 --end 2027-09-01 --reason "extended" --dry-run',
+            '{} 1042 --reason "ended by mistake" --yes',
         ),
         _add_reopen,
         _reopen,
+    ),
+    "cap": Command(
+        "limit what a user may use; for PIs, coordinators, staff",
+        ("{} 1042 ayla 5000", "{} 1042 1234 none", "{} 1042 ayla 5k --dry-run"),
+        _add_cap,
+        _cap,
     ),
 }

@@ -6,10 +6,10 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.admin.init import add_config
-from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.command import Command, Noun, host_command
 from fairbank.cli.framework.exit_codes import FOUND
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.options import add_config, add_option
+from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Progress, add_progress
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import counted, plain
@@ -32,17 +32,12 @@ COLUMNS = (
 
 def _add_verify(parser: Parser) -> None:
     add_config(parser)
-    parser.add_argument(
-        "--heads",
-        metavar="FILE",
-        help="what fairbank audit heads wrote earlier; - is standard input",
-    )
+    about = "what fairbank audit heads wrote earlier; - is standard input"
+    add_option(parser, "--heads FILE", about)
     add_progress(parser)
 
 
 def _verify(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
     from functools import partial
 
     from fairbank.service.ops.audit_processes import verify
@@ -63,32 +58,22 @@ def _verify(context: Context, options: Namespace) -> int:
             {"book": each.book, "entry": each.entry, "what": each.what} for each in verdict.findings
         ]
         counts = {"entries": verdict.entries, "books": verdict.books, "runs": verdict.runs}
-        show(
-            context,
-            Listing(
-                "fairbank.finding/1",
-                COLUMNS,
-                rows,
-                empty="Every row is as the journal says.",
-                more=counts,
-            ),
-        )
+        empty = "Every row is as the journal says."
+        show(context, Listing("fairbank.finding/1", COLUMNS, rows, empty=empty, more=counts))
         return FOUND if rows else 0
+    count = len(verdict.findings)
     for found in verdict.findings[:SHOWN]:
         where = f", entry {found.entry}" if found.entry is not None else ""
         context.say(plain(f"x {_place(found.book)}{where}: {found.what}"))
-    if len(verdict.findings) > SHOWN:
-        context.say(f"... and {len(verdict.findings) - SHOWN} more")
-    judged = (
-        f"{counted(len(verdict.findings), 'thing is', 'things are')} wrong"
-        if verdict.findings
-        else "every row is as the journal says"
+    if count > SHOWN:
+        context.say(f"... and {count - SHOWN} more")
+    result = "every row is as the journal says"
+    if count:
+        result = f"{counted(count, 'thing is', 'things are')} wrong"
+    context.say(
+        f"read {counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')}"
+        f" and {counted(verdict.runs, 'run')}: {result}"
     )
-    read = (
-        f"{counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')} and"
-        f" {counted(verdict.runs, 'run')}"
-    )
-    context.say(f"read {read}: {judged}")
     return FOUND if verdict.findings else 0
 
 
@@ -127,9 +112,10 @@ def read_heads(path: str) -> dict[int, Head]:
                 remedy="a line is [BOOK, NUMBER, LINK]",
             ) from bad
     if not heads:
-        remedy = "name a file that fairbank audit heads wrote"
         raise InvalidInput(
-            f"{path} is empty, so nothing could be compared", field="--heads", remedy=remedy
+            f"{path} is empty, so nothing could be compared",
+            field="--heads",
+            remedy="name a file that fairbank audit heads wrote",
         )
     return heads
 
@@ -150,26 +136,17 @@ COMMAND = Noun(
     {
         "verify": Command(
             "recompute the ledger and compare every row; exit code 8 if wrong",
-            (
-                "fairbank audit verify",
-                "fairbank audit verify --heads monday.heads",
-                "fairbank audit verify --json --progress=plain",
-            ),
+            ("{}", "{} --heads monday.heads", "{} --json --progress=plain"),
             _add_verify,
             _verify,
             asks=False,
+            columns=COLUMNS,
         ),
-        "heads": Command(
+        "heads": host_command(
             "show the last link of each journal, to be stored elsewhere",
-            (
-                "fairbank audit heads > monday.heads",
-                "fairbank audit heads | ssh safe tee monday.heads",
-                "fairbank audit heads | wc -l",
-            ),
+            ("{} > monday.heads", "{} | ssh safe tee monday.heads", "{} | wc -l"),
             add_config,
             _heads,
-            reads=False,
-            asks=False,
         ),
     },
 )

@@ -1,12 +1,15 @@
-"""Command `fairbank backup`: create and verify backups."""
+"""Commands `fairbank backup` and `fairbank restore`: create, verify and restore backups."""
 
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.admin.init import add_config
-from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.command import Noun, host_command
+from fairbank.cli.framework.exit_codes import NOT_DONE
+from fairbank.cli.framework.options import add_config, add_option
 from fairbank.cli.framework.progress import Progress, add_progress
 from fairbank.report.cells import counted, plain
 
@@ -18,17 +21,13 @@ if TYPE_CHECKING:
 
 
 def _add_create(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the file to write; whole, or not at all")
-    parser.add_argument(
-        "--force", action="store_true", help="put it in the place of a file that is there already"
-    )
+    add_option(parser, "file FILE", "the file to write; whole, or not at all")
+    add_option(parser, "--force", "put it in the place of a file that is there already")
     add_config(parser)
     add_progress(parser)
 
 
 def _create(context: Context, options: Namespace) -> int:
-    from pathlib import Path
-
     from fairbank.service.clock import SystemClock
     from fairbank.service.ops.backup import Backups
     from fairbank.setup.bank_settings import opened_store
@@ -43,14 +42,11 @@ def _create(context: Context, options: Namespace) -> int:
 
 
 def _add_verify(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a backup")
+    add_option(parser, "file FILE", "a backup")
     add_progress(parser)
 
 
-def verify(context: Context, options: Namespace) -> int:
-    """Read a backup to its end and print its size; also used by `restore --check`."""
-    from pathlib import Path
-
+def _verify(context: Context, options: Namespace) -> int:
     from fairbank.service.ops.backup_file import verify_file
 
     with Progress("backup", options) as progress:
@@ -62,29 +58,59 @@ def verify(context: Context, options: Namespace) -> int:
 COMMAND = Noun(
     "backups of the bank",
     {
-        "create": Command(
+        "create": host_command(
             "write a backup while the bank runs",
-            (
-                "fairbank backup create monday.fbk",
-                "fairbank backup create /backup/$(date +%F).fbk",
-                "fairbank backup create x.fbk -q",
-            ),
+            ("{} monday.fbk", "{} /backup/$(date +%F).fbk", "{} x.fbk -q"),
             _add_create,
             _create,
-            reads=False,
-            asks=False,
         ),
-        "verify": Command(
+        "verify": host_command(
             "check a backup without restoring it",
-            (
-                "fairbank backup verify monday.fbk",
-                "fairbank backup verify monday.fbk -q",
-                "fairbank backup verify /backup/2026-11-21.fbk",
-            ),
+            ("{} monday.fbk", "{} monday.fbk -q", "{} /backup/2026-11-21.fbk"),
             _add_verify,
-            verify,
-            reads=False,
-            asks=False,
+            _verify,
         ),
     },
+)
+
+
+def _add_restore(parser: Parser) -> None:
+    add_option(parser, "file FILE", "a backup")
+    about = "drop what is in the store; without it only an empty one is filled"
+    add_option(parser, "--replace", about)
+    about = "only read the file to its end, as fairbank backup verify does"
+    add_option(parser, "--check", about)
+    add_option(parser, "--yes", "do not ask before --replace (only a terminal is asked)")
+    add_config(parser)
+    add_progress(parser)
+
+
+def _restore(context: Context, options: Namespace) -> int:
+    from fairbank.service.clock import SystemClock
+    from fairbank.service.ops.backup import Backups
+    from fairbank.setup.bank_settings import opened_store
+
+    if options.check:
+        return _verify(context, options)
+    name = plain(options.file)
+    with Progress("restore", options) as progress:
+        question = f"Drop everything in the store, and put {name} in its place?"
+        if options.replace and not context.confirm(question):
+            context.note("Nothing was changed.")
+            return NOT_DONE
+        with opened_store(options.config) as store:
+            rows = Backups(store, SystemClock()).restore(
+                Path(options.file), replace=options.replace, progress=progress
+            )
+    context.say(f"{name}: {counted(rows, 'row')} restored")
+    which = f" --config {quote(options.config)}" if options.config else ""
+    context.note(f"Check the books with: fairbank audit verify{which}")
+    return 0
+
+
+RESTORE = host_command(
+    "restore a backup into a store, in one transaction",
+    ("{} monday.fbk", "{} monday.fbk --replace", "{} --check monday.fbk"),
+    _add_restore,
+    _restore,
 )

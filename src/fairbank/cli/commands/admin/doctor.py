@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.admin.init import add_config
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND
-from fairbank.cli.framework.options import add_clusters
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.options import add_clusters, add_config, add_option
+from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Progress, add_progress
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
@@ -28,8 +27,6 @@ COLUMNS = (
     Column("CHECK", text("what")),
     Column("TRY", text("remedy"), drop=1),
 )
-
-
 _BESIDE = {
     "agent_config": "--agent-config",
     "site": "--site",
@@ -43,25 +40,16 @@ def add(parser: Parser) -> None:
     add_config(parser)
     add_progress(parser)
     group = parser.add_argument_group("Next to Slurm")
-    group.add_argument(
-        "--slurm",
-        action="store_true",
-        help="on slurmctld's host: look at Slurm, the agent, the plug-ins, and the way to the bank",
-    )
-    group.add_argument(
-        "--agent-config",
-        metavar="FILE",
-        help="the agent's settings (default: /etc/fairbank/agent.toml)",
-    )
-    group.add_argument(
-        "--site", metavar="FILE", help="the rules of submission (default: /etc/fairbank/slurm.toml)"
-    )
+    about = "on slurmctld's host: look at Slurm, the agent, the plug-ins, and the way to the bank"
+    add_option(group, "--slurm", about)
+    about = "the agent's settings (default: /etc/fairbank/agent.toml)"
+    add_option(group, "--agent-config FILE", about)
+    about = "the rules of submission (default: /etc/fairbank/slurm.toml)"
+    add_option(group, "--site FILE", about)
     add_clusters(group, "what this Slurm must be called (default: whatever it is)")
 
 
 def run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
     checks = _looked(context, options)
     if options.form or options.format:
         rows = [
@@ -126,7 +114,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
 
 
 def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Sequence[HealthCheck]:
-    """HealthCheck Slurm, the agent, the plug-ins and the connection to the bank.
+    """Check Slurm, the agent, the plug-ins and the connection to the bank.
 
     Args:
         context: the bank to ask, and the name that the cluster must have.
@@ -164,11 +152,8 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
 
 COMMAND = Command(
     "check this bank, or the set-up next to Slurm; exit code 8 if something is wrong",
-    (
-        "fairbank doctor",
-        "fairbank doctor --config /etc/fairbank/fairbank.toml",
-        "fairbank doctor --slurm --json",
-    ),
+    ("{}", "{} --config /etc/fairbank/fairbank.toml", "{} --slurm --json"),
     add,
     run,
+    columns=COLUMNS,
 )

@@ -1,15 +1,22 @@
-"""Command `fairbank project`: projects. `project_members` has the verbs for their members."""
+"""Command `fairbank project`: projects and their members."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.admin import project_members as members
 from fairbank.cli.framework.command import Command, Noun
-from fairbank.cli.framework.options import add_project, add_writing, unix_id
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.host import uid_of, user_name
+from fairbank.cli.framework.options import (
+    add_group,
+    add_option,
+    add_project,
+    add_user,
+    add_writing,
+    unix_id,
+)
+from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.selectors import find_project, group_query
-from fairbank.cli.framework.write import WriteRequest, numbered, post, tell
+from fairbank.cli.framework.write import WriteRequest, write
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
@@ -20,7 +27,9 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Row
 
+ROLES = ("member", "coordinator", "pi")
 COLUMNS = (
     Column("ID", text("id"), right=True),
     Column("PROJECT", text("account")),
@@ -29,35 +38,32 @@ COLUMNS = (
     Column("PARENT", text("parent"), right=True, drop=3),
 )
 REMOVED = Column("REMOVED", lambda row, look: "yes" if row["removed"] else "", drop=4)
+MEMBERS = (
+    Column("USER", text("user")),
+    Column("UID", text("uid"), right=True),
+    Column("ROLE", text("role")),
+)
+
+
+def _columns(options: Namespace) -> tuple[Column, ...]:
+    return (*COLUMNS, REMOVED) if options.all else COLUMNS
 
 
 def _add_filters(parser: Parser) -> None:
-    parser.add_argument(
-        "-a", "--all", action="store_true", help="those that were removed, too; for staff"
-    )
-    parser.add_argument(
-        "-A", "--account", metavar="PROJECT", help="only the project with this Slurm account"
-    )
-    parser.add_argument(
-        "-g",
-        "--group",
-        metavar="GROUP",
-        help="only the project of this Unix group, by name or number",
-    )
+    add_option(parser, "-a, --all", "those that were removed, too; for staff")
+    add_option(parser, "-A, --account PROJECT", "only the project with this Slurm account")
+    add_group(parser, "only the project of this Unix group, by name or number")
 
 
 def _list(context: Context, options: Namespace) -> int:
-    columns = (*COLUMNS, REMOVED) if options.all else COLUMNS
-    if shown_columns(context, columns):
-        return 0
     wanted = {
         "account": options.account,
         "removed": "any" if options.all else None,
         **group_query(options.group),
     }
     rows = context.rows("/project", wanted)
-    empty = "There is no such project that you may see." if rows else _none(context, wanted)
-    show(context, Listing("fairbank.project/1", columns, rows, empty=empty))
+    empty = "" if rows else _none(context, wanted)
+    show(context, Listing("fairbank.project/1", _columns(options), rows, empty=empty))
     return 0
 
 
@@ -82,92 +88,85 @@ def _none(context: Context, wanted: Mapping[str, object]) -> str:
     )
 
 
+def _show(context: Context, options: Namespace) -> int:
+    """Print one project with its members."""
+    project = context.one(f"/project/{find_project(context, options.project)['id']}")
+    members = [{**each, "user": user_name(each["uid"])} for each in project.pop("members")]
+    parent = f", parent {project['parent']}" if project["parent"] is not None else ""
+    removed = ", removed" if project["removed"] else ""
+    caption = (
+        f"Project {project['account']}: number {project['id']}, group {project['gname']}"
+        f" ({project['gid']}){parent}{removed}"
+    )
+    listing = Listing(
+        "fairbank.member/1",
+        MEMBERS,
+        members,
+        caption,
+        empty=f"{caption}; no members",
+        more={"project": project},
+    )
+    show(context, listing)
+    return 0
+
+
 def _add_create(parser: Parser) -> None:
-    parser.add_argument("group", metavar="GROUP", help="the name of the Unix group")
-    parser.add_argument(
-        "--gid", metavar="N", type=unix_id, help="its number (default: as this host knows it)"
-    )
-    parser.add_argument(
-        "-A", "--account", metavar="NAME", help="the Slurm account (default: named like the group)"
-    )
-    parser.add_argument(
-        "--parent", metavar="PROJECT", help="the project whose shared credit it may draw on"
-    )
+    add_option(parser, "group GROUP", "the name of the Unix group")
+    add_option(parser, "--gid N", "its number (default: as this host knows it)", type=unix_id)
+    add_option(parser, "-A, --account NAME", "the Slurm account (default: named like the group)")
+    add_option(parser, "--parent PROJECT", "the project whose shared credit it may draw on")
     add_writing(parser, reason="none")
 
 
 def _create(context: Context, options: Namespace) -> int:
-    gid = _gid_of(options.group) if options.gid is None else options.gid
-    parent = (
-        None if options.parent is None else find_project(context, options.parent, "--parent")["id"]
-    )
     body = {
         "gname": options.group,
-        "gid": gid,
+        "gid": _gid_of(options.group) if options.gid is None else options.gid,
         "account": options.account or options.group,
-        "parent": parent,
+        "parent": _parent(context, options),
     }
-    answer = post(context, WriteRequest("POST", "/project", body))
-    if answer is None:
-        return tell(context, "fairbank.project/1", None, "")
-    sentence = (
-        f"project {answer['account']}: number {answer['id']}, group {answer['gname']}"
-        f" ({answer['gid']})"
-    )
-    return tell(context, "fairbank.project/1", answer, numbered(answer, sentence))
+
+    def sentence(answer: Row) -> str:
+        return (
+            f"project {answer['account']}: number {answer['id']}, group {answer['gname']}"
+            f" ({answer['gid']})"
+        )
+
+    return write(context, "fairbank.project/1", WriteRequest("POST", "/project", body), sentence)
+
+
+def _parent(context: Context, options: Namespace) -> object:
+    """Return the number of the project that --parent names, if any."""
+    if options.parent is None:
+        return None
+    return find_project(context, options.parent, "--parent")["id"]
 
 
 def _add_set(parser: Parser) -> None:
     add_project(parser)
-    parser.add_argument(
-        "--group",
-        metavar="GROUP",
-        help="the name of its Unix group from now on; its number too, as this host knows it",
-    )
-    parser.add_argument(
-        "--gid",
-        metavar="N",
-        type=unix_id,
-        help="the number of its Unix group from now on; only of a project that was never used",
-    )
-    parser.add_argument(
-        "-A",
-        "--account",
-        metavar="NAME",
-        help="its Slurm account from now on; only of a project that was never used",
-    )
+    about = "the name of its Unix group from now on; its number too, as this host knows it"
+    add_option(parser, "--group GROUP", about)
+    about = "the number of its Unix group from now on; only of a project that was never used"
+    add_option(parser, "--gid N", about, type=unix_id)
+    about = "its Slurm account from now on; only of a project that was never used"
+    add_option(parser, "-A, --account NAME", about)
     parent = parser.add_mutually_exclusive_group()
-    parent.add_argument(
-        "--parent", metavar="PROJECT", help="the project whose shared credit it may draw on"
-    )
-    parent.add_argument(
-        "--no-parent", action="store_true", help="let it draw on its own credit alone"
-    )
-    parser.add_argument(
-        "--restore", action="store_true", help="bring back a project that was removed"
-    )
+    add_option(parent, "--parent PROJECT", "the project whose shared credit it may draw on")
+    add_option(parent, "--no-parent", "let it draw on its own credit alone")
+    add_option(parser, "--restore", "bring back a project that was removed")
     add_writing(parser, reason="optional")
 
 
 def _set(context: Context, options: Namespace) -> int:
     project = find_project(context, options.project)
-    gid = (
-        _gid_of(options.group) if options.gid is None and options.group is not None else options.gid
-    )
-    parent = (
-        0
-        if options.no_parent
-        else (
-            None
-            if options.parent is None
-            else find_project(context, options.parent, "--parent")["id"]
-        )
-    )
+    gid = options.gid
+    if gid is None and options.group is not None:
+        gid = _gid_of(options.group)
     given = {
         "gname": options.group,
         "gid": gid,
         "account": options.account,
-        "parent": parent,
+        "parent": 0 if options.no_parent else _parent(context, options),
         "restore": options.restore or None,
     }
     changes = {name: value for name, value in given.items() if value is not None}
@@ -176,17 +175,11 @@ def _set(context: Context, options: Namespace) -> int:
             "nothing is to change",
             remedy="name --group, --gid, -A, --parent, --no-parent or --restore",
         )
-    body = changes | ({"comment": options.reason} if options.reason else {})
-    answer = post(context, WriteRequest("PATCH", f"/project/{project['id']}", body))
-    return tell(
-        context,
-        "fairbank.project/1",
-        answer,
-        numbered(answer, f"project {project['id']} is changed"),
-    )
+    request = WriteRequest("PATCH", f"/project/{project['id']}", changes)
+    return write(context, "fairbank.project/1", request, f"project {project['id']} is changed")
 
 
-def _add_named_removal(parser: Parser) -> None:
+def _add_removal(parser: Parser) -> None:
     add_project(parser)
     add_writing(parser, reason="none")
 
@@ -197,12 +190,12 @@ def _remove(context: Context, options: Namespace) -> int:
         f"Remove project {project['account']}? Staff still read its books, and its names stay"
         " taken."
     )
-    answer = post(context, WriteRequest("DELETE", f"/project/{project['id']}", None, question))
+    request = WriteRequest("DELETE", f"/project/{project['id']}", None, question)
     sentence = (
         f"project {project['account']} is removed; bring it back: fairbank project set"
         f" {project['id']} --restore"
     )
-    return tell(context, "fairbank.project/1", answer, numbered(answer, sentence))
+    return write(context, "fairbank.project/1", request, sentence)
 
 
 def _gid_of(group: str) -> int:
@@ -218,35 +211,59 @@ def _gid_of(group: str) -> int:
         ) from bad
 
 
+def _add_member(parser: Parser) -> None:
+    add_project(parser)
+    add_user(parser)
+    about = "a coordinator manages members and caps for the PI (default: member)"
+    add_option(parser, "--role", about, choices=ROLES, default="member")
+    add_writing(parser, reason="optional")
+
+
+def _add_user(context: Context, options: Namespace) -> int:
+    project, uid = find_project(context, options.project), uid_of(options.user, "USER")
+    path = f"/project/{project['id']}/member/{uid}"
+    sentence = f"{user_name(uid)} is {options.role} of {project['account']}"
+    request = WriteRequest("PUT", path, {"role": options.role})
+    return write(context, "fairbank.member/1", request, sentence)
+
+
+def _add_member_removal(parser: Parser) -> None:
+    add_project(parser)
+    add_user(parser)
+    add_writing(parser, reason="none")
+
+
+def _remove_user(context: Context, options: Namespace) -> int:
+    project, uid = find_project(context, options.project), uid_of(options.user, "USER")
+    question = f"Take {user_name(uid)} out of {project['account']}?"
+    request = WriteRequest("DELETE", f"/project/{project['id']}/member/{uid}", None, question)
+    sentence = f"{user_name(uid)} is not in {project['account']} any more"
+    return write(context, "fairbank.member/1", request, sentence)
+
+
 COMMAND = Noun(
     "projects and their members",
     {
         "list": Command(
             "list the projects that you may see",
-            (
-                "fairbank project list",
-                "fairbank project list -g chem",
-                "fairbank project list --json",
-            ),
+            ("{}", "{} -g chem", "{} --json"),
             _add_filters,
             _list,
+            columns=_columns,
         ),
         "show": Command(
             "show a project and its members",
-            (
-                "fairbank project show chem_qmc",
-                "fairbank project show 12",
-                "fairbank project show chem_qmc --json",
-            ),
+            ("{} chem_qmc", "{} 12", "{} chem_qmc --json"),
             add_project,
-            members.show_members,
+            _show,
+            columns=MEMBERS,
         ),
         "create": Command(
             "register a Unix group that will get credit; for staff",
             (
-                "fairbank project create chem_qmc",
-                "fairbank project create chem_qmc --gid 5012 -A chem --parent chemistry",
-                "fairbank project create chem_qmc --dry-run",
+                "{} chem_qmc",
+                "{} chem_qmc --gid 5012 -A chem --parent chemistry",
+                "{} chem_qmc --dry-run",
             ),
             _add_create,
             _create,
@@ -254,24 +271,42 @@ COMMAND = Noun(
         "set": Command(
             "change a project's names or parent, or restore it; for staff",
             (
-                "fairbank project set chem_qmc --parent chemistry",
-                "fairbank project set 12 --group qmc --gid 5012",
-                "fairbank project set 12 --restore --dry-run",
+                "{} chem_qmc --parent chemistry",
+                "{} 12 --group qmc --gid 5012",
+                "{} 12 --restore --dry-run",
             ),
             _add_set,
             _set,
         ),
         "remove": Command(
             "remove a project whose credit and runs have ended; for staff",
-            (
-                "fairbank project remove chem_qmc",
-                "fairbank project remove 12 --yes",
-                "fairbank project remove chem_qmc --dry-run",
-            ),
-            _add_named_removal,
+            ("{} chem_qmc", "{} 12 --yes", "{} chem_qmc --dry-run"),
+            _add_removal,
             _remove,
         ),
-        **members.VERBS,
+        "users": Command(
+            "list the members of a project",
+            ("{} chem_qmc", "{} 12 -P -n", "{} chem_qmc --csv"),
+            add_project,
+            _show,
+            columns=MEMBERS,
+        ),
+        "add-user": Command(
+            "give a user a role; for PIs, coordinators, staff",
+            (
+                "{} chem_qmc ayla",
+                "{} chem_qmc jorge --role coordinator",
+                "{} chem_qmc 1234 --role pi --dry-run",
+            ),
+            _add_member,
+            _add_user,
+        ),
+        "remove-user": Command(
+            "remove a user; for PIs, coordinators, staff",
+            ("{} chem_qmc ayla", "{} chem_qmc 1234 --yes", "{} chem_qmc ayla --dry-run"),
+            _add_member_removal,
+            _remove_user,
+        ),
     },
     default="list",
 )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from fairbank.bank.pace import OutlookState
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import TOO_LITTLE
-from fairbank.cli.framework.options import add_accounts
-from fairbank.cli.framework.output import Listing, caption, show, shown_columns, wants, watched
+from fairbank.cli.framework.options import add_accounts, add_option
+from fairbank.cli.framework.output import Listing, caption, show, wants
 from fairbank.cli.framework.selectors import check_listed, spread
 from fairbank.core.time import DAY
 from fairbank.core.units import MINUTES_IN_SU, parse_su, show_su
@@ -57,67 +57,45 @@ COLUMNS = (*WITHOUT_MINE, Column("MINE", su("mine"), right=True, extra=True))
 
 def add(parser: Parser) -> None:
     add_accounts(parser)
-    parser.add_argument(
-        "-a",
-        "--all",
-        action="store_true",
-        help="also allocations that are over, frozen, or to come",
-    )
-    parser.add_argument(
-        "--threshold",
-        metavar="N",
-        help="exit code 5 unless each allocation shown has at least N left (100, 90m, 20k)",
-    )
+    add_option(parser, "-a, --all", "also allocations that are over, frozen, or to come")
+    about = "exit code 5 unless each allocation shown has at least N left (100, 90m, 20k)"
+    add_option(parser, "--threshold N", about)
 
 
 def run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
-    wanted = None if options.threshold is None else parse_su(options.threshold, field="--threshold")
-    return watched(context, lambda: _show(context, wanted))
-
-
-def _show(context: Context, wanted: int | None) -> int:
-    options = context.options
-    rows = balances(
-        context,
-        {"account": options.account, "resource": options.resource, "all": options.all or None},
-    )
+    least = None if options.threshold is None else parse_su(options.threshold, field="--threshold")
+    query = {"account": options.account, "resource": options.resource, "all": options.all or None}
+    rows = balances(context, query)
     check_listed(context, rows)
     if rows and wants(context, COLUMNS, "MINE"):
         rows = _with_mine(context, rows)
-    short = [row for row in rows if wanted is not None and row["available"] < wanted]
+    short = [row for row in rows if least is not None and row["available"] < least]
     warnings = [line for row in rows if (line := _warning(row, context.bank_time, context.format))]
     warnings += [
         f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than"
-        f" {show_su(wanted or 0)}"
+        f" {show_su(least or 0)}"
         for row in short
     ]
-    notes = (
-        ["HELD is set aside for running jobs; what they do not use comes back."]
-        if any(r["held"] for r in rows)
-        else []
+    notes = []
+    if any(row["held"] for row in rows):
+        notes = ["HELD is set aside for running jobs; what they do not use comes back."]
+    empty = (
+        "There is no allocation that you may see."
+        if options.all
+        else "There is no active allocation that you may see; with --all also those that are over"
+        " or to come."
     )
-    show(
-        context,
-        Listing(
-            "fairbank.balance/1",
-            _columns(rows),
-            rows,
-            caption(context),
-            warnings=warnings,
-            notes=notes,
-            empty=(
-                "There is no allocation that you may see."
-                if options.all
-                else (
-                    "There is no active allocation that you may see; with --all also those that are"
-                    " over or to come."
-                )
-            ),
-        ),
+    listing = Listing(
+        "fairbank.balance/1",
+        _columns(rows),
+        rows,
+        caption(context),
+        warnings=warnings,
+        notes=notes,
+        empty=empty,
     )
-    return TOO_LITTLE if wanted is not None and (short or not rows) else 0
+    show(context, listing)
+    return TOO_LITTLE if least is not None and (short or not rows) else 0
 
 
 def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
@@ -131,10 +109,8 @@ def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
 
 def balances(context: Context, query: Mapping[str, object]) -> Sequence[Row]:
     """Return the balance rows, sorted by project and resource."""
-    return sorted(
-        (row for one in spread(query) for row in context.rows("/balance", one)),
-        key=lambda row: (row["account"], row["resource"], row["start"]),
-    )
+    rows = [row for one in spread(query) for row in context.rows("/balance", one)]
+    return sorted(rows, key=lambda row: (row["account"], row["resource"], row["start"]))
 
 
 def _with_mine(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
@@ -182,4 +158,5 @@ COMMAND = Command(
     add,
     run,
     watch=True,
+    columns=COLUMNS,
 )

@@ -30,13 +30,8 @@ def topic(words: str, commands: Sequence[str]) -> int:
         case "reasons":
             _show(_reasons(Reason))
         case "exit-codes":
-            _show(
-                [
-                    "Exit codes of all commands:",
-                    "",
-                    *_pairs((str(code), about) for code, about in EXIT_CODES.items()),
-                ]
-            )
+            pairs = _pairs((str(code), about) for code, about in EXIT_CODES.items())
+            _show(["Exit codes of all commands:", "", *pairs])
         case "environment":
             _show(_environment())
         case _:
@@ -74,17 +69,15 @@ def _environment() -> list[str]:
     from fairbank.cli.framework.client_settings import ENVIRONMENT, KEYS, SITE_FILE
 
     own = [(f"FAIRBANK_{key.upper()}", about) for key, about in KEYS.items()]
-    lines = [
+    return [
         "What the commands read in the environment. Options count before it, then it",
         'does, then files with lines KEY = "TEXT":',
-    ]
-    lines += [
         "  ~/.config/fairbank/client.toml",
         f"  {SITE_FILE}",
         f"  keys: {', '.join(KEYS)}",
         "",
+        *_pairs([*own, *ENVIRONMENT.items()]),
     ]
-    return [*lines, *_pairs([*own, *ENVIRONMENT.items()])]
 
 
 def _pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Job description for sbatch: command line options and #SBATCH lines, as far as they set the price.
 
-See sbatch(1) for their meaning. A range of nodes counts as its upper end.
+See sbatch(1) for their meaning. A range of nodes counts as its upper end. Of the other options
+some may change the price and some are harmless; an unknown option is taken to change the price.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.cli.commands.bank.ignored_options import unread_options
-from fairbank.cli.framework.options import add_clusters
+from fairbank.cli.framework.options import add_clusters, add_option
 from fairbank.cli.framework.parser import Parser
 from fairbank.core.errors import InvalidInput
 
@@ -24,28 +24,62 @@ _MARK = "#SBATCH"
 _NEXT_PART = ["hetjob"], ["packjob"]
 
 
+# Options that change the price, by what they make a job hold beside what is read.
+_DEARER = {
+    "all of each node": "--exclusive --core-spec --thread-spec",
+    "more cores": "--ntasks-per-gpu --ntasks-per-core --ntasks-per-socket --cpus-per-gpu --mincpus"
+    " --extra-node-info --sockets-per-node --cores-per-socket --threads-per-core --hint",
+    "more GPUs": "--gpus-per-socket",
+    "more of each": "--tres-per-task",
+    "more nodes": "--nodelist --nodefile --spread-job",
+    "licenses": "--licenses",
+    "burst buffers": "--bb --bbf",
+    "the parts beyond the first": "hetjob packjob",
+}
+DEARER = {name: effect for effect, names in _DEARER.items() for name in names.split()}
+_SHORT = {
+    "-S": "--core-spec",
+    "-B": "--extra-node-info",
+    "-w": "--nodelist",
+    "-F": "--nodefile",
+    "-L": "--licenses",
+}
+_HARMLESS = frozenset(
+    "-J --job-name -o --output -e --error -i --input --mail-type --mail-user -D --chdir --export"
+    " --export-file --comment -d --dependency -b --begin --deadline --delay-boot --requeue"
+    " --no-requeue --signal --open-mode -C --constraint --prefer --cluster-constraint -x --exclude"
+    " --nice --priority --parsable -H --hold -Q --quiet -v --verbose -W --wait --test-only"
+    " --reservation --wckey --tmp --mem-bind --tres-bind --gpu-bind --gpu-freq --cpu-freq -m"
+    " --distribution --contiguous --switches --use-min-nodes -s --oversubscribe -O --overcommit"
+    " --gres-flags --profile --acctg-freq --power --time-min --get-user-env --propagate -k"
+    " --no-kill --ignore-pbs --kill-on-invalid-dep --mcs-label --container --container-id --network"
+    " --uid --gid --wrap --extra --x11".split()
+)
+
+
 def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
-    """Add the options of sbatch that set the price."""
+    """Add the options of sbatch that set the price.
+
+    On our command line -n is --noheader, and -a is not offered.
+    """
     group = parser.add_argument_group("The job, as for sbatch")
-    group.add_argument("-A", "--account", metavar="PROJECT", help="who pays")
-    group.add_argument("-p", "--partition", metavar="NAME")
+    add_option(group, "-A, --account PROJECT", "who pays")
+    add_option(group, "-p, --partition NAME")
     add_clusters(group, "which cluster (default: the bank's only one)")
-    group.add_argument("-q", "--qos", metavar="NAME")
-    group.add_argument("-t", "--time", metavar="LIMIT", help="minutes, h:mm:ss or d-hh:mm:ss")
-    group.add_argument("-N", "--nodes", metavar="N")
-    group.add_argument(
-        *(("-n",) if in_script else ()), "--ntasks", metavar="N"
-    )  # our own -n is --noheader
-    group.add_argument("--ntasks-per-node", metavar="N")
-    group.add_argument("-c", "--cpus-per-task", metavar="N")
-    group.add_argument("--mem", metavar="SIZE", help="for each node: 16G, 4000M")
-    group.add_argument("--mem-per-cpu", metavar="SIZE")
-    group.add_argument("--mem-per-gpu", metavar="SIZE")
-    group.add_argument("-G", "--gpus", metavar="[TYPE:]N")
-    group.add_argument("--gpus-per-node", metavar="[TYPE:]N")
-    group.add_argument("--gpus-per-task", metavar="[TYPE:]N")
-    group.add_argument("--gres", metavar="NAME[:TYPE]:N", help="for each node")
-    group.add_argument(*(("-a",) if in_script else ()), "--array", metavar="RANGE")
+    add_option(group, "-q, --qos NAME")
+    add_option(group, "-t, --time LIMIT", "minutes, h:mm:ss or d-hh:mm:ss")
+    add_option(group, "-N, --nodes N")
+    add_option(group, "-n, --ntasks N" if in_script else "--ntasks N")
+    add_option(group, "--ntasks-per-node N")
+    add_option(group, "-c, --cpus-per-task N")
+    add_option(group, "--mem SIZE", "for each node: 16G, 4000M")
+    add_option(group, "--mem-per-cpu SIZE")
+    add_option(group, "--mem-per-gpu SIZE")
+    add_option(group, "-G, --gpus [TYPE:]N")
+    add_option(group, "--gpus-per-node [TYPE:]N")
+    add_option(group, "--gpus-per-task [TYPE:]N")
+    add_option(group, "--gres NAME[:TYPE]:N", "for each node")
+    add_option(group, "-a, --array RANGE" if in_script else "--array RANGE")
 
 
 def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
@@ -79,6 +113,19 @@ def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
     return options, [*unread_options(rest), *others]
 
 
+def unread_options(words: Iterable[str]) -> list[str]:
+    """Return the options of a script that may change the price, as they were written."""
+    said = [word.partition("=")[0] for word in words if word.startswith("-")]
+    named = [word if word.startswith("--") else word[:2] for word in said]
+    return [name for name in named if name not in _HARMLESS]
+
+
+def told(unread: Iterable[str]) -> str:
+    """Return the options with what they add, if known."""
+    about = {name: DEARER.get(_SHORT.get(name, name)) for name in sorted(set(unread))}
+    return ", ".join(f"{name} ({what})" if what else name for name, what in about.items())
+
+
 class Described(NamedTuple):
     """Resources of a job as TRES and in words, and what the price ignores."""
 
@@ -98,12 +145,9 @@ def described(options: Namespace) -> Described:
     gpus = things.get("gres/gpu", 0)
     memory = _memory(options, nodes, cpus, gpus)
     counts = {"cpu": cpus, "node": nodes, **things}
-    tres = ",".join(
-        [
-            *(f"{name}={count}" for name, count in counts.items()),
-            *([f"mem={memory}M"] if memory else []),
-        ]
-    )
+    tres = ",".join(f"{name}={count}" for name, count in counts.items())
+    if memory:
+        tres += f",mem={memory}M"
     words = [f"{nodes} node{'s' * (nodes > 1)}", f"{cpus} core{'s' * (cpus > 1)}"]
     words += [f"{memory / 1024:g} GiB"] if memory else []
     words += [

@@ -4,31 +4,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.bank.refusals import ALL, show_refusals
-from fairbank.cli.commands.bank.refusals import COLUMNS as REFUSED
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.host import uid_of, user_name
 from fairbank.cli.framework.options import (
     add_accounts,
     add_clusters,
     add_limit,
+    add_option,
     add_period,
     add_users,
     counts,
     listed,
     number,
 )
-from fairbank.cli.framework.output import Listing, caption, show, shown_columns, watched
+from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_listed, rows_of_each
-from fairbank.report.columns import Column, Look, Row, duration, instant_of, moment, su, text
+from fairbank.core.errors import InvalidInput
+from fairbank.report.columns import (
+    Amount,
+    Column,
+    Look,
+    Row,
+    Show,
+    duration,
+    instant_of,
+    left,
+    moment,
+    su,
+    text,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
 
 LIMIT = 100
+EXPLAINED = 3
+"""Refusals whose remedies are shown."""
 
 
 def _reason(row: Row, look: Look) -> str:
@@ -77,92 +92,111 @@ COLUMNS = (
 )
 
 
-def columns(*, running: bool, mine: bool) -> tuple[Column, ...]:
+def columns(*, running: bool, mine: bool) -> Sequence[Column]:
     """Return the columns; running jobs show holds, one's own jobs not the user."""
     drops = ({"HELD": 0} if running else {}) | ({"USER": 8} if mine else {})
     return tuple(column._replace(drop=drops.get(column.head, column.drop)) for column in COLUMNS)
 
 
+def _refusal_reason(row: Row, look: Look) -> str:
+    return str(row["reason"]).lower().replace("_", " ")
+
+
+def short(row: Row, look: Look) -> str:
+    """Return the shortfall."""
+    return look.lacking(row["asked"], row["available"])
+
+
+def if_told(show: Show, field: str = "available") -> Amount:
+    """Return the amount; - in a table if the refusal does not have the field."""
+    return Amount(
+        lambda row, look: show(row, look) if row[field] is not None else "" if look.exact else "-"
+    )
+
+
+REFUSED: Sequence[Column] = (
+    Column("TIME", moment("at")),
+    Column("JOBID", text("job_id"), right=True),
+    Column("PROJECT", text("account")),
+    Column("RESOURCE", text("resource"), drop=2),
+    Column("ASKED", if_told(su("asked"), "asked"), right=True),
+    Column("AVAILABLE", if_told(left("available")), right=True, drop=1),
+    Column("SHORT", if_told(short), right=True),
+    Column("REASON", _refusal_reason, drop=3),
+    Column("USER", text("user"), extra=True),
+    Column("ALLOC", text("allocation"), right=True, extra=True),
+    Column("CLUSTER", text("cluster"), extra=True),
+    Column("REFUSAL", text("id"), right=True, extra=True),
+)
+
+
 def add(parser: Parser) -> None:
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--running", action="store_true", help="only jobs that hold credit now")
-    which.add_argument(
-        "--failed", action="store_true", help="only jobs that ended otherwise than COMPLETED"
-    )
-    which.add_argument(
-        "--refused", action="store_true", help="jobs that the bank said no to, with what would help"
-    )
+    add_option(which, "--running", "only jobs that hold credit now")
+    add_option(which, "--failed", "only jobs that ended otherwise than COMPLETED")
+    add_option(which, "--refused", "jobs that the bank said no to, with what would help")
     add_accounts(parser, resource=False)
     whose = parser.add_mutually_exclusive_group()
     add_users(whose)
-    whose.add_argument(
-        "--me",
-        action="store_true",
-        help="only mine (usual, unless -u, -a, -A, -j or --alloc is there)",
-    )
-    whose.add_argument("-a", "--allusers", action="store_true", help="all that I may see")
-    parser.add_argument(
-        "-p", "--partition", metavar="NAME,...", type=listed, help="only these partitions"
-    )
-    parser.add_argument(
-        "-j", "--jobs", metavar="JOBID,...", type=counts, help="only the jobs with these numbers"
-    )
+    add_option(whose, "--me", "only mine (usual, unless -u, -a, -A, -j or --alloc is there)")
+    add_option(whose, "-a, --allusers", "all that I may see")
+    add_option(parser, "-p, --partition NAME,...", "only these partitions", type=listed)
+    add_option(parser, "-j, --jobs JOBID,...", "only the jobs with these numbers", type=counts)
     add_clusters(parser, "only these clusters", several=True)
-    parser.add_argument(
-        "--alloc",
-        metavar="ALLOC",
-        type=number,
-        help="only jobs that this allocation pays for, of whatever project",
-    )
+    about = "only jobs that this allocation pays for, of whatever project"
+    add_option(parser, "--alloc ALLOC", about, type=number)
     add_period(parser, "all", "no end")
     add_limit(parser, LIMIT)
 
 
 def run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, REFUSED if options.refused else COLUMNS):
-        return 0
-    return watched(
-        context,
-        lambda: show_refusals(context, owners_of(context)) if options.refused else _show(context),
-    )
+    owners = _owners(context)
+    if options.refused and options.partition is not None:
+        raise InvalidInput(
+            "a refusal knows no partition",
+            field="--partition",
+            remedy="leave out -p, or leave out --refused",
+        )
+    query = {
+        "account": options.account,
+        "owner_uid": owners,
+        "allocation": options.alloc,
+        "cluster": options.clusters,
+        "job_id": options.jobs,
+        **context.period(),
+    }
+    notes: list[str] = []
+    if options.refused:
+        rows = refusals(context, query, options.limit)
+        schema, shown = "fairbank.failure/1", REFUSED
+        mine = "No such job of yours was refused"
+        others = "No such job was refused, of those that you may see."
+    else:
+        query |= {
+            "state": "held" if options.running else None,
+            "outcome": "failed" if options.failed else None,
+            "partition": options.partition,
+        }
+        rows = jobs(context, query, options.limit)
+        schema = "fairbank.job/1"
+        shown = columns(running=options.running, mine=owners == [context.me()])
+        mine = "There is no such job of yours"
+        others = "There is no such job that you may see."
+    check_listed(context, rows, of_jobs=True)
+    if options.refused and options.form is None:
+        notes = _advice_for(context, rows)
+    empty = others if owners is None else f"{mine}; -a shows all that you may see."
+    show(context, Listing(schema, shown, rows, caption(context), notes=notes, empty=empty))
+    return 0
 
 
-def owners_of(context: Context) -> list[int] | None:
+def _owners(context: Context) -> list[int] | None:
     """Return whose jobs to list; None for all. As in sacct, the default is one's own."""
     options = context.options
     if options.user:
         return [uid_of(user) for user in options.user]
     others = options.allusers or options.account or options.jobs or options.alloc
     return None if others and not options.me else [context.me()]
-
-
-def _show(context: Context) -> int:
-    options = context.options
-    owners = owners_of(context)
-    rows = jobs(
-        context,
-        {
-            "account": options.account,
-            "owner_uid": owners,
-            "allocation": options.alloc,
-            "state": "held" if options.running else None,
-            "outcome": "failed" if options.failed else None,
-            "cluster": options.clusters,
-            "job_id": options.jobs,
-            "partition": options.partition,
-            **context.period(),
-        },
-        options.limit,
-    )
-    check_listed(context, rows, of_jobs=True)
-    empty = (
-        "There is no such job that you may see."
-        if owners is None
-        else f"There is no such job of yours; {ALL}."
-    )
-    there = columns(running=options.running, mine=owners == [context.me()])
-    show(context, Listing("fairbank.job/1", there, rows, caption(context), empty=empty))
-    return 0
 
 
 def jobs(context: Context, query: dict[str, object], limit: int) -> list[Row]:
@@ -183,6 +217,30 @@ def _told(context: Context, row: Row) -> Row:
     }
 
 
+def refusals(context: Context, query: dict[str, object], limit: int) -> list[Row]:
+    """Return refusal rows, newest first, with the user's name."""
+    return [
+        {**row, "user": user_name(row["owner_uid"])}
+        for row in rows_of_each(context, "/failure", query, limit)
+    ]
+
+
+def _advice_for(context: Context, rows: list[Row]) -> list[str]:
+    """Return the remedies of each refusal if there are few, else of the newest."""
+    if len(rows) <= EXPLAINED:
+        return [line for row in rows for line in advice(context, row)]
+    return [*advice(context, rows[0]), "What would help another: fairbank jobs --refused -j JOBID"]
+
+
+def advice(context: Context, row: Row) -> list[str]:
+    """Return the remedies of one refusal: only the bank's answer for it names other projects."""
+    full = context.one(f"/failure/{row['id']}")
+    lines = [f"Job {full['job_id']}: {full['detail']}"]
+    return lines + [
+        f"  {'or' if place else 'try'}: {remedy}" for place, remedy in enumerate(full["remedies"])
+    ]
+
+
 COMMAND = Command(
     "list jobs with their holds and costs, the newest first",
     (
@@ -193,4 +251,5 @@ COMMAND = Command(
     add,
     run,
     watch=True,
+    columns=lambda options: REFUSED if options.refused else COLUMNS,
 )

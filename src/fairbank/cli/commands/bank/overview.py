@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.bank.balance import WITHOUT_MINE as BALANCE
 from fairbank.cli.commands.bank.balance import balances
-from fairbank.cli.commands.bank.jobs import columns, jobs
-from fairbank.cli.commands.bank.refusals import COLUMNS as REFUSALS
-from fairbank.cli.commands.bank.refusals import refusals
+from fairbank.cli.commands.bank.jobs import REFUSED as REFUSALS
+from fairbank.cli.commands.bank.jobs import columns, jobs, refusals
 from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.options import add_option
 from fairbank.cli.framework.output import BOLD, PLAIN, caption, coloured
 from fairbank.core.time import DAY
 from fairbank.report.cells import plain
@@ -28,7 +28,7 @@ REFUSED_DAYS = 7
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("-a", "--all", action="store_true", help="all rows, however many")
+    add_option(parser, "-a, --all", "all rows, however many")
 
 
 def run(context: Context, options: Namespace) -> int:

@@ -7,11 +7,11 @@ import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.bank.ignored_options import told
-from fairbank.cli.commands.bank.job_script import add_job_options, described, read_script
+from fairbank.cli.commands.bank.job_script import add_job_options, described, read_script, told
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import NOT_DONE, TOO_LITTLE
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.options import add_option
+from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
 from fairbank.report.cells import folded, padded, plain
@@ -35,24 +35,16 @@ COLUMNS = (
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument(
-        "script",
-        metavar="JOBFILE",
-        nargs="?",
-        help=(
-            "a batch script with #SBATCH lines; - is standard input; exit code 1 when it asks for"
-            " more than is priced"
-        ),
+    about = (
+        "a batch script with #SBATCH lines; - is standard input; exit code 1 when it asks for more"
+        " than is priced"
     )
+    add_option(parser, "script JOBFILE", about, nargs="?")
     add_job_options(parser)
-    parser.add_argument(
-        "--tres", metavar="TRES", help="instead of counts: cpu=8,mem=16G,gres/gpu=1"
-    )
+    add_option(parser, "--tres TRES", "instead of counts: cpu=8,mem=16G,gres/gpu=1")
 
 
 def run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
     unread = _take_in_script(options)
     if options.tres:
         unread = []  # then it is said what the job holds
@@ -71,15 +63,14 @@ def run(context: Context, options: Namespace) -> int:
     if options.form is None and not options.format:
         _tell(context, request, card, job, unread)
     else:
-        quote = {key: value for key, value in card.items() if key != "lines"} | (
-            {"fits": None} if card["fits"] and unread else {}
-        )
-        warnings = [*card["notes"], *([_not_priced(unread)] if unread else [])]
+        quote = {key: value for key, value in card.items() if key != "lines"}
+        warnings = list(card["notes"])
+        if unread:
+            quote["fits"] = None if card["fits"] else False
+            warnings.append(_not_priced(unread))
         more = {"quote": quote, "not_read": sorted(set(unread))}
-        show(
-            context,
-            Listing("fairbank.quote/1", COLUMNS, card["lines"], warnings=warnings, more=more),
-        )
+        listing = Listing("fairbank.quote/1", COLUMNS, card["lines"], warnings=warnings, more=more)
+        show(context, listing)
     if not card["fits"]:
         return TOO_LITTLE
     return NOT_DONE if unread else 0
@@ -182,16 +173,15 @@ def _cluster(context: Context, options: Namespace) -> str | None:
 
 def _tell(context: Context, request: Row, card: Row, job: Described, unread: list[str]) -> None:
     look, limit = context.format, show_duration(card["seconds"])
-    where = f"{card['cluster']}/{request['partition']}"
+    number = card["allocation"]
+    payer = f"{card['account']}/{card['resource']}"
+    payer += ", which has no allocation now" if number is None else f", allocation {number}"
     words = request["tres"] if context.options.tres else job.words
-    name = context.options.script or "job"
-    for line in folded(
-        plain(
-            f"{name}: {where}, {words}, {limit}  -> "
-            f" {card['account']}/{card['resource']}{_by(card)}"
-        ),
-        context.width,
-    ):
+    job_line = (
+        f"{context.options.script or 'job'}: {card['cluster']}/{request['partition']}, {words},"
+        f" {limit}  ->  {payer}"
+    )
+    for line in folded(plain(job_line), context.width):
         context.say(line)
     for label, said in _price(card):
         context.say(f"  {padded(label, 18)}{plain(said)}")
@@ -220,16 +210,8 @@ def _not_priced(unread: list[str]) -> str:
     return f"not priced: {told(unread)}; the price may be higher"
 
 
-def _by(card: Row) -> str:
-    return (
-        f", allocation {card['allocation']}"
-        if card["allocation"] is not None
-        else ", which has no allocation now"
-    )
-
-
 def _price(card: Row) -> list[tuple[str, str]]:
-    """Print the bill line by line."""
+    """Return the lines of the bill: label and text."""
     some = not all(line["counts"] for line in card["lines"])
     lines = []
     for line in card["lines"]:
@@ -266,10 +248,11 @@ def _advice(card: Row, job: Described, unread: list[str], *, tres: bool) -> list
 COMMAND = Command(
     "show the price of a job, and whether it fits; exit code 5 if it does not",
     (
-        "fairbank quote job.sh",
-        "fairbank quote -A chem_qmc -p standard -c 8 --mem 64G -t 12:00:00",
-        "fairbank quote job.sh -t 4:00:00 --json",
+        "{} job.sh",
+        "{} -A chem_qmc -p standard -c 8 --mem 64G -t 12:00:00",
+        "{} job.sh -t 4:00:00 --json",
     ),
     add,
     run,
+    columns=COLUMNS,
 )

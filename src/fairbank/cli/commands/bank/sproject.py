@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
-from fairbank.cli.commands.bank.jobs import jobs
-from fairbank.cli.commands.bank.refusals import if_told, refusals, short
+from fairbank.cli.commands.bank.jobs import if_told, jobs, refusals, short
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.error_exit import run_to_exit
 from fairbank.cli.framework.host import uid_of
-from fairbank.cli.framework.options import printable
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.options import add_group, add_option, printable
+from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.selectors import (
     check_accounts,
     check_group,
@@ -24,7 +24,7 @@ from fairbank.report.tables import sort_rows
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -51,11 +51,14 @@ DETAIL = (
     Column("DEBIT", Summand("used"), right=True),
     Column("BALANCE", Summand("available"), right=True),
 )
-JOBS = (
+_JOB = (
     Column("ALLOC-ID", text("allocation"), right=True, drop=2),
     Column("PROJECT", text("account")),
     Column("JOB-ID", text("job_id"), right=True),
     Column("OWNER", text("user")),
+)
+JOBS = (
+    *_JOB,
     Column("STATUS", text("status")),
     Column(
         "AMOUNT",
@@ -74,10 +77,7 @@ JOB_DETAIL = (
     Column("DEBIT", su("charged"), right=True),
 )
 FAILURES = (
-    Column("ALLOC-ID", text("allocation"), right=True, drop=2),
-    Column("PROJECT", text("account")),
-    Column("JOB-ID", text("job_id"), right=True),
-    Column("OWNER", text("user")),
+    *_JOB,
     Column("AMOUNT", if_told(su("asked"), "asked"), right=True),
     Column("BALANCE", if_told(left("available")), right=True),
     Column("TIME", moment("at"), drop=1),
@@ -100,116 +100,61 @@ def _execute(words: list[str]) -> int:
         raise Shown(f"sproject (fairbank {__version__})\n")
     if not words:
         raise Shown(COMMAND.help("sproject"))
-    name, command, rest = COMMAND.choose("sproject", words)
-    return command.execute(name, rest)
+    return COMMAND.execute("sproject", words)
 
 
-def _add_filters(parser: Parser) -> None:
-    parser.add_argument(
-        "-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number"
-    )
-    parser.add_argument("-A", "--account", metavar="PROJECT", help="only of this Slurm account")
-    parser.add_argument(
-        "--sort", metavar="COL[,-COL]", help="by these columns; with - the largest first"
-    )
+def _add(parser: Parser, active: str, *, user: bool = False) -> None:
+    """Add the options of a verb; `active` is the help of --active."""
+    add_group(parser)
+    add_option(parser, "-A, --account PROJECT", "only of this Slurm account")
+    add_option(parser, "--sort COL[,-COL]", "by these columns; with - the largest first")
     parser.takes_next("--sort")
+    add_option(parser, "--detail", "with credit, running and completed, debit and balance")
+    about = "only of this resource, such as cpu or gpu"
+    add_option(parser, "-r, --resource NAME", about, type=printable)
+    add_option(parser, "-a, --active", active)
+    if user:
+        add_option(parser, "-u, --user USER", "only of this user, by name or number")
 
 
-def _add_detailed(parser: Parser) -> None:
-    _add_filters(parser)
-    parser.add_argument(
-        "--detail",
-        action="store_true",
-        help="with credit, running and completed, debit and balance",
-    )
+class View(NamedTuple):
+    """List of a verb; `detail` are its columns with --detail, `empty` is its text without rows."""
 
+    schema: str
+    columns: tuple[Column, ...]
+    detail: tuple[Column, ...]
+    rows: Callable[[Context, Namespace], Sequence[Row]]
+    empty: str
 
-def _add_more(parser: Parser) -> None:
-    _add_detailed(parser)
-    parser.add_argument(
-        "-r",
-        "--resource",
-        metavar="NAME",
-        type=printable,
-        help="only of this resource, such as cpu or gpu",
-    )
+    def chosen(self, options: Namespace) -> tuple[Column, ...]:
+        """Return the columns to show."""
+        return self.columns + self.detail if options.detail else self.columns
 
-
-def _add_projects(parser: Parser) -> None:
-    _add_more(parser)
-    parser.add_argument(
-        "-a", "--active", action="store_true", help="only those with an allocation that is active"
-    )
-
-
-def _add_allocations(parser: Parser) -> None:
-    _add_more(parser)
-    parser.add_argument(
-        "-a",
-        "--active",
-        action="store_true",
-        help="only those that are active: now in their period, and not frozen",
-    )
-
-
-def _add_owned(parser: Parser) -> None:
-    _add_more(parser)
-    parser.add_argument(
-        "-a",
-        "--active",
-        action="store_true",
-        help="only of allocations that are now in their period, frozen ones too",
-    )
-    parser.add_argument("-u", "--user", metavar="USER", help="only of this user, by name or number")
-
-
-def _show(
-    context: Context, schema: str, columns: Sequence[Column], rows: Sequence[Row], empty: str
-) -> int:
-    if not rows:
-        _check(context)
-    wanted = context.options.sort
-    show(
-        context,
-        Listing(
-            schema,
-            columns,
-            sort_rows(columns, rows, wanted, context.format) if wanted else rows,
-            empty=empty,
-        ),
-    )
-    return 0
-
-
-def _check(context: Context) -> None:
-    """Check that what the filters name exists, if no row matches. Raises NotFound."""
-    options = context.options
-    check_group(context, options.group)
-    check_accounts(context, [options.account] if options.account else None, of_jobs=True)
-    check_resources(context, [options.resource] if options.resource else None)
-
-
-def _projects(context: Context, options: Namespace) -> int:
-    columns = (*PROJECTS, RESOURCE, *DETAIL) if options.detail else PROJECTS
-    if shown_columns(context, columns):
+    def run(self, context: Context, options: Namespace) -> int:
+        """Print the list. If no row matches, check that what the filters name exists."""
+        rows = self.rows(context, options)
+        if not rows:
+            check_group(context, options.group)
+            check_accounts(context, [options.account] if options.account else None, of_jobs=True)
+            check_resources(context, [options.resource] if options.resource else None)
+        columns = self.chosen(options)
+        if options.sort:
+            rows = sort_rows(columns, rows, options.sort, context.format)
+        show(context, Listing(self.schema, columns, rows, empty=self.empty))
         return 0
-    asked = {"account": options.account, **group_query(options.group)}
-    named = any(value is not None for value in asked.values())
-    rows: Sequence[Row] = context.rows("/project", {**asked, "removed": "any" if named else None})
+
+
+def _projects(context: Context, options: Namespace) -> Sequence[Row]:
+    query = {"account": options.account, **group_query(options.group)}
+    named = any(value is not None for value in query.values())
+    rows: Sequence[Row] = context.rows("/project", {**query, "removed": "any" if named else None})
     if options.resource or options.active:
-        with_some = {
-            row["project"] for row in context.rows("/alloc", _asked_of_allocations(options))
-        }
+        with_some = {row["project"] for row in _allocations(context, options)}
         rows = [row for row in rows if row["id"] in with_some]
     if options.detail:
-        rows = _of_each_resource(
-            rows,
-            context.rows("/balance", {**asked, "resource": options.resource}),
-            options.resource,
-        )
-    return _show(
-        context, "fairbank.project/1", columns, rows, "There is no such project that you may see."
-    )
+        balances = context.rows("/balance", {**query, "resource": options.resource})
+        rows = _of_each_resource(rows, balances, options.resource)
+    return rows
 
 
 def _of_each_resource(
@@ -226,45 +171,25 @@ def _of_each_resource(
     ]
 
 
-def _allocations(context: Context, options: Namespace) -> int:
-    columns = ALLOCATIONS + DETAIL if options.detail else ALLOCATIONS
-    if shown_columns(context, columns):
-        return 0
-    rows = context.rows("/alloc", _asked_of_allocations(options))
-    return _show(
-        context,
-        "fairbank.allocation/1",
-        columns,
-        rows,
-        "There is no such allocation that you may see.",
-    )
+def _allocations(context: Context, options: Namespace) -> Sequence[Row]:
+    state = "active" if options.active else None
+    return context.rows("/alloc", {**_filters(options), "state": state})
 
 
-def _jobs(context: Context, options: Namespace) -> int:
-    columns = JOBS + JOB_DETAIL if options.detail else JOBS
-    if shown_columns(context, columns):
-        return 0
-    rows = jobs(context, _owned(options), 0)
-    return _show(context, "fairbank.job/1", columns, rows, "There is no such job that you may see.")
+def _jobs(context: Context, options: Namespace) -> Sequence[Row]:
+    return jobs(context, _owned(options), 0)
 
 
-def _failures(context: Context, options: Namespace) -> int:
-    columns = FAILURES + FAILURE_DETAIL if options.detail else FAILURES
-    if shown_columns(context, columns):
-        return 0
-    rows = refusals(context, _owned(options), 0)
-    return _show(context, "fairbank.failure/1", columns, rows, "No such job was refused.")
-
-
-def _asked_of_allocations(options: Namespace) -> dict[str, object]:
-    return {**_asked(options), "state": "active" if options.active else None}
+def _failures(context: Context, options: Namespace) -> Sequence[Row]:
+    return refusals(context, _owned(options), 0)
 
 
 def _owned(options: Namespace) -> dict[str, object]:
-    return {**_asked(options), "owner_uid": None if options.user is None else uid_of(options.user)}
+    owner = None if options.user is None else uid_of(options.user)
+    return {**_filters(options), "owner_uid": owner}
 
 
-def _asked(options: Namespace) -> dict[str, object]:
+def _filters(options: Namespace) -> dict[str, object]:
     """Return the filters for allocations, jobs and refusals. Active: now in the period."""
     return {
         "account": options.account,
@@ -274,48 +199,63 @@ def _asked(options: Namespace) -> dict[str, object]:
     }
 
 
+def _verb(
+    about: str, examples: tuple[str, ...], view: View, active: str, *, user: bool = False
+) -> Command:
+    add = partial(_add, active=active, user=user)
+    return Command(about, examples, add, view.run, columns=view.chosen)
+
+
+_IN_PERIOD = "only of allocations that are now in their period, frozen ones too"
+
 COMMAND = Noun(
     "projects, allocations, jobs and failures, as HADM's command shows them",
     {
-        "projects": Command(
+        "projects": _verb(
             "list the projects that you may see",
-            (
-                "sproject projects",
-                "sproject projects -g chem --detail",
-                "sproject projects -a -r gpu",
+            ("{}", "{} -g chem --detail", "{} -a -r gpu"),
+            View(
+                "fairbank.project/1",
+                PROJECTS,
+                (RESOURCE, *DETAIL),
+                _projects,
+                "There is no such project that you may see.",
             ),
-            _add_projects,
-            _projects,
+            "only those with an allocation that is active",
         ),
-        "allocations": Command(
+        "allocations": _verb(
             "list their allocations, present and past",
-            (
-                "sproject allocations -a",
-                "sproject allocations -g chem -r cpu --detail",
-                "sproject allocations --detail --sort -BALANCE",
+            ("{} -a", "{} -g chem -r cpu --detail", "{} --detail --sort -BALANCE"),
+            View(
+                "fairbank.allocation/1",
+                ALLOCATIONS,
+                DETAIL,
+                _allocations,
+                "There is no such allocation that you may see.",
             ),
-            _add_allocations,
-            _allocations,
+            "only those that are active: now in their period, and not frozen",
         ),
-        "jobs": Command(
+        "jobs": _verb(
             "list jobs with their holds or charges",
-            (
-                "sproject jobs -a",
-                "sproject jobs -A chem_qmc -u ayla",
-                "sproject jobs --sort -AMOUNT --json",
+            ("{} -a", "{} -A chem_qmc -u ayla", "{} --sort -AMOUNT --json"),
+            View(
+                "fairbank.job/1", JOBS, JOB_DETAIL, _jobs, "There is no such job that you may see."
             ),
-            _add_owned,
-            _jobs,
+            _IN_PERIOD,
+            user=True,
         ),
-        "failures": Command(
+        "failures": _verb(
             "list jobs that the bank refused",
-            (
-                "sproject failures",
-                "sproject failures -A chem_qmc",
-                "sproject failures -u ayla --csv",
+            ("{}", "{} -A chem_qmc", "{} -u ayla --csv"),
+            View(
+                "fairbank.failure/1",
+                FAILURES,
+                FAILURE_DETAIL,
+                _failures,
+                "No such job was refused.",
             ),
-            _add_owned,
-            _failures,
+            _IN_PERIOD,
+            user=True,
         ),
     },
 )

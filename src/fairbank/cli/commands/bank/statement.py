@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.context import PAGE
 from fairbank.cli.framework.host import user_name
-from fairbank.cli.framework.options import add_account, add_limit, add_period, number
-from fairbank.cli.framework.output import Listing, caption, show, shown_columns, watched
+from fairbank.cli.framework.options import add_account, add_limit, add_option, add_period, number
+from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import find_allocation
 from fairbank.core.units import WORTH
 from fairbank.report.cells import plain
@@ -60,13 +60,9 @@ def _reason(row: Row, look: Look) -> str:
     said += [row["comment"]] if row.get("comment") else []
     details = row.get("details") or {}
     if row.get("kind") == "cap":
-        said.insert(
-            0,
-            f"cap of {row['owner']}: "
-            + (
-                "none" if details.get("cap") is None else f"{look.su(details['cap'])} {_unit(look)}"
-            ),
-        )
+        cap = details.get("cap")
+        limit = "none" if cap is None else f"{look.su(cap)} {_unit(look)}"
+        said.insert(0, f"cap of {row['owner']}: {limit}")
     if row.get("kind") in _SAYS_NO and details:
         asked = f"requested {look.su(row['amount'])} {_unit(look)}" if row["amount"] else None
         said += [": ".join(filter(None, (details["message"], asked)))]
@@ -114,21 +110,14 @@ COLUMNS = (
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument(
-        "allocation", metavar="ALLOC", nargs="?", type=number, help="the number of the allocation"
-    )
+    about = "the number of the allocation"
+    add_option(parser, "allocation ALLOC", about, nargs="?", type=number)
     add_account(parser)
     add_period(parser, "now-30days")
     add_limit(parser, PAGE)
 
 
 def run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
-    return watched(context, lambda: _show(context, options))
-
-
-def _show(context: Context, options: Namespace) -> int:
     allocation = find_allocation(context, options.allocation, options.account, options.resource)
     period = context.period("now-30days")
     page, whole = read_statement(context, allocation, options.limit, period)
@@ -136,26 +125,19 @@ def _show(context: Context, options: Namespace) -> int:
     if options.form != "json":
         rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
     if options.form is None:
-        last = "(closing)" if whole else "(so far)"
-        rows = [
-            {**page["opening"], "label": "(opening)"},
-            *rows,
-            {**page["closing"], "label": last},
-        ]
-    show(
-        context,
-        Listing(
-            "fairbank.statement/1",
-            COLUMNS,
-            rows,
-            f"{_caption(context, page['allocation'])}\n{caption(context)}",
-            notes=[_of_when(context, period, entries, whole), _proof(context, page["closing"])],
-            more={
-                **{part: page[part] for part in ("allocation", "opening", "closing")},
-                "whole": whole,
-            },
-        ),
+        opening = {**page["opening"], "label": "(opening)"}
+        closing = {**page["closing"], "label": "(closing)" if whole else "(so far)"}
+        rows = [opening, *rows, closing]
+    parts = {part: page[part] for part in ("allocation", "opening", "closing")}
+    listing = Listing(
+        "fairbank.statement/1",
+        COLUMNS,
+        rows,
+        f"{_caption(context, page['allocation'])}\n{caption(context)}",
+        notes=[_of_when(context, period, entries, whole), _proof(context, page["closing"])],
+        more={**parts, "whole": whole},
     )
+    show(context, listing)
     return 0
 
 
@@ -167,9 +149,8 @@ def read_statement(
     page: dict[str, Any] = first["data"]
     for answer in further:
         page["entries"] += answer["data"]["entries"]
-        page["closing"] = (
-            answer["data"]["closing"] if answer["data"]["entries"] else page["closing"]
-        )
+        if answer["data"]["entries"]:
+            page["closing"] = answer["data"]["closing"]
     return page, not (further or [first])[-1]["next"]
 
 
@@ -180,15 +161,11 @@ def _of_when(
     since, until = (
         (each and context.format.moment(int(each))) for each in (period["since"], period["until"])
     )
+    opening = f"(opening): the sums before {since}."
     if not whole:
-        return (
-            f"(opening): the sums before {since}.  (so far): those after entry {entries[-1]['id']};"
-            " more entries follow."
-        )
-    return (
-        f"(opening): the sums before {since}.  (closing): those"
-        f" {f'before {until}' if until else 'of now'}."
-    )
+        last = entries[-1]["id"]
+        return f"{opening}  (so far): those after entry {last}; more entries follow."
+    return f"{opening}  (closing): those {f'before {until}' if until else 'of now'}."
 
 
 def _told(context: Context, page: Row) -> list[Row]:
@@ -198,33 +175,21 @@ def _told(context: Context, page: Row) -> list[Row]:
     for entry in page["entries"]:
         freed = before["held"] - entry["held"]
         returned = freed - entry["amount"] if entry["kind"] == "charge" else 0
-        who = user_name(entry["actor"]) + (
-            f" as {user_name(entry['acting_as'])}" if entry["acting_as"] is not None else ""
-        )
-        told.append(
-            {
-                **entry,
-                "returned": max(0, returned),
-                "who": who,
-                "owner": user_name(entry["owner_uid"]),
-            }
-        )
+        who = user_name(entry["actor"])
+        if entry["acting_as"] is not None:
+            who += f" as {user_name(entry['acting_as'])}"
+        owner = user_name(entry["owner_uid"])
+        told.append({**entry, "returned": max(0, returned), "who": who, "owner": owner})
         before = entry
     return told
 
 
 def _proof(context: Context, sums: Row) -> str:
     """Return the line that shows that the figures add up."""
-    parts = (
-        sums["charged"],
-        sums["held"],
-        sums["available"],
-        sums["deposited"],
-        sums["credit_limit"],
-    )
-    rounded = any(
-        each * 100 % WORTH[context.format.units] for each in parts
-    )  # rounded figures would not add up
+    keys = ("charged", "held", "available", "deposited", "credit_limit")
+    parts = [sums[key] for key in keys]
+    # Rounded figures would not add up.
+    rounded = any(each * 100 % WORTH[context.format.units] for each in parts)
     look = context.format._replace(units="m") if rounded else context.format
     used, held, available, granted, limit = (look.su(each) for each in parts)
     mark = "ok" if sum(parts[:3]) == sum(parts[3:]) else "!! does not add up:"
@@ -236,19 +201,13 @@ def _proof(context: Context, sums: Row) -> str:
 
 
 def _caption(context: Context, row: Row) -> str:
-    period = (
-        f"{context.format.day(instant_of(row['start']))} .."
-        f" {context.format.day(instant_of(row['end']))}"
-    )
+    look = context.format
+    period = f"{look.day(instant_of(row['start']))} .. {look.day(instant_of(row['end']))}"
     name = plain(f"{row['account']}/{row['resource']}  {row['category']}")
-    limit = (
-        f"  credit limit {context.format.su(row['credit_limit'])}" if row["credit_limit"] else ""
-    )
+    limit = f"  credit limit {look.su(row['credit_limit'])}" if row["credit_limit"] else ""
     state = "" if row["state"] == "active" else f"  {row['state']}"
-    return (
-        f"Allocation {row['id']}  {name}  {period}  granted"
-        f" {context.format.su(row['deposited'])}{limit}{state}"
-    )
+    granted = look.su(row["deposited"])
+    return f"Allocation {row['id']}  {name}  {period}  granted {granted}{limit}{state}"
 
 
 COMMAND = Command(
@@ -261,4 +220,5 @@ COMMAND = Command(
     add,
     run,
     watch=True,
+    columns=COLUMNS,
 )

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import uid_of, user_name
-from fairbank.cli.framework.options import add_writing, at_least_one, number
-from fairbank.cli.framework.output import Listing, show, shown_columns
-from fairbank.cli.framework.write import WriteRequest, post, tell
+from fairbank.cli.framework.options import add_option, add_writing, at_least_one, number
+from fairbank.cli.framework.output import Listing, show
+from fairbank.cli.framework.write import WriteRequest, post, tell, write
 from fairbank.core.errors import Conflict
 from fairbank.report.columns import Column, moment, text
 
@@ -40,14 +40,10 @@ DAYS = 90
 
 
 def _add_list(parser: Parser) -> None:
-    parser.add_argument(
-        "-u", "--user", metavar="USER", help="another user's, by name or number; for staff"
-    )
+    add_option(parser, "-u, --user USER", "another user's, by name or number; for staff")
 
 
 def _list(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
     uid = None if options.user is None else uid_of(options.user)
     rows = [{**row, "user": user_name(row["uid"])} for row in context.rows("/token", {"uid": uid})]
     show(context, Listing("fairbank.token/1", COLUMNS, rows, empty="There is no token."))
@@ -55,26 +51,14 @@ def _list(context: Context, options: Namespace) -> int:
 
 
 def _add_create(parser: Parser) -> None:
-    parser.add_argument("label", metavar="LABEL", help="what it is for")
-    parser.add_argument(
-        "--scopes",
-        metavar="SCOPE,...",
-        default="read",
-        help="read, write, agent:CLUSTER (default: read)",
-    )
-    parser.add_argument(
-        "--days",
-        metavar="N",
-        type=at_least_one,
-        default=DAYS,
-        help=f"how long it is good (default: {DAYS})",
-    )
-    parser.add_argument("-u", "--user", metavar="USER", help="whose it is to be; for staff")
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        help="write the secret to a new file that only you can read, instead of showing it",
-    )
+    add_option(parser, "label LABEL", "what it is for")
+    about = "read, write, agent:CLUSTER (default: read)"
+    add_option(parser, "--scopes SCOPE,...", about, default="read")
+    about = f"how long it is good (default: {DAYS})"
+    add_option(parser, "--days N", about, type=at_least_one, default=DAYS)
+    add_option(parser, "-u, --user USER", "whose it is to be; for staff")
+    about = "write the secret to a new file that only you can read, instead of showing it"
+    add_option(parser, "--output FILE", about)
     add_writing(parser, reason="none", keyed=False)
 
 
@@ -85,27 +69,25 @@ def _create(context: Context, options: Namespace) -> int:
         body["uid"] = uid_of(options.user)
     request = WriteRequest("POST", "/token", body)
     if options.output is None:
-        return _tell(context, post(context, request))
+        answer = post(context, request)
+        if answer is not None and options.form is None:
+            # The secret stands alone on stdout.
+            context.note(f"{_sentence(answer)}. The secret is shown this once:")
+        return tell(context, "fairbank.token/1", answer, lambda answer: str(answer["secret"]))
     with _new_file(options.output) as file:
         answer = post(context, request)
         if answer is not None:
             file.write(answer["secret"] + "\n")
     if answer is None:
         os.unlink(options.output)
-        return tell(context, "fairbank.token/1", None, "")
+    else:
+        answer = {**answer, "secret": None}
     return tell(
         context,
         "fairbank.token/1",
-        {**answer, "secret": None},
-        f"{_sentence(answer)}; its secret is in {options.output}",
+        answer,
+        lambda answer: f"{_sentence(answer)}; its secret is in {options.output}",
     )
-
-
-def _tell(context: Context, answer: Row | None) -> int:
-    """Print the secret, alone on stdout."""
-    if answer is not None and context.options.form is None:
-        context.note(f"{_sentence(answer)}. The secret is shown this once:")
-    return tell(context, "fairbank.token/1", answer, str(answer["secret"]) if answer else "")
 
 
 def _sentence(answer: Row) -> str:
@@ -135,23 +117,15 @@ def _new_file(path: str) -> Iterator[TextIO]:
 
 
 def _add_revoke(parser: Parser) -> None:
-    parser.add_argument(
-        "token", metavar="ID", type=number, help="its number in fairbank token list"
-    )
+    add_option(parser, "token ID", "its number in fairbank token list", type=number)
     add_writing(parser, reason="none", keyed=False)
 
 
 def _revoke(context: Context, options: Namespace) -> int:
-    answer = post(
-        context,
-        WriteRequest("DELETE", f"/token/{options.token}", None, f"Revoke token {options.token}?"),
-    )
-    return tell(
-        context,
-        "fairbank.token/1",
-        answer,
-        f"token {options.token} is revoked; that is not undone, but a new one can be made",
-    )
+    path, question = f"/token/{options.token}", f"Revoke token {options.token}?"
+    sentence = f"token {options.token} is revoked; that is not undone, but a new one can be made"
+    request = WriteRequest("DELETE", path, None, question)
+    return write(context, "fairbank.token/1", request, sentence)
 
 
 COMMAND = Noun(
@@ -159,29 +133,23 @@ COMMAND = Noun(
     {
         "list": Command(
             "list your tokens, without their secrets",
-            ("fairbank token list", "fairbank token list -u ayla", "fairbank token list --json"),
+            ("{}", "{} -u ayla", "{} --json"),
             _add_list,
             _list,
+            columns=COLUMNS,
         ),
         "create": Command(
             "create a token; its secret is shown once",
             (
-                "fairbank token create laptop --output ~/.config/fairbank/token",
-                "fairbank token create portal --scopes read,write --days 30",
-                "fairbank token create darwin --scopes agent:darwin -u slurm",
+                "{} laptop --output ~/.config/fairbank/token",
+                "{} portal --scopes read,write --days 30",
+                "{} darwin --scopes agent:darwin -u slurm",
             ),
             _add_create,
             _create,
         ),
         "revoke": Command(
-            "revoke a token at once",
-            (
-                "fairbank token revoke 3",
-                "fairbank token revoke 3 --yes",
-                "fairbank token revoke 3 --dry-run",
-            ),
-            _add_revoke,
-            _revoke,
+            "revoke a token at once", ("{} 3", "{} 3 --yes", "{} 3 --dry-run"), _add_revoke, _revoke
         ),
     },
     default="list",

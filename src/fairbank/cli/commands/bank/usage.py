@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairbank.cli.commands.bank.efficiency import (
-    average_wait,
-    efficiency,
-    idle,
-    remarks,
-    same_exit,
-    wasted,
-)
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.host import uid_of, user_name
-from fairbank.cli.framework.options import add_accounts, add_period, add_users, number
-from fairbank.cli.framework.output import Listing, caption, show, shown_columns, watched
+from fairbank.cli.framework.options import add_accounts, add_option, add_period, add_users, number
+from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
+from fairbank.core.time import show_duration
+from fairbank.report.cells import plain
 from fairbank.report.columns import Amount, Column, Look, Row, duration, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -39,6 +33,14 @@ _SUMS = (
     "wasted",
     "failed_early",
 )
+LOW_PERCENT = 25
+"""An efficiency that gets a mark."""
+
+EARLY_LEAST = 3
+"""As many jobs that failed early are worth a remark, if they are also most of somebody's."""
+
+UNKNOWN = "-"
+WASTED = "WASTED = charged but idle, of the jobs whose processor time is known."
 
 
 def _share(row: Row, look: Look) -> str:
@@ -50,82 +52,98 @@ def _share(row: Row, look: Look) -> str:
     return f"{said:>6} {bar}"
 
 
-def columns(by: str) -> Sequence[Column]:
+def _known(row: Row) -> bool:
+    """Return whether the use of its processors is known."""
+    return bool(row["cpu_given"])
+
+
+def _wasted(row: Row) -> int | None:
+    """Return wasted SU-minutes; None if unknown."""
+    return row["wasted"] if _known(row) else None
+
+
+def _idle(row: Row, look: Look) -> str:
+    """Return the amount charged for idle resources."""
+    if row["wasted"] is None:
+        return "" if look.exact else UNKNOWN
+    return look.su(row["wasted"])
+
+
+def _efficiency(row: Row, look: Look) -> str:
+    """Return the efficiency in percent, marked if low; empty for a total."""
+    if not _known(row) or "total" in row:
+        return "" if look.exact or "total" in row else UNKNOWN
+    percent = (200 * row["cpu_seconds"] + row["cpu_given"]) // (2 * row["cpu_given"])
+    return f"{percent}%" if look.exact else f"{percent}% {'!' if percent < LOW_PERCENT else ' '}"
+
+
+def _average_wait(row: Row, look: Look) -> str:
+    """Return the average time from submission to start."""
+    if not row["runs"]:
+        return "" if look.exact else UNKNOWN
+    return show_duration(row["waited"] // row["runs"])
+
+
+def _columns(options: Namespace) -> Sequence[Column]:
     """Return the columns; the first is the group."""
     return (
-        Column(by.upper(), text("name")),
+        Column(options.by.upper(), text("name")),
         Column("JOBS", text("runs"), right=True),
         Column("FAILED", text("failed"), right=True, drop=2),
         Column("SU", su("charged"), right=True),
         Column("SHARE%", _share, drop=1),
-        Column("EFF%", efficiency, right=True, drop=4),
-        Column("WASTED", Amount(idle), right=True, drop=3),
-        Column("AVG-WAIT", average_wait, right=True, extra=True),
+        Column("EFF%", _efficiency, right=True, drop=4),
+        Column("WASTED", Amount(_idle), right=True, drop=3),
+        Column("AVG-WAIT", _average_wait, right=True, extra=True),
         Column("ELAPSED", duration("elapsed"), right=True, extra=True),
     )
 
 
 def add(parser: Parser) -> None:
     add_accounts(parser)
-    parser.add_argument(
-        "--by", choices=BY, default="user", help="what the rows are (default: user)"
-    )
+    add_option(parser, "--by", "what the rows are (default: user)", choices=BY, default="user")
     add_users(parser)
-    parser.add_argument("--me", action="store_true", help="only what I used")
-    parser.add_argument(
-        "--alloc",
-        metavar="ALLOC",
-        type=number,
-        help="only what this allocation paid for, of whatever project",
-    )
+    add_option(parser, "--me", "only what I used")
+    about = "only what this allocation paid for, of whatever project"
+    add_option(parser, "--alloc ALLOC", about, type=number)
     add_period(parser, "now-30days")
 
 
 def run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, columns(options.by)):
-        return 0
-    return watched(context, lambda: _show(context, options))
-
-
-def _show(context: Context, options: Namespace) -> int:
     query = {
         "by": options.by,
         "account": options.account,
         "resource": options.resource,
         "allocation": options.alloc,
-        "owner_uid": owners_of(context, options),
+        "owner_uid": _owners(context, options),
         **context.period("now-30days"),
     }
     heard: set[object] = set()
-    rows = usage(context, query, heard)
+    groups = _usage(context, query, heard)
     check_accounts(context, options.account, heard, of_jobs=True)
     check_resources(context, options.resource, heard)
-    told = _told(context, rows, options.by)
-    show(
-        context,
-        Listing(
-            "fairbank.usage/1",
-            columns(options.by),
-            told,
-            caption(context),
-            total=_total(told) if len(told) > 1 else None,
-            notes=remarks(told, options.by),
-            empty="No job ended in that time.",
-        ),
+    rows = _told(groups, options.by)
+    listing = Listing(
+        "fairbank.usage/1",
+        _columns(options),
+        rows,
+        caption(context),
+        total=_total(rows) if len(rows) > 1 else None,
+        notes=remarks(rows, options.by),
+        empty="No job ended in that time.",
     )
+    show(context, listing)
     return 0
 
 
-def owners_of(context: Context, options: Namespace) -> list[int] | None:
+def _owners(context: Context, options: Namespace) -> list[int] | None:
     """Return whose jobs to count: -u, or one's own with --me; None for all."""
     if options.user:
         return [uid_of(user) for user in options.user]
     return [context.me()] if options.me else None
 
 
-def usage(
-    context: Context, query: Mapping[str, object], heard: set[object] | None = None
-) -> list[Row]:
+def _usage(context: Context, query: Mapping[str, object], heard: set[object]) -> list[Row]:
     """Return the groups with their sums over all listed values.
 
     Adds to `heard` the projects and resources that had rows.
@@ -133,40 +151,33 @@ def usage(
     groups: dict[object, dict[str, Any]] = {}
     for one in spread(query):
         for row in context.rows("/usage", one):
-            if heard is not None:
-                heard |= {one.get("account"), one.get("resource")}
-            known = groups.setdefault(
-                row["group"],
-                {"group": row["group"], "early_exit_code": None, **dict.fromkeys(_SUMS, 0)},
-            )
-            known |= {
-                "early_exit_code": same_exit(known, row),
-                **{key: known[key] + row[key] for key in _SUMS},
-            }
+            heard |= {one.get("account"), one.get("resource")}
+            nothing = {"group": row["group"], "early_exit_code": None, **dict.fromkeys(_SUMS, 0)}
+            sums = groups.setdefault(row["group"], nothing)
+            sums["early_exit_code"] = same_exit(sums, row)
+            for key in _SUMS:
+                sums[key] += row[key]
     return list(groups.values())
 
 
-def _told(context: Context, rows: Sequence[Row], by: str) -> list[Row]:
+def _told(rows: Sequence[Row], by: str) -> list[Row]:
     """Return the rows with names and shares, largest first; days and months in order."""
     whole = sum(row["charged"] for row in rows) or 1
     told = [
         {
             **row,
-            "name": _name(context, row["group"], by),
+            "name": _name(row["group"], by),
             "share_permille": max(0, row["charged"]) * 1000 // whole,
-            "wasted": wasted(row),
+            "wasted": _wasted(row),
         }
         for row in rows
     ]
-    return sorted(
-        told,
-        key=lambda row: (
-            row["group"] if by in ("day", "month") else (-row["charged"], str(row["name"]))
-        ),
-    )
+    if by in ("day", "month"):
+        return sorted(told, key=lambda row: row["group"])
+    return sorted(told, key=lambda row: (-row["charged"], str(row["name"])))
 
 
-def _name(context: Context, group: object, by: str) -> str:
+def _name(group: object, by: str) -> str:
     return user_name(group) if by == "user" and isinstance(group, int) else str(group)
 
 
@@ -177,8 +188,32 @@ def _total(rows: Sequence[Row]) -> Row:
         "total": True,
         "share_permille": 1000 if sums["charged"] else 0,
         **sums,
-        "wasted": wasted(sums),
+        "wasted": _wasted(sums),
     }
+
+
+def remarks(rows: Iterable[Row], by: str) -> list[str]:
+    """Return notes: the meaning of WASTED, and users whose jobs mostly fail within two minutes."""
+    rows = list(rows)
+    said = [WASTED] if any(map(_known, rows)) else []
+    return said + [
+        _early(row)
+        for row in rows
+        if by == "user" and row["failed_early"] >= max(EARLY_LEAST, row["runs"] // 2 + 1)
+    ]
+
+
+def _early(row: Row) -> str:
+    exited = f" (exit {row['early_exit_code']})" if row["early_exit_code"] else ""
+    name = plain(str(row["name"]))
+    failed = f"{row['failed_early']} of {row['runs']} jobs failed within 2 minutes of start{exited}"
+    return f"{name}: {failed}: fairbank jobs -u {name} --failed"
+
+
+def same_exit(one: Row, other: Row) -> int | None:
+    """Return the exit code of both groups' early failures, if it is the same."""
+    codes = {row["early_exit_code"] for row in (one, other) if row["failed_early"]}
+    return codes.pop() if len(codes) == 1 else None
 
 
 COMMAND = Command(
@@ -191,4 +226,5 @@ COMMAND = Command(
     add,
     run,
     watch=True,
+    columns=_columns,
 )

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Look, Row
-    from fairbank.slurm.bank import ReportObjection
+    from fairbank.slurm.bank import BankClient, ReportObjection
+    from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.reconcile.compare import ReconcileComparison, ReconcileFinding
     from fairbank.slurm.reconcile.reconciler import ReconcileResult
     from fairbank.slurm.reconcile.repair import RepairOutcome
@@ -104,20 +105,35 @@ def run(context: Context, options: Namespace) -> int:
             field="--again",
             remedy="fairbank reconcile --fix --again",
         )
-    from fairbank.slurm.toolbox import SlurmToolbox
+    from fairbank.slurm.reconcile.reconciler import Reconciler
 
     since, until = period_of(context, "now-2days")
+    slurm, bank = slurm_and_bank(context)
+    reconciler = Reconciler(slurm, bank, grace_seconds=options.grace * 60, now=context.now())
     with Stages(options) as progress:
-        result = SlurmToolbox(context.client, context.cluster).reconcile(
+        result = reconciler.reconcile(
             since,
             until,
-            grace_seconds=options.grace * 60,
+            cluster=context.cluster,
             fix=options.fix,
             again=options.again,
             progress=progress,
         )
     tell(context, result, fix=options.fix)
     return 0 if result.is_clean else FOUND
+
+
+def slurm_and_bank(context: Context) -> tuple[SlurmCommands, BankClient]:
+    """Return the Slurm of this host and the bank.
+
+    Raises Forbidden for users who may not see all runs: the others would seem to be missing.
+    """
+    from fairbank.slurm.bank import BankClient
+    from fairbank.slurm.commands import SlurmCommands
+
+    bank = BankClient(context.client)
+    bank.require_full_view()
+    return SlurmCommands(), bank
 
 
 def period_of(context: Context, default: str) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.reconcile import period_of
+from fairbank.cli.commands.slurm.reconcile import period_of, slurm_and_bank
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_clusters, add_period
 from fairbank.cli.framework.output import Listing, caption, show
@@ -55,12 +55,23 @@ def add(parser: Parser) -> None:
 
 
 def run(context: Context, options: Namespace) -> int:
-    from fairbank.slurm.toolbox import SlurmToolbox
+    from fairbank.slurm.reconcile.reconciler import read_jobs
+    from fairbank.slurm.reconcile.shadow import ShadowInput, simulate
 
     since, until = period_of(context, DEFAULT_START)
+    slurm, bank = slurm_and_bank(context)
     with Stages(options) as progress:
-        slurm = SlurmToolbox(context.client, context.cluster)
-        seen, unreadable = slurm.shadow(since, until, progress=progress)
+        cluster = bank.cluster(slurm.check_cluster(context.cluster))
+        jobs, unreadable = read_jobs(slurm, since, until, progress)
+    seen = simulate(
+        jobs,
+        ShadowInput(
+            cluster=cluster,
+            projects=bank.projects(),
+            allocations=bank.allocations(),
+            now=context.now(),
+        ),
+    )
     for line in unreadable:
         context.note(plain(f"! not read: {line}"))
     refused = options.refused
@@ -77,7 +88,7 @@ def run(context: Context, options: Namespace) -> int:
             f"{caption(context)}   nothing is posted",
             notes=_reasons(seen),
             empty="No job would have been refused." if refused else "No job ran in that time.",
-            more={"unreadable": list(unreadable)},
+            more={"unreadable": list(map(str, unreadable))},
         ),
     )
     return 0

@@ -255,7 +255,7 @@ def _add_record(parser: Parser) -> None:
 
 
 def _record(context: Context, options: Namespace) -> int:
-    from fairbank.slurm.fairshare_view.daily_records import daily_records
+    from fairbank.slurm.fairshare_view.shares import daily_records
     from fairbank.slurm.rankings import read_shares
 
     shares = read_shares(options.folder, context.now(), Local())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentTypeError
+from functools import partial
+from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.reconcile import GRACE_MINUTES
+from fairbank.cli.commands.slurm.reconcile import GRACE_MINUTES, slurm_and_bank
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_clusters, add_writing
@@ -21,11 +23,12 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.slurm.bank import BankClient
+    from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.importer import ImportResult
     from fairbank.slurm.reconcile.import_plan import ImportPlan, Step
     from fairbank.slurm.reconcile.repair import RepairOutcome
     from fairbank.slurm.sync import SyncResult
-    from fairbank.slurm.toolbox import SlurmToolbox
 
 
 def _gid(text: str) -> tuple[str, int]:
@@ -33,12 +36,6 @@ def _gid(text: str) -> tuple[str, int]:
     if account and number.isascii() and number.isdigit() and len(number) <= 10:
         return account, int(number)
     raise ArgumentTypeError(f"{text[:40]!r} is not ACCOUNT=NUMBER")
-
-
-def _toolbox(context: Context) -> SlurmToolbox:
-    from fairbank.slurm.toolbox import SlurmToolbox
-
-    return SlurmToolbox(context.client, context.cluster)
 
 
 # --- import ---
@@ -91,14 +88,23 @@ def _import(context: Context, options: Namespace) -> int:
             field="--cover",
             remedy="add -S TIME: -S now-90days",
         )
-    toolbox, gids = _toolbox(context), dict(options.gid)
+    from fairbank.slurm.importer import import_people
+    from fairbank.slurm.sync import replace_file
+
+    slurm, bank = slurm_and_bank(context)
+    people = partial(
+        import_people,
+        slurm,
+        bank,
+        cluster=context.cluster,
+        gids=dict(options.gid),
+        passed_over=options.pass_over,
+    )
     with Stages(options) as progress:
-        result = toolbox.import_people(
-            gids, passed_over=options.pass_over, dry_run=True, progress=progress
-        )
+        result = people(dry_run=True, progress=progress)
     _tell_plan(context, result)
     if options.settings and not options.dry_run:
-        toolbox.write_settings(options.settings, result.settings)
+        replace_file(Path(options.settings), result.settings)
         context.say(f"written: {plain(options.settings)}")
     elif options.settings or result.differences is None:
         context.say("\nFor the bank's settings:\n")
@@ -108,15 +114,15 @@ def _import(context: Context, options: Namespace) -> int:
             context.note("Nothing was changed.")
             return NOT_DONE
         with Stages(options) as progress:
-            result = toolbox.import_people(
-                gids, passed_over=options.pass_over, dry_run=False, progress=progress
-            )
+            result = people(progress=progress)
         for refusal in result.refused:
             context.note(plain(f"! {refusal}"))
         left = f"; left out: {_left_out(result)}" if _left_out(result) else ""
         done = len(result.plan.steps) - len(result.refused)
         context.say(f"entered: {counted(done, 'thing')}{left}")
-    left_runs = _import_history(context, options, toolbox, result.plan) if options.starttime else 0
+    left_runs = 0
+    if options.starttime:
+        left_runs = _import_history(context, options, (slurm, bank), result.plan)
     return FOUND if _left_out(result) or left_runs else 0
 
 
@@ -148,14 +154,21 @@ def _step(step: Step) -> str:
 
 
 def _import_history(
-    context: Context, options: Namespace, toolbox: SlurmToolbox, plan: ImportPlan
+    context: Context, options: Namespace, sides: tuple[SlurmCommands, BankClient], plan: ImportPlan
 ) -> int:
-    """Import the finished runs and return the number of runs and lines that are left out."""
+    """Import the finished runs and return the number of runs and lines that are left out.
+
+    With --dry-run nothing is charged: the result is predicted, as if the plan were carried out.
+    """
+    from fairbank.slurm.importer import import_history
+
     with Stages(options) as progress:
-        history = toolbox.import_history(
+        history = import_history(
+            *sides,
             int(context.moment(options.starttime, "--starttime") or 0),
             context.now(),
             grace_seconds=GRACE_MINUTES * 60,
+            cluster=context.cluster,
             cover=options.cover,
             passed_over=options.pass_over,
             after=plan if options.dry_run else None,
@@ -224,20 +237,34 @@ def _add_sync(parser: Parser) -> None:
 
 def _sync(context: Context, options: Namespace) -> int:
     _check_options(options)
-    toolbox = _toolbox(context)
+    from fairbank.slurm.policy import read_site_rules
+    from fairbank.slurm.sync import sync_accounts, sync_policy
+
+    slurm, bank = slurm_and_bank(context)
     if not options.no_policy:
+        site = read_site_rules(options.site)
         with Stages(options) as progress:
-            _tell_files(
-                context,
-                toolbox.sync_policy(options.site, dry_run=options.dry_run, progress=progress),
+            synced = sync_policy(
+                slurm,
+                bank,
+                site,
+                cluster=context.cluster,
                 dry_run=options.dry_run,
+                progress=progress,
             )
+        _tell_files(context, synced, dry_run=options.dry_run)
     if not options.accounts:
         return 0
+    accounts = partial(
+        sync_accounts,
+        slurm,
+        bank,
+        cluster=context.cluster,
+        fence=options.fence,
+        remove=options.remove,
+    )
     with Stages(options) as progress:
-        result = toolbox.sync_accounts(
-            fence=options.fence, remove=options.remove, dry_run=True, progress=progress
-        )
+        result = accounts(dry_run=True, progress=progress)
     for change in result.changes:
         context.say(plain(f"sacctmgr -i {join(change.words)}   # {change.why}"))
     for note in result.skipped:
@@ -251,9 +278,7 @@ def _sync(context: Context, options: Namespace) -> int:
         context.note("Nothing was changed in Slurm.")
         return NOT_DONE
     with Stages(options) as progress:
-        toolbox.sync_accounts(
-            fence=options.fence, remove=options.remove, dry_run=False, progress=progress
-        )
+        accounts(progress=progress)
     context.say(f"made: {counted(len(result.changes), 'change')}")
     return 0
 
@@ -281,7 +306,12 @@ def _add_prolog(parser: Parser) -> None:
 
 
 def _prolog(context: Context, options: Namespace) -> int:
-    refusal = _toolbox(context).prolog(os.environ, fail_open=options.silence == "open")
+    from fairbank.slurm.commands import SlurmCommands
+    from fairbank.slurm.prolog import run_prolog
+
+    refusal = run_prolog(
+        SlurmCommands(), context.client, os.environ, fail_open=options.silence == "open"
+    )
     if refusal is not None:
         context.note(f"refused: {plain(refusal)}")
     return 0

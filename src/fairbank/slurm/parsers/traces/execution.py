@@ -36,10 +36,10 @@ _ID = re.compile(r"(\d{1,10})(?:[_+].*)?", re.ASCII)
 class Execution(NamedTuple):
     """One time that a job ran, or is pending. Instants are seconds since 1970.
 
-    name                  id as sacct prints it; `job` is the number that it begins with elapsed
-    None if it never ran or has not ended; without the `suspended` seconds allocated, requested
-    CPUs; None for unknown limit                 seconds; None for unknown or unlimited user,
-    account, partition  empty for unknown
+    `name` is the id as sacct prints it, `job` the number that it begins with. `elapsed` is without
+    the `suspended` seconds, None if it never ran or has not ended. `allocated` and `requested` are
+    CPUs, None for unknown; `limit` is in seconds, None for unknown or unlimited. `user`, `account`
+    and `partition` are empty for unknown.
     """
 
     name: str
@@ -100,7 +100,7 @@ def read_execution(cells: Cells) -> Execution:
     for columns that contradict each other.
     """
     name = _id(cells)
-    submitted = words.required_instant(words.instant(cells["Submit"], "Submit"), "Submit")
+    submitted = words.known_instant(cells["Submit"], "Submit")
     match = _ID.fullmatch(name)
     if match is None or int(match[1]) > ids.JOB_ID_MAX:
         raise InvalidInput(

@@ -64,12 +64,8 @@ def read_accounting_trace(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     broken it in two. Raises InvalidInput with the line for an insufficient header and, while jobs
     are read, for a job that comes too late to be sorted.
     """
-    number, first = next(numbered, (1, b""))
-    header, notes, names = (
-        _read_header(number, first),
-        ReaderNotes(),
-        TraceNames(UserNumbers(), UserNumbers(), UserNumbers()),
-    )
+    header = _read_header(*next(numbered, (1, b"")))
+    notes, names = ReaderNotes(), TraceNames(UserNumbers(), UserNumbers(), UserNumbers())
     executions = _executions(numbered, header, notes)
     return FastTrace(Header(), _skim(_in_order(executions, header), notes, names), notes, names)
 
@@ -106,11 +102,11 @@ def _executions(
         record = split_record("sacct", number, text, header.columns, header.delimiter)
         if isinstance(record, UnreadableLine):
             notes.omit(number, "number of cells differs from the header")
-        elif is_step(record.cells):
+        elif is_step(record):
             notes.correct(STEP)
         else:
             try:
-                execution = read_execution(record.cells)
+                execution = read_execution(record)
             except InvalidInput as error:
                 notes.omit(
                     number, f"{error.field} cannot be read" if error.field else error.message

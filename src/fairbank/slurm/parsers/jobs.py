@@ -10,19 +10,16 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from fairbank.cluster.dependency import Dependencies
+from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
-from fairbank.core.slurm_numbers import PRIORITY_MAX
 from fairbank.core.time import DAY
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.columns import read_rows
-from fairbank.slurm.parsers.pending_jobs import COMMAND, job_lines
-from fairbank.slurm.parsers.scheduler.dependencies import read_dependencies
+from fairbank.slurm.parsers.columns import Cells, read_rows
+from fairbank.slurm.parsers.job_lines import COMMAND, job_lines, priority
 from fairbank.slurm.parsers.values import STATES_WITH_NODES, ParsedRows
 
 TASKS_MAX = 4_000_000
@@ -30,10 +27,7 @@ TASKS_MAX = 4_000_000
 FOREVER = 365 * DAY
 """Seconds: how an unlimited time limit is planned."""
 _NOTHING = frozenset({"", "(null)", "N/A", "None", "*"})
-_GIVEN = re.compile(r"Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d{1,12}) GRES=(\S*)", re.ASCII)
-_GRES = re.compile(
-    r"(?:gres[:/])?gpu(?::([A-Za-z][\w.-]*))?(?:[:=](\d{1,6}))?(?:\([^)]*\))?", re.ASCII
-)
+_ON_NODES = re.compile(r"Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d{1,12}) GRES=(\S*)", re.ASCII)
 _CPUS = re.compile(r"cpu[:=]\d{1,9}", re.ASCII)
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
 _STEPS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
@@ -52,13 +46,12 @@ class JobNodes(msgspec.Struct, frozen=True):
 class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     """Job as slurmctld has it. Instants are seconds since 1970, times seconds.
 
-    qos           the first that it requested; the others are in `other_qos` reservation   as
-    requested: a name, or several with commas tasks         of an array that have not started;
-    `throttle` limits those that run at once task          of an array that has started, or was
-    separated from the others limit         None: the partition's reason        why it is pending,
-    in Slurm's word, as of slurmctld's last check dependencies  on other jobs, as far as they are
-    open licences      number of each tres          what it requests or has, by name allocated
-    nodes that it has; empty if it is pending
+    `qos` is the first that it requested, `other_qos` the rest. `reservation` is as requested: a
+    name, or several with commas. `tasks` are those of an array that have not started, `throttle`
+    limits those that run at once; `task` has started, or was separated from the others. `limit` is
+    None for the partition's. `expected` is the start that slurmctld expects, `reason` why the job
+    is pending, in Slurm's word, as of its last check. `dependencies` are those on other jobs that
+    are open. `licences` and `tres` are what it requests or has, `allocated` the nodes that it has.
     """
 
     job_id: int
@@ -112,68 +105,56 @@ def read_jobs(text: str) -> ParsedRows[SlurmJob]:
     return read_rows(COMMAND, job_lines(text), _job)
 
 
-def _job(cells: dict[str, str]) -> SlurmJob | None:
-    state = words.state(cells["JobState"], "JobState")
+def _job(cells: Cells) -> SlurmJob | None:
+    state = cells.read("JobState", words.state)
     waits = state == "PENDING"
     if not waits and state not in STATES_WITH_NODES:
         return None
-    array, tasks = cells.get("ArrayJobId"), cells["ArrayTaskId"]
+    tasks = cells["ArrayTaskId"]
     several = bool(tasks) and not tasks.isdecimal()
-    start = words.instant(words.required(cells, "StartTime"), "StartTime")
+    start = cells.read("StartTime", words.instant)
     qos, *others = cells["QOS"].split(",")
     tres = words.tres(cells.get("TRES", cells.get("ReqTRES" if waits else "AllocTRES", "")), "TRES")
-    counts = (
-        {name: int(count) for name, count in parse_counts(tres, field="TRES").items()}
-        if tres
-        else {}
-    )
+    parsed = parse_counts(tres, field="TRES") if tres else {}
+    counts = {name: int(count) for name, count in parsed.items()}
     return SlurmJob(
-        job_id=words.number(cells["JobId"], "JobId", most=ids.JOB_ID_MAX),
-        name=cells.get("JobName", ""),
+        job_id=cells.read("JobId", words.job_id),
+        name=cells["JobName"],
         state=state,
-        user=words.user(cells["User"], "UserId"),
-        account=ids.name(cells["Account"], field="Account"),
+        user=cells.read("UserId", words.user),
+        account=cells.read("Account", words.name),
         qos=qos,
-        partitions=tuple(
-            ids.name(name, field="Partition")
-            for name in words.required(cells, "Partition").split(",")
-        ),
-        priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
-        submitted=words.required_instant(
-            words.instant(words.required(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
-        ),
-        eligible=words.instant(words.required(cells, "EligibleTime"), "EligibleTime"),
+        partitions=cells.read("Partition", words.names),
+        priority=cells.read("Priority", priority),
+        submitted=cells.read("SubmitTime", words.known_instant),
+        eligible=cells.read("EligibleTime", words.instant),
         started=None if waits else words.required_instant(start, "StartTime"),
-        ends=None if waits else words.instant(words.required(cells, "EndTime"), "EndTime"),
+        ends=None if waits else cells.read("EndTime", words.instant),
         expected=start if waits else None,
-        limit=_length(words.required(cells, "TimeLimit"), "TimeLimit"),
-        time_min=_length(cells.get("TimeMin", "N/A"), "TimeMin"),
+        limit=cells.read("TimeLimit", _length),
+        time_min=cells.read("TimeMin", _length, "N/A"),
         reason=words.reason(cells.get("Reason", "None")),
         dependencies=read_dependencies(_text(cells, "Dependency")),
         reservation=_text(cells, "Reservation") or None,
         wanted=_wanted(cells, counts.get("node", 0)) if waits else ResourceRequest(),
         licences=_licences(_text(cells, "Licenses")),
         tres=counts,
-        array=words.number(array, "ArrayJobId", most=ids.JOB_ID_MAX) if array else None,
+        array=cells.read("ArrayJobId", words.optional(words.job_id), ""),
         task=int(tasks) if tasks and not several else None,
         tasks=_tasks(tasks) if several else (),
-        throttle=(
-            words.number(cells["ArrayTaskThrottle"], "ArrayTaskThrottle")
-            if "ArrayTaskThrottle" in cells
-            else None
-        ),
+        throttle=cells.read("ArrayTaskThrottle", words.optional(words.number), ""),
         allocated=tuple(_allocated_nodes(cells["Given"])),
         other_qos=tuple(others),
     )
 
 
 def _allocated_nodes(text: str) -> Iterator[JobNodes]:
-    for match in _GIVEN.finditer(text):
+    for match in _ON_NODES.finditer(text):
         yield JobNodes(
             tuple(expand(match[1], field="Nodes")),
             _cpus(match[2]),
             int(match[3]),
-            _gpus(match[4], "GRES"),
+            words.gpus(match[4], "GRES"),
         )
 
 
@@ -186,84 +167,54 @@ def _cpus(text: str) -> int:
     return count
 
 
-def _wanted(cells: Mapping[str, str], least: int) -> ResourceRequest:
+def _wanted(cells: Cells, least: int) -> ResourceRequest:
     """Return the request.
 
     NumNodes grows while slurmctld tries to place a job; `least` is the request.
     """
-    nodes, _, most = words.required(cells, "NumNodes").partition("-")
-    wanted = least or words.number(nodes, "NumNodes")
-    tasks = cells.get("NumTasks", "")
+    nodes, _, most = cells.read("NumNodes", words.any_text).partition("-")
+    wanted = max(least or words.number(nodes, "NumNodes"), 1)
     per_node = cells.get("NtasksPerN:B:S:C", "0").partition(":")[0]
     return ResourceRequest(
-        nodes=max(wanted, 1),
+        nodes=wanted,
         max_nodes=words.number(most, "NumNodes") if most else None,
-        tasks=None if tasks in _NOTHING else words.number(tasks, "NumTasks") or None,
-        tasks_per_node=(
-            None if per_node in _NOTHING else words.number(per_node, "NtasksPerN:B:S:C") or None
-        ),
-        cpus_per_task=_count(cells, "CPUs/Task"),
-        cpus_per_node=_count(cells, "MinCPUsNode"),
-        memory_per_node=(
-            _size(cells["MinMemoryNode"], "MinMemoryNode") if "MinMemoryNode" in cells else None
-        ),
-        memory_per_cpu=(
-            _size(cells["MinMemoryCPU"], "MinMemoryCPU") or None
-            if "MinMemoryCPU" in cells
-            else None
-        ),
-        gpus=_gpus_of_nodes(cells, max(wanted, 1), most),
-        tmp=_size(cells.get("MinTmpDiskNode", "0"), "MinTmpDiskNode"),
+        tasks=cells.read("NumTasks", _count, "") or None,
+        tasks_per_node=_count(per_node, "NtasksPerN:B:S:C") or None,
+        cpus_per_task=cells.read("CPUs/Task", _count, "1") or 1,
+        cpus_per_node=cells.read("MinCPUsNode", _count, "1") or 1,
+        memory_per_node=cells.read("MinMemoryNode", words.optional(_size), ""),
+        memory_per_cpu=cells.read("MinMemoryCPU", words.optional(_size), "") or None,
+        gpus=_gpus_of_nodes(cells, wanted, most),
+        tmp=cells.read("MinTmpDiskNode", _size, "0"),
         constraint=_text(cells, "Features"),
         prefer=_text(cells, "Prefer"),
         contiguous=cells.get("Contiguous", "0") == "1",
-        exclusive=_is_exclusive(cells),
+        # 26.05 prints OverSubscribe=NO for nearly every job, and has Exclusive for whole nodes.
+        exclusive=(
+            cells["Exclusive"] == "NODE"
+            if "Exclusive" in cells
+            else cells.get("OverSubscribe") == "NO"
+        ),
         shared=cells.get("OverSubscribe") == "YES",
         required=tuple(expand(_text(cells, "ReqNodeList"), field="ReqNodeList")),
         excluded=tuple(expand(_text(cells, "ExcNodeList"), field="ExcNodeList")),
     )
 
 
-def _is_exclusive(cells: Mapping[str, str]) -> bool:
-    """Return True for whole nodes.
-
-    26.05 prints OverSubscribe=NO for nearly every job, and has Exclusive for whole nodes.
-    """
-    return (
-        cells["Exclusive"] == "NODE" if "Exclusive" in cells else cells.get("OverSubscribe") == "NO"
-    )
-
-
-def _gpus_of_nodes(cells: Mapping[str, str], nodes: int, most: str) -> tuple[Gpus, ...]:
+def _gpus_of_nodes(cells: Cells, nodes: int, most: str) -> tuple[Gpus, ...]:
     """Return the GPUs of each node. GPUs of a job on one node are the same."""
     for field in ("TresPerSocket", "TresPerTask", "TresPerJob"):
-        text = _without_cpus(_text(cells, field))
+        # Newer versions print the CPUs of a task here as well as in CPUs/Task.
+        parts = _text(cells, field).split(",")
+        text = ",".join(part for part in parts if not _CPUS.fullmatch(part))
         alone = nodes == 1 and (most == "1" or cells.get("NumTasks") in ("1", "N/A"))
         if text and not (alone and field != "TresPerSocket"):
             raise InvalidInput(
                 f"asks for {words.quoted(text)} in a way that is not known here", field=field
             )
         if text:
-            return _gpus(text, field)
-    return _gpus(_text(cells, "TresPerNode"), "TresPerNode")
-
-
-def _without_cpus(text: str) -> str:
-    """Remove the CPUs of a task, which newer versions print here as well as in CPUs/Task."""
-    return ",".join(part for part in text.split(",") if not _CPUS.fullmatch(part))
-
-
-def _gpus(text: str, field: str) -> tuple[Gpus, ...]:
-    """Parse `gres:gpu:a100:2`, or `gpu:a100:2(IDX:0-1)` as printed for an allocation."""
-    counts: dict[str, int] = {}
-    for part in filter(None, re.split(r",(?![^(]*\))", text)):
-        match = _GRES.fullmatch(part)
-        if match is None:
-            raise InvalidInput(
-                f"asks for {words.quoted(part)}, and only GPUs are known here", field=field
-            )
-        counts[match[1] or ""] = counts.get(match[1] or "", 0) + int(match[2] or 1)
-    return tuple(Gpus(kind, count) for kind, count in sorted(counts.items()) if count)
+            return words.gpus(text, field)
+    return words.gpus(_text(cells, "TresPerNode"), "TresPerNode")
 
 
 def _tasks(text: str) -> tuple[int, ...]:
@@ -293,28 +244,81 @@ def _licences(text: str) -> dict[str, int]:
 
 
 def _length(text: str, field: str) -> int | None:
-    if text in ("UNLIMITED", "INFINITE"):
-        return FOREVER
-    return (
-        None
-        if text in ("N/A", "Partition_Limit", "NOT_SET", "")
-        else words.length_seconds(text, field)
-    )
+    return FOREVER if text in ("UNLIMITED", "INFINITE") else words.finite_length(text, field)
 
 
 def _size(text: str, field: str) -> int:
     """Return `2G`, `1000M` or `2.50G` in MiB."""
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"{words.quoted(text)} is not a size", field=field)
+    match = words.matched(_SIZE, text, field, "is not a size")
     return round(float(match[1]) * _STEPS[match[2]])
 
 
-def _count(cells: Mapping[str, str], field: str) -> int:
-    text = cells.get(field, "1")
-    return 1 if text in _NOTHING else max(words.number(text, field), 1)
+def _count(text: str, field: str) -> int:
+    """Return a number, or 0 for none."""
+    return 0 if text in _NOTHING else words.number(text, field)
 
 
-def _text(cells: Mapping[str, str], field: str) -> str:
+def _text(cells: Cells, field: str) -> str:
     text = cells.get(field, "")
     return "" if text in _NOTHING else text
+
+
+# --- dependencies ---
+
+# An example is `afterok:31(unfulfilled),after:15_*+10(unfulfilled)`. Met dependencies are not
+# printed. All parts between `,` must be met; of parts between `?` one is enough; never both.
+
+_STATE = r"(?:\(([a-z]{1,16})\))?"
+_KIND = re.compile(r"[a-z]{1,32}", re.ASCII)
+_SINGLETON = re.compile(rf"singleton{_STATE}", re.ASCII)
+_JOB = re.compile(rf"(\d{{1,10}})(?:_(?:(\d{{1,7}})|\*))?(?:\+(\d{{1,9}}))?{_STATE}", re.ASCII)
+_DEPENDENCY_STATES = {each.value: each for each in DependencyState}
+
+
+def read_dependencies(text: str) -> Dependencies:
+    """Read the dependencies.
+
+    A text that cannot be read stands for itself, so that the job is explained.
+    """
+    if not text:
+        return Dependencies()
+    any_of = "?" in text
+    items: list[Dependency] = []
+    for part in text.split("?" if any_of else ","):
+        parsed = list(_parse_part(part))
+        if not parsed or None in parsed:
+            return Dependencies(text)
+        items += filter(None, parsed)
+    return Dependencies(text, tuple(items), any_of)
+
+
+def _parse_part(text: str) -> Iterator[Dependency | None]:
+    """Parse `afterok:31(failed)` as printed; `afterok:31:32` and `31` as users may write it.
+
+    Yields None for what is no dependency.
+    """
+    if singleton := _SINGLETON.fullmatch(text):
+        state = _dependency_state(singleton[1])
+        yield state and Dependency(kind="singleton", state=state)
+        return
+    kind, colon, jobs = text.partition(":")
+    if not colon:
+        kind, jobs = "afterany", text
+    for job_text in jobs.split(":"):
+        match = _JOB.fullmatch(job_text)
+        state = _dependency_state(match[4]) if match and _KIND.fullmatch(kind) else None
+        if match is None or state is None:
+            yield None
+            return
+        yield Dependency(
+            kind=kind,
+            job=int(match[1]),
+            task=None if match[2] is None else int(match[2]),
+            all_tasks="_*" in job_text,
+            minutes=int(match[3] or 0),
+            state=state,
+        )
+
+
+def _dependency_state(text: str | None) -> DependencyState | None:
+    return DependencyState.NOT_YET if text is None else _DEPENDENCY_STATES.get(text)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
-from fairbank.core import ids
-from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import parse_counts
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.columns import PIPE, Record, read_rows, split_records
-from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
+from fairbank.slurm.parsers.columns import PIPE, Cells, Table, pairs_of, read_rows
+from fairbank.slurm.parsers.values import ParsedRows
+from fairbank.slurm.parsers.words import Reader
+
+V = TypeVar("V")
 
 _COMMAND = "scontrol show assoc_mgr"
 _NAMED = re.compile(r"([^()]*)(?:\((\d{1,10})\))?", re.ASCII)
@@ -36,15 +38,7 @@ _TRES = {
 _JOBS = {"GrpJobs": LimitKind.GRP_JOBS, "MaxJobs": LimitKind.MAX_JOBS}
 _WALL = {"GrpWall": LimitKind.GRP_WALL, "MaxWallPJ": LimitKind.MAX_WALL}
 
-QOS_COLUMNS: Mapping[str, LimitKind | None] = {
-    "Name": None,
-    "Flags": None,
-    "UsageFactor": None,
-    "LimitFactor": None,
-    "Priority": None,
-    "Preempt": None,
-    "PreemptMode": None,
-    "PreemptExemptTime": None,
+_QOS_TRES = {
     "GrpTRES": LimitKind.GRP_TRES,
     "GrpTRESMins": LimitKind.GRP_TRES_MINS,
     "GrpTRESRunMins": LimitKind.GRP_TRES_RUN_MINS,
@@ -54,14 +48,13 @@ QOS_COLUMNS: Mapping[str, LimitKind | None] = {
     "MaxTRESPU": LimitKind.MAX_TRES_PER_USER,
     "MaxTRESPA": LimitKind.MAX_TRES_PER_ACCOUNT,
     "MinTRES": LimitKind.MIN_TRES,
+}
+_QOS_JOBS = {
     "GrpJobs": LimitKind.GRP_JOBS,
     "MaxJobsPU": LimitKind.MAX_JOBS_PER_USER,
     "MaxJobsPA": LimitKind.MAX_JOBS_PER_ACCOUNT,
-    "GrpWall": LimitKind.GRP_WALL,
-    "MaxWall": LimitKind.MAX_WALL,
 }
-"""Columns of `sacctmgr show qos`, each with its limit."""
-_QOS_JOBS = frozenset({"GrpJobs", "MaxJobsPU", "MaxJobsPA"})
+_QOS_WALL = {"GrpWall": LimitKind.GRP_WALL, "MaxWall": LimitKind.MAX_WALL}
 
 
 class LimitRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,82 +100,63 @@ def read_qos_usage(text: str) -> ParsedRows[LimitRecord]:
     return read_rows(
         _COMMAND,
         _lines(text, "QOS"),
-        lambda cells: _limit_record(cells, _name(cells["QOS"], "QOS")),
+        lambda cells: LimitRecord(name=cells.read("QOS", _name), **_limits_and_usage(cells)),
     )
 
 
-def read_qos_limits(text: str) -> ParsedRows[QosRecord]:
-    """Read `sacctmgr --noheader --parsable2 show qos` with the columns of QOS_COLUMNS."""
-    return read_rows(
-        "sacctmgr show qos",
-        split_records("sacctmgr show qos", text, tuple(QOS_COLUMNS), PIPE),
-        _qos_record,
-    )
-
-
-def _lines(text: str, key: str) -> Iterator[Record | UnreadableLine]:
+def _lines(text: str, key: str) -> Iterator[Cells]:
     """Yield the lines with this key.
 
     The text after `Account Limits` repeats the names for accounts and users of a QOS.
     """
     for number, line in enumerate(text.split("\n"), 1):
-        cells: dict[str, str] = {}
-        for word in line.partition(" Account Limits=")[0].split():
-            name, sign, value = word.partition("=")
-            if sign:
-                cells.setdefault(name, value)
+        cells = pairs_of(line.partition(" Account Limits=")[0])
         if key in cells and "GrpTRES" in cells:
-            yield Record(number, cells)
+            yield Cells(number, cells)
 
 
-def _association(cells: dict[str, str]) -> LimitRecord:
-    user = _name(cells.get("UserName", ""), "UserName")
-    record = _limit_record(cells, _name(cells["Account"], "Account"))
-    parent = record.name if user else _name(cells.get("ParentAccount", ""), "ParentAccount")
-    return msgspec.structs.replace(
-        record, user=user, partition=cells.get("Partition", ""), parent=parent
-    )
-
-
-def _limit_record(cells: Mapping[str, str], name: str) -> LimitRecord:
-    tres: dict[LimitKind, dict[str, int]] = {}
-    used: dict[str, float] = {}
-    for field, kind in _TRES.items():
-        limits, minutes = _pairs(cells.get(field, ""), field)
-        tres |= {kind: limits} if limits else {}
-        if kind is LimitKind.GRP_TRES_MINS:
-            used = {each: 60.0 * count for each, count in minutes.items()}
-    jobs = {
-        kind: limit
-        for field, kind in _JOBS.items()
-        if (limit := _limit(cells, field)[0]) is not None
-    }
-    walls = {
-        kind: limit
-        for field, kind in _WALL.items()
-        if (limit := _limit(cells, field)[0]) is not None
-    }
+def _association(cells: Cells) -> LimitRecord:
+    account, user = cells.read("Account", _name), cells.read("UserName", _name, "")
     return LimitRecord(
-        name=name,
-        limits=AssociationLimits(tres=tres, jobs=jobs, wall=walls),
-        seconds=used,
-        wall_seconds=60 * _limit(cells, "GrpWall")[1],
+        name=account,
+        user=user,
+        partition=cells.get("Partition", ""),
+        parent=account if user else cells.read("ParentAccount", _name, ""),
+        **_limits_and_usage(cells),
     )
+
+
+def _limits_and_usage(cells: Cells) -> dict[str, Any]:
+    """Return the fields of a LimitRecord besides its name."""
+    tres = {kind: cells.read(field, _pairs, "") for field, kind in _TRES.items()}
+    jobs, wall = (
+        {
+            kind: limit
+            for field, kind in columns.items()
+            if (limit := cells.read(field, _limit, "")[0]) is not None
+        }
+        for columns in (_JOBS, _WALL)
+    )
+    minutes = tres[LimitKind.GRP_TRES_MINS][1]
+    return {
+        "limits": AssociationLimits(
+            tres={kind: limits for kind, (limits, _) in tres.items() if limits},
+            jobs=jobs,
+            wall=wall,
+        ),
+        "seconds": {name: 60.0 * count for name, count in minutes.items()},
+        "wall_seconds": 60 * cells.read("GrpWall", _limit, "")[1],
+    }
 
 
 def _name(text: str, field: str) -> str:
     """Return `alice(60601)` without the number."""
-    match = _NAMED.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"{words.quoted(text)} is not a name", field=field)
-    return match[1]
+    return words.matched(_NAMED, text, field, "is not a name")[1]
 
 
-def _limit(cells: Mapping[str, str], field: str) -> tuple[int | None, float]:
+def _limit(text: str, field: str) -> tuple[int | None, float]:
     """Return a limit, or None, and its usage."""
-    match = _OF_USED.fullmatch(text := cells.get(field, ""))
-    if match is None:
-        raise InvalidInput(f"{words.quoted(text)} is not a limit", field=field)
+    match = words.matched(_OF_USED, text, field, "is not a limit")
     return None if match[1] in (None, "N") else int(match[1]), float(match[2] or 0)
 
 
@@ -190,9 +164,7 @@ def _pairs(text: str, field: str) -> tuple[dict[str, int], dict[str, int]]:
     """Return limits and usage by TRES."""
     limits, used = dict[str, int](), dict[str, int]()
     for part in filter(None, text.split(",")):
-        match = _PAIR.fullmatch(part)
-        if match is None:
-            raise InvalidInput(f"{words.quoted(part)} is not a limit of a TRES", field=field)
+        match = words.matched(_PAIR, part, field, "is not a limit of a TRES")
         if match[2] != "N":
             limits[match[1]] = int(match[2])
         if match[3]:
@@ -200,32 +172,48 @@ def _pairs(text: str, field: str) -> tuple[dict[str, int], dict[str, int]]:
     return limits, used
 
 
-def _qos_record(cells: dict[str, str]) -> QosRecord:
-    tres: dict[LimitKind, dict[str, int]] = {}
-    jobs, wall = dict[LimitKind, int](), dict[LimitKind, int]()
-    for column, kind in QOS_COLUMNS.items():
-        text = cells[column]
-        if kind is None or not text:
-            continue
-        if column in _QOS_JOBS:
-            jobs[kind] = words.number(text, column)
-        elif "Wall" in column:
-            wall[kind] = words.length_minutes(text, column)
-        else:
-            tres[kind] = {
-                name: int(count) for name, count in parse_counts(text, field=column).items()
-            }
-    mode, exempt = cells["PreemptMode"], cells["PreemptExemptTime"]
+def _qos_record(cells: Cells) -> QosRecord:
+    def limits(kinds: Mapping[str, LimitKind], reader: Reader[V]) -> dict[LimitKind, V]:
+        return {kind: cells.read(column, reader) for column, kind in kinds.items() if cells[column]}
+
+    mode = cells["PreemptMode"]
     return QosRecord(
-        name=ids.name(cells["Name"], field="Name"),
-        limits=AssociationLimits(tres=tres, jobs=jobs, wall=wall),
+        name=cells.read("Name", words.name),
+        limits=AssociationLimits(
+            tres=limits(_QOS_TRES, _counts),
+            jobs=limits(_QOS_JOBS, words.number),
+            wall=limits(_QOS_WALL, words.length_minutes),
+        ),
         flags=frozenset(filter(None, cells["Flags"].split(","))),
         usage_factor=words.amount(cells["UsageFactor"] or "1", "UsageFactor"),
-        limit_factor=(
-            words.amount(cells["LimitFactor"], "LimitFactor") if cells["LimitFactor"] else None
-        ),
+        limit_factor=cells.read("LimitFactor", words.optional(words.amount)),
         priority=words.number(cells["Priority"] or "0", "Priority"),
         preempts=frozenset(filter(None, cells["Preempt"].split(","))),
         mode="" if mode == "cluster" else mode.upper(),
-        exempt_seconds=words.length_seconds(exempt, "PreemptExemptTime") if exempt else 0,
+        exempt_seconds=cells.read("PreemptExemptTime", words.optional(words.length_seconds)) or 0,
     )
+
+
+def _counts(text: str, field: str) -> dict[str, int]:
+    return {name: int(count) for name, count in parse_counts(text, field=field).items()}
+
+
+QOS_LIMITS = Table(
+    "sacctmgr show qos",
+    (
+        "Name",
+        "Flags",
+        "UsageFactor",
+        "LimitFactor",
+        "Priority",
+        "Preempt",
+        "PreemptMode",
+        "PreemptExemptTime",
+        *_QOS_TRES,
+        *_QOS_JOBS,
+        *_QOS_WALL,
+    ),
+    _qos_record,
+    PIPE,
+)
+"""QOS in the database: `sacctmgr --noheader --parsable2 show qos`."""

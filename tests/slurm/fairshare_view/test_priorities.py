@@ -9,12 +9,12 @@ import msgspec
 from fairbank.priority.multifactor.settings import Flag, MultifactorSettings, PriorityWeights
 from fairbank.report.sprio import PriorityRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.recomputed_priorities import (
+from fairbank.slurm.fairshare_view.priorities import (
     PriorityInputs,
     compute_priorities,
     merge_factors,
 )
-from fairbank.slurm.parsers.pending_jobs import PendingFactors
+from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.values import AssociationPriority, SlurmNode, SlurmPartition, SlurmQos
 
 NOON = 1_800_000_000

@@ -1,0 +1,301 @@
+"""Commands that move credit: `deposit`, `withdraw`, `transfer`, `refund` and `undo`.
+
+Nothing is deleted: `undo` reverses an entry by another entry.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.host import user_name
+from fairbank.cli.framework.options import (
+    add_allocation,
+    add_clusters,
+    add_option,
+    add_writing,
+    number,
+)
+from fairbank.cli.framework.write import (
+    LARGE,
+    WriteRequest,
+    allocation_name,
+    planned_entries,
+    post,
+    tell,
+    write,
+)
+from fairbank.core.errors import Conflict, InvalidInput, NotFound
+from fairbank.core.units import parse_su
+from fairbank.report.cells import plain
+from fairbank.report.columns import instant_of
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Row
+
+AMOUNT = "SU: 100, 12.5, 20k, 1.5M; or minutes: 90m"
+
+
+def _moved(context: Context, what: str, answer: Row, of: str = "") -> str:
+    """Return `deposit of 400 SU into ...; available 662 SU`."""
+    return f"{what}; available {context.format.left(answer['available'])} SU{of}"
+
+
+def _add_change(parser: Parser) -> None:
+    add_allocation(parser)
+    add_option(parser, "amount AMOUNT", AMOUNT)
+    add_writing(parser)
+
+
+def _change(verb: str, direction: str, sign: int, context: Context, options: Namespace) -> int:
+    """Post a deposit, or with `sign` -1 a withdrawal."""
+    amount = parse_su(options.amount, field="AMOUNT")
+    row = context.one(f"/alloc/{options.allocation}")
+    what = f"{verb} of {context.format.su(amount)} SU {direction} {allocation_name(row)}"
+    question = (
+        f"{what}: available {context.format.left(row['available'])} ->"
+        f" {context.format.left(row['available'] + sign * amount)}. Go on?"
+    )
+    request = WriteRequest(
+        "POST",
+        f"/alloc/{row['id']}/{verb}",
+        {"amount": amount},
+        question if sign < 0 or amount >= LARGE else None,
+    )
+    answer = post(context, request)
+    # Staff may deposit all the same: to cover a late charge, or before they reopen it.
+    warnings = _unusable(context, row) if sign > 0 and (answer or options.dry_run) else []
+    return tell(context, f"fairbank.{verb}/1", answer, partial(_moved, context, what), warnings)
+
+
+def _unusable(context: Context, row: Row) -> list[str]:
+    """Return a warning if the allocation cannot be used, and the remedy."""
+    match row["state"]:
+        case "frozen":
+            state, remedy = "is frozen", f"thaw {row['id']}"
+        case "ended":
+            ended = context.format.day(instant_of(row["end"]))
+            state, remedy = f"ended {ended}", f"reopen {row['id']} --end"
+        case _:
+            return []
+    return [
+        f"! allocation {row['id']} {state}: nobody can draw on this credit before"
+        f" fairbank alloc {remedy}"
+    ]
+
+
+DEPOSIT = Command(
+    "put credit into an allocation; for staff",
+    (
+        '{} 1042 20k --reason "committee 2026-11"',
+        '{} 1042 20k --reason "committee 2026-11" --dry-run',
+        '{} 1042 90m --reason "correction" --idempotency-key corr-17',
+    ),
+    _add_change,
+    partial(_change, "deposit", "into", 1),
+)
+
+WITHDRAW = Command(
+    "take credit out of an allocation; for staff",
+    (
+        '{} 1042 500 --reason "moved to next year"',
+        '{} 1042 500 --reason "moved to next year" --dry-run',
+        '{} 1042 30m --reason "correction"',
+    ),
+    _add_change,
+    partial(_change, "withdraw", "out of", -1),
+)
+
+
+def _add_transfer(parser: Parser) -> None:
+    add_option(parser, "source FROM", "the number of the allocation that gives", type=number)
+    add_option(parser, "target TO", "the number of the allocation that takes", type=number)
+    add_option(parser, "amount AMOUNT", AMOUNT)
+    add_writing(parser)
+
+
+def _transfer(context: Context, options: Namespace) -> int:
+    amount = parse_su(options.amount, field="AMOUNT")
+    source = _allocation(context, options.source, "FROM")
+    target = _allocation(context, options.target, "TO")
+    what = (
+        f"transfer of {context.format.su(amount)} SU from {allocation_name(source)}"
+        f" to {allocation_name(target)}"
+    )
+    request = WriteRequest(
+        "POST",
+        f"/alloc/{source['id']}/transfer",
+        {"to": target["id"], "amount": amount},
+        f"{what}. Go on?" if amount >= LARGE else None,
+    )
+    sentence = partial(_moved, context, what, of=f" in allocation {source['id']}")
+    return write(context, "fairbank.transfer/1", request, sentence)
+
+
+def _allocation(context: Context, number: int, field: str) -> Row:
+    """Return an allocation. Raises NotFound, naming `field`: the command has two allocations."""
+    try:
+        return context.one(f"/alloc/{number}")
+    except NotFound as missing:
+        missing.field = field
+        raise
+
+
+TRANSFER = Command(
+    "move credit between two allocations of one resource; for staff, and PIs of both",
+    (
+        '{} 1042 1051 500 --reason "joint runs"',
+        '{} 1042 1051 500 --reason "joint runs" --dry-run',
+        '{} 1042 1051 2k --reason "joint runs" --yes',
+    ),
+    _add_transfer,
+    _transfer,
+)
+
+
+def _add_refund(parser: Parser) -> None:
+    about = "the job's number on its cluster; with --id the bank's number of its run"
+    add_option(parser, "job JOBID", about, type=number)
+    about = "SU: 100, 12.5, or minutes: 90m (default: all that is left of its charge)"
+    add_option(parser, "amount AMOUNT", about, nargs="?")
+    add_clusters(parser, "the job's cluster, where several have that number")
+    add_option(parser, "--id", "JOBID is the number in the column ID of fairbank jobs")
+    add_writing(parser)
+
+
+def _refund(context: Context, options: Namespace) -> int:
+    amount = None if options.amount is None else parse_su(options.amount, field="AMOUNT")
+    job = (
+        context.one(f"/job/{options.job}")
+        if options.id
+        else _charged_run(context, options.job, options.cluster)
+    )
+    row = context.one(f"/alloc/{job['allocation']}")
+    su = context.format.su
+    back = job["charged"] - job["refunded"] if amount is None else amount
+    what = f"refund of {su(back)} SU of job {job['job_id']} to {allocation_name(row)}"
+    question = what
+    warnings = []
+    if job["refunded"]:
+        before = (
+            f"! {su(job['refunded'])} of its {su(job['charged'])} SU were refunded before; this is"
+            " one refund more"
+        )
+        question = f"{what}. {before}"
+        warnings = [before]
+    asks = back >= LARGE or warnings  # a second refund of one job is often a mistake
+    request = WriteRequest(
+        "POST",
+        f"/job/{job['id']}/refund",
+        {} if amount is None else {"amount": amount},
+        f"{question}. Go on?" if asks else None,
+    )
+    answer = post(context, request)
+    if answer and answer.get("again"):
+        warnings = []
+    return tell(context, "fairbank.refund/1", answer, partial(_moved, context, what), warnings)
+
+
+def _charged_run(context: Context, job_id: int, cluster: str | None) -> Row:
+    """Return the charged run of this job; the newest if no run has anything to refund.
+
+    Raises NotFound, Conflict while it runs, InvalidInput if there are several.
+    """
+    runs = context.rows("/job", {"job_id": job_id, "cluster": cluster})
+    if not runs:
+        where = "" if cluster is None else f" of cluster {plain(cluster)}"
+        raise NotFound(
+            f"there is no job {job_id}{where} that you may see",
+            field="JOBID",
+            remedy="list them with: fairbank jobs -a",
+        )
+    charged = [run for run in runs if run["charged"] > run["refunded"]]
+    if not charged and any(run["state"] == "held" for run in runs):
+        raise Conflict(
+            f"job {job_id} still runs, so nothing was charged yet",
+            field="JOBID",
+            remedy="wait until it has ended; what it does not use comes back",
+        )
+    if len(charged) > 1:
+        which = ", ".join(
+            f"{run['id']} ({plain(run['cluster'])}, started {run['start']})" for run in charged[:10]
+        )
+        raise InvalidInput(
+            f"job {job_id} was charged {len(charged)} times: {which}",
+            field="JOBID",
+            remedy="name one run: --id NUMBER",
+        )
+    return charged[0] if charged else max(runs, key=lambda run: int(run["id"]))
+
+
+REFUND = Command(
+    "refund a job's charge or a part of it; repeated, it refunds again, unless under one key; for"
+    " staff",
+    (
+        '{} 812222 --reason "node n031 failed"',
+        '{} 812222 60 --reason "half of it" --idempotency-key incident-17',
+        '{} --id 9913377 --reason "node n031 failed"',
+    ),
+    _add_refund,
+    _refund,
+)
+
+
+def _add_undo(parser: Parser) -> None:
+    about = "the number that the command printed, or of a statement's line"
+    add_option(parser, "entry ENTRY", about, type=number)
+    add_writing(parser)
+
+
+def _undo(context: Context, options: Namespace) -> int:
+    request = WriteRequest("POST", f"/entry/{options.entry}/undo", {})
+    entries = [] if options.dry_run else planned_entries(context, request)
+    changes = " and ".join(_describe(context, row) for row in entries)
+    what = f"undo of entry {options.entry}: {changes or 'as before'}"
+
+    def sentence(answer: Row) -> str:
+        return what if answer["allocation"] is None else _moved(context, what, answer)
+
+    request = request._replace(question=f"{what}. Go on?")
+    return write(context, "fairbank.undo/1", request, sentence)
+
+
+def _describe(context: Context, row: Row) -> str:
+    """Return a short description of an entry."""
+    name = f"allocation {row['allocation']} ({row['account']}/{row['resource']})"
+    details = row["details"]
+    match row["kind"]:
+        case "terms":
+            terms = ", ".join(
+                f"{key.replace('_', ' ')} {value}"
+                for key, value in details.items()
+                if key != "undoes"
+            )
+            return f"{name} back to {terms or 'what it was already'}"
+        case "cap":
+            unit = "" if details["cap"] == "none" else " SU"
+            user = user_name(row["owner_uid"])
+            return f"the cap of {user} in {name} back to {details['cap']}{unit}"
+        case "member":
+            user = user_name(row["owner_uid"])
+            return f"the role of {user} in {row['account']} back to {details['role']}"
+        case _:
+            job = f" of job {row['job_id']}" if row["job_id"] is not None else ""
+            return f"{row['kind']} of {context.format.su(row['amount'])} SU{job}, {name}"
+
+
+UNDO = Command(
+    "reverse an entry by a new one: credit, a refund, terms, a cap, a role",
+    (
+        '{} 9913533 --reason "wrong allocation"',
+        '{} 9913533 --reason "wrong allocation" --dry-run',
+        '{} 9913533 --reason "wrong allocation" --yes',
+    ),
+    _add_undo,
+    _undo,
+)

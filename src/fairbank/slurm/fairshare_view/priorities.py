@@ -1,0 +1,342 @@
+"""Priorities of pending jobs: rows of sprio to show, and computed again by `priority`.
+
+Of two columns of a factor that contradict each other, nobody could say which is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import U32_MAX
+from fairbank.core.tres import parse_counts
+from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.priority.multifactor.combination import shown, weighted
+from fairbank.priority.multifactor.pending_jobs import NO_QOS, pending, scale
+from fairbank.priority.multifactor.settings import WORDS, Flag, MultifactorSettings
+from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
+from fairbank.report.sprio import PriorityRow, WeightRow
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.parsers.job_lines import PendingFactors
+from fairbank.slurm.parsers.sprio import (
+    COMMAND,
+    FACTOR_DIGITS,
+    FACTORS,
+    TRES_DIGITS,
+    SprioLine,
+    unrounded,
+)
+from fairbank.slurm.parsers.values import (
+    AssociationPriority,
+    ParsedRows,
+    PendingOwner,
+    SlurmNode,
+    SlurmPartition,
+    SlurmQos,
+    UnreadableLine,
+)
+
+_NAMES = {
+    "a": "age",
+    "b": "association",
+    "f": "fairshare",
+    "j": "job_size",
+    "p": "partition",
+    "q": "qos",
+}
+"""Weights and terms of `priority` by the columns of sprio."""
+_RAW = {"b": Flag.NO_NORMAL_ASSOC, "p": Flag.NO_NORMAL_PART, "q": Flag.NO_NORMAL_QOS}
+"""Flags with which these factors are not between 0 and 1."""
+_DOUBLES = 1 + 1e-6
+"""Tolerance for doubles, which lose far less than printing does."""
+
+
+def consistent_rows(
+    answer: ParsedRows[SprioLine], settings: MultifactorSettings
+) -> ParsedRows[SprioLine]:
+    """Return the rows that can be right. Each other one is reported with its line and column."""
+    contradictions = {
+        row.line: contradiction
+        for row in answer.rows
+        if (contradiction := next(_contradictions(row, settings), None))
+    }
+    unreadable = sorted((*answer.unreadable, *contradictions.values()), key=lambda line: line.line)
+    return ParsedRows(
+        tuple(row for row in answer.rows if row.line not in contradictions), tuple(unreadable)
+    )
+
+
+def _contradictions(line: SprioLine, settings: MultifactorSettings) -> Iterator[UnreadableLine]:
+    for letter, normal in line.normal.items():
+        name = _NAMES[letter]
+        if normal < 0 or (normal > 1 and _RAW.get(letter) not in settings.flags):
+            yield UnreadableLine(
+                COMMAND, line.line, letter, f"{normal:.12g} is not a figure from 0 to 1"
+            )
+        weight, weighted = getattr(settings.weights, name), getattr(line.row, FACTORS[letter])
+        if not _agree(weighted, normal, weight, FACTOR_DIGITS):
+            why = (
+                f"{normal:.12g} of PriorityWeight{WORDS[name]}={weight} is not {weighted:.0f}, as"
+                f" column {letter.upper()} says"
+            )
+            yield UnreadableLine(COMMAND, line.line, letter, why)
+    for name, value in line.row.tres.items():
+        by, part = settings.weights.tres.get(name, 0.0), line.tres_normal.get(name, 0.0)
+        if not _agree(value, part, by, TRES_DIGITS):
+            why = (
+                f"{part:.12g} of {name}={by:.12g} in PriorityWeightTRES is not {value:.12g}, as"
+                " column T says"
+            )
+            yield UnreadableLine(COMMAND, line.line, "t", why)
+
+
+def _agree(weighted: float, normal: float, weight: float, digits: int) -> bool:
+    """Return True if one factor can be printed as both: rounded, and by its weight with these
+    `digits`.
+    """
+    if not weight:
+        return weighted == normal == 0
+    lost = 0.5 + weight * 0.5 * 0.1**digits
+    return abs(normal * weight - weighted) <= lost * _DOUBLES
+
+
+def require_multifactor(settings: PrioritySettings) -> None:
+    """Raise InvalidInput if jobs start in their order, as under priority/basic."""
+    if not settings.by_factors:
+        remedy = "it is priority/multifactor that has factors"
+        raise InvalidInput(
+            "this Slurm starts jobs in their order, without factors",
+            field="PriorityType",
+            remedy=remedy,
+        )
+
+
+def weights_of(weights: Weighed, tres_text: str) -> WeightRow:
+    """Return the weights; `tres_text` is PriorityWeightTRES as the settings have it."""
+    factors = {FACTORS[letter]: getattr(weights, name) for letter, name in _NAMES.items()}
+    return WeightRow(**factors, tres=weights.tres, tres_text=tres_text)
+
+
+def priority_rows(
+    lines: Sequence[SprioLine],
+    weights: WeightRow,
+    waiting: Sequence[PendingOwner] | None,
+    *,
+    running_too: bool = False,
+) -> list[PriorityRow]:
+    """Return all rows of sprio in its order, with the owners that squeue prints.
+
+    Args:
+        lines: of sprio.
+        weights: of the factors.
+        waiting: owners of pending jobs; None if squeue was not asked.
+        running_too: sprio also lists running jobs (CALCULATE_RUNNING), squeue does not.
+    """
+    by_number = {job.job_id: job for job in waiting or ()}
+    known = running_too and waiting is not None
+    return [
+        priority_row(line, weights, by_number.get(line.row.job))._replace(
+            runs=known and line.row.job not in by_number
+        )
+        for line in lines
+    ]
+
+
+def priority_row(
+    line: SprioLine, weights: WeightRow, waiting: PendingOwner | None = None
+) -> PriorityRow:
+    """Return the job, with factors that print in both columns as sprio printed them."""
+    row = line.row
+    factors: dict[str, Any] = {
+        field: unrounded(
+            getattr(row, field), line.normal[letter], getattr(weights, field), FACTOR_DIGITS
+        )
+        for letter, field in FACTORS.items()
+    }
+    row = row._replace(
+        tres={
+            name: unrounded(
+                value, line.tres_normal.get(name, 0.0), weights.tres.get(name, 0.0), TRES_DIGITS
+            )
+            for name, value in row.tres.items()
+        },
+        **factors,
+    )
+    if waiting is None:
+        return row
+    return row._replace(
+        account=row.account or waiting.account,
+        qos_name=row.qos_name or waiting.qos,
+        submitted=waiting.submitted,
+    )
+
+
+# --- computed again ---
+
+Payer = tuple[str, str, str]
+"""Association: account, user, and partition, empty if it is for all."""
+
+
+class PriorityInputs(NamedTuple):
+    """Inputs of priorities. `tres` is AccountingStorageTRES.
+
+    `tested`: CPUs of jobs that the scheduler has tried to place on whole nodes, where they are
+    known. slurmctld counts those, but scontrol still prints the CPUs that were requested.
+    """
+
+    settings: MultifactorSettings
+    tres: str
+    jobs: Sequence[PendingFactors]
+    places: Sequence[SlurmPartition]
+    nodes: Sequence[SlurmNode]
+    qualities: Sequence[SlurmQos]
+    priorities: Sequence[AssociationPriority]
+    tested: Mapping[int, int] = {}
+
+
+def merge_factors(reported: Sequence[ShareRow], computed: Sequence[ShareRow]) -> dict[Payer, float]:
+    """Return the fair-share factor of each user's association.
+
+    A computed factor counts, with all its digits, if it prints as sshare's does; else sshare's.
+    sshare rounds usage down, and with the classic rule accounts are ranked without the usage of the
+    last tick.
+    """
+    rows = [
+        (
+            computed_row
+            if computed_row.factor is not None
+            and reported_row.factor is not None
+            and f"{computed_row.factor:f}" == f"{reported_row.factor:f}"
+            else reported_row
+        )
+        for reported_row, computed_row in zip(reported, computed, strict=True)
+    ]
+    return {(row.account, row.user, row.partition): row.factor or 0.0 for row in rows if row.user}
+
+
+def compute_priorities(
+    rows: Sequence[PriorityRow],
+    inputs: PriorityInputs,
+    factors: Mapping[Payer, float],
+    now: int | None = None,
+) -> list[PriorityRow]:
+    """Compute every factor of the rows, in their order.
+
+    The site factor is Slurm's, because scontrol does not print it. Jobs with a fixed priority and
+    those no longer pending are left out.
+
+    Args:
+        rows: of sprio.
+        inputs: of priorities.
+        factors: fair-share factors by association.
+        now: time of slurmctld's computation; None to derive it from the ages of the jobs.
+
+    Raises:
+        InvalidInput: a value that Slurm could not hold.
+    """
+    jobs = {job.job_id: job for job in inputs.jobs}
+    partitions = {partition.name: partition for partition in inputs.places}
+    queries = [
+        _PriorityQuery(row, jobs[row.job], partitions[row.partition_name])
+        for row in rows
+        if row.direct is None and row.job in jobs and row.partition_name in partitions
+    ]
+    names = [name for name in inputs.tres.lower().split(",") if name != "billing"]
+    totals = [_counts(partition.tres) for partition in inputs.places]
+    factor_scale = scale(
+        nodes=len(inputs.nodes),
+        cpus=sum(node.cpus for node in inputs.nodes),
+        partition_factors=[partition.factor for partition in inputs.places],
+        qos_priorities=[qos.priority for qos in inputs.qualities],
+        association_max=max((record.priority for record in inputs.priorities), default=0),
+        totals={name: [counts.get(name, 0.0) for counts in totals] for name in names},
+    )
+    own = {
+        (record.account, record.user, record.partition): record.priority
+        for record in inputs.priorities
+    }
+    positions = {name: at for at, name in enumerate(partitions)}
+    qos_positions = {qos.name: at for at, qos in enumerate(inputs.qualities)}
+    requested = [_counts(query.job.tres) for query in queries]
+    accrued = [_accrued(query.job, inputs) for query in queries]
+    columns = pending(
+        factor_scale,
+        len(queries),
+        accrued_at=accrued,
+        association=[query.of_payer(own) for query in queries],
+        fairshare=[query.of_payer(factors) for query in queries],
+        nodes=[query.job.nodes for query in queries],
+        cpus=[inputs.tested.get(query.job.job_id, query.job.cpus) for query in queries],
+        limit_minutes=[
+            query.job.limit_minutes or query.partition.max_minutes or U32_MAX for query in queries
+        ],
+        nice=[query.job.nice for query in queries],
+        site=[query.row.site for query in queries],
+        partition=[positions[query.partition.name] for query in queries],
+        qos=[qos_positions.get(query.qos, NO_QOS) for query in queries],
+        tres={name: [counts.get(name, 0.0) for counts in requested] for name in names},
+    )
+    if now is None:
+        # The oldest age tells when slurmctld computed the priorities.
+        weight, maximum = inputs.settings.counted.age, inputs.settings.max_age_seconds
+        ticks = [
+            round(query.row.age / weight * maximum) + since
+            for query, since in zip(queries, accrued, strict=True)
+            if weight and query.row.age
+        ]
+        now = max(ticks, default=0)
+    terms = weighted(columns, factor_scale, inputs.settings, now)
+    sums = shown(terms)
+    computed: dict[str, Any] = {
+        FACTORS[letter]: getattr(terms, name) for letter, name in _NAMES.items()
+    }
+    return [
+        query.row._replace(
+            tres={
+                name: float(column[at])
+                for name, column in zip(factor_scale.tres, terms.tres, strict=True)
+                if column[at]
+            },
+            nice=query.job.nice,
+            total=float(sums[at]),
+            **_at(at, computed),
+        )
+        for at, query in enumerate(queries)
+    ]
+
+
+def _at(position: int, columns: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: float(values[position]) for name, values in columns.items()}
+
+
+class _PriorityQuery(NamedTuple):
+    """Row of sprio with its job and partition."""
+
+    row: PriorityRow
+    job: PendingFactors
+    partition: SlurmPartition
+
+    def of_payer(self, figures: Mapping[Payer, float]) -> float:
+        """Return the value of the association that pays: the partition's own, if there is one."""
+        account, user = self.job.account, self.job.user
+        return figures.get(
+            (account, user, self.partition.name), figures.get((account, user, ""), 0)
+        )
+
+    @property
+    def qos(self) -> str:
+        """QOS of the row. A job has a row for each QOS; sprio prints it since 23.02."""
+        return self.row.qos_name if self.row.qos_name in self.job.qos else self.job.qos[0]
+
+
+def _counts(tres: str) -> dict[str, float]:
+    counts = parse_counts(tres) if tres else {}
+    return {name: float(count) for name, count in counts.items()}
+
+
+def _accrued(job: PendingFactors, inputs: PriorityInputs) -> int:
+    """Return since when the job ages; 0 if it does not yet."""
+    if job.accrued is None:
+        return 0
+    return job.submitted if Flag.ACCRUE_ALWAYS in inputs.settings.flags else job.accrued

@@ -1,0 +1,262 @@
+"""Fair share of associations: rows of sshare to show, computed again, and as the bank stores them;
+the rule that ranks users, and the times of recovery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.classic import classic
+from fairbank.priority.fairshare.decay import Decay, next_reset
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.forecast import Standpoint, back_after
+from fairbank.priority.fairshare.result import FairTreeResult, Standings
+from fairbank.priority.fairshare.settings import Algorithm, FairShare
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
+from fairbank.report.forecasts import Recovery
+from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.share_tree import level_of
+from fairbank.report.sshare import ShareRow
+
+RANKED_USERS_MAX = 500_000
+"""Users up to which ranks differ in the six digits that sshare prints."""
+
+
+def share_rows(rows: Sequence[ShareRow], *, fair_tree: bool) -> list[ShareRow]:
+    """Return the rows of sshare with the exact factors of Fair Tree.
+
+    Fair Tree's factor is a rank divided by the number of users, so all its digits follow from the
+    six that sshare prints. If that gives other digits, sshare hides some users from us, and the
+    factors stay as they are.
+    """
+    users = sum(1 for row in rows if row.user)
+    if not fair_tree or users > RANKED_USERS_MAX:
+        return list(rows)
+    exact = [
+        row.factor if row.factor is None else round(row.factor * users) / users for row in rows
+    ]
+    if any(
+        row.factor is not None and f"{row.factor:f}" != f"{factor:f}"
+        for row, factor in zip(rows, exact, strict=True)
+    ):
+        return list(rows)
+    return [row._replace(factor=factor) for row, factor in zip(rows, exact, strict=True)]
+
+
+def ranking_rule(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:
+    """Return the rule; `zone` is that of slurmctld, whose local time decides when usage is
+    reset.
+    """
+    reset = next_reset(settings.reset, now, zone)
+    return RankingRule(
+        settings.algorithm is Algorithm.FAIR_TREE,
+        settings.half_life_seconds,
+        settings.dampening,
+        settings.algorithm is Algorithm.DEPTH_OBLIVIOUS,
+        None if reset is None else reset - now,
+    )
+
+
+def recovery_times(rows: Sequence[ShareRow], rule: RankingRule) -> list[Recovery]:
+    """Return the recovery times in the order of the rows (`priority.fairshare.forecast`).
+
+    Left out are associations without a level: the root, and under Fair Tree those on their parent's
+    shares. With DEPTH_OBLIVIOUS, so are those that are not right below the root, because their
+    figures are no simple part of the usage.
+    """
+    root = next((row for row in rows if not row.user and not row.parent), None)
+    if root is None:
+        return []
+    decay = Decay(rule.half_life)
+    recoveries: list[Recovery] = []
+    for row in rows:
+        below_root = root.account == (row.account if row.user else row.parent)
+        on_parent = rule.fair_tree and row.shares == ON_PARENT
+        if row is root or on_parent or (rule.depth_oblivious and not below_root):
+            continue
+        standpoint = _among_siblings(row) if rule.fair_tree else _among_all(row, root)
+        level = level_of(row, rule)
+        recovery = back_after(standpoint, decay, level=rule.target_level, reset_in=rule.reset_in)
+        recoveries.append(
+            Recovery(
+                row.account,
+                row.user,
+                row.partition,
+                standpoint.level if level is None else level,
+                recovery.soonest,
+                recovery.latest,
+            )
+        )
+    return recoveries
+
+
+def _among_siblings(row: ShareRow) -> Standpoint:
+    """Return the standpoint as a part of its siblings' usage: those below the next account with
+    shares.
+    """
+    used = min(row.effective or 0.0, 1.0)
+    return Standpoint(usage=used, others=1 - used, share=row.norm_shares)
+
+
+def _among_all(row: ShareRow, root: ShareRow) -> Standpoint:
+    """Return the standpoint as a part of all usage.
+
+    Raw usage has more printed digits than its part.
+    """
+    used = min(row.usage / root.usage, 1.0) if root.usage else 0.0
+    charged = (row.effective or 0.0) - (row.norm_usage or 0.0)
+    return Standpoint(
+        usage=used, others=1 - used, share=row.norm_shares, charged=min(max(charged, 0.0), 1 - used)
+    )
+
+
+# --- computed again ---
+
+
+def with_changes(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
+    """Return the rows with other shares of some accounts.
+
+    Raises NotFound for an unknown account.
+    """
+    there = {row.account for row in rows if not row.user and row.parent}
+    for name in shares:
+        if name not in there:
+            raise NotFound(
+                f"there is no account {name!r} with shares",
+                field="--set",
+                remedy="`fairbank share` lists the accounts",
+            )
+    return [
+        row if row.user else row._replace(shares=shares.get(row.account, row.shares))
+        for row in rows
+    ]
+
+
+def compute_shares(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
+    """Compute every figure of the rows from their own usage.
+
+    Raises InvalidInput if they are no tree.
+    """
+    tree = planted(
+        [
+            ShareAssociation(
+                row.account,
+                row.user,
+                row.partition,
+                row.parent,
+                1 if row.shares is None else row.shares,
+            )
+            for row in rows
+        ]
+    )
+    usage = summed(tree, _own_usage(rows, tree))
+    if rule.fair_tree:
+        stands: Standings = fair_tree(tree, usage)
+    else:
+        stands = classic(
+            tree, usage, dampening=rule.dampening, depth_oblivious=rule.depth_oblivious
+        )
+    return [_row(row, at, tree, stands) for at, row in enumerate(rows)]
+
+
+def _own_usage(rows: Sequence[ShareRow], tree: Tree) -> list[float]:
+    """Return the usage of each row itself.
+
+    A user has all of it; an account what deleted users had, which Slurm leaves with it. sshare
+    rounds each figure down, so an account of n rows may seem to have used up to n - 1 itself; that
+    is ignored.
+    """
+    left, below = [row.usage for row in rows], [0] * len(rows)
+    for row, above in zip(rows, tree.parent.tolist(), strict=True):
+        if above >= 0:
+            left[above] -= row.usage
+            below[above] += 1
+    return [
+        row.usage if row.user else own if own >= max(count, 1) else 0
+        for row, own, count in zip(rows, left, below, strict=True)
+    ]
+
+
+def _row(row: ShareRow, at: int, tree: Tree, stands: Standings) -> ShareRow:
+    root = at == tree.root
+    level = row.level if root else 0.0
+    if not root and isinstance(stands, FairTreeResult):
+        level = float(stands.level[at])
+    return row._replace(
+        norm_shares=float(stands.norm_shares[at]),
+        usage=float(np.floor(stands.usage[at])),
+        norm_usage=None if root else float(stands.norm_usage[at]),
+        effective=float(stands.effective_usage[at]),
+        # Slurm 22.05 prints the factors of accounts, newer ones do not.
+        factor=None if row.factor is None else float(stands.factor[at]),
+        level=None if not root and row.shares == ON_PARENT else level,
+    )
+
+
+# --- records for the bank ---
+
+
+def daily_records(
+    cluster: str | None, rows: Sequence[ShareRow], rule: RankingRule
+) -> list[Mapping[str, Any]]:
+    """Return the records for the bank. Raises InvalidInput if they would be no history.
+
+    That is without a name, without rows, or with figures that are not finite.
+
+    Args:
+        cluster: its name.
+        rows: of all associations.
+        rule: that ranks them.
+    """
+    if not cluster:
+        raise InvalidInput(
+            "this Slurm has no name", field="ClusterName", remedy="set it in slurm.conf"
+        )
+    if not rows:
+        raise InvalidInput(
+            "there is no association whose fair share could be recorded",
+            field="sshare",
+            remedy="check what it prints: sshare -a",
+        )
+    if len({(row.account, row.user, row.partition) for row in rows}) < len(rows):
+        raise InvalidInput(
+            "an association is listed twice", field="sshare", remedy="ask one cluster, without -M"
+        )
+    return [_record(row, rule) for row in rows]
+
+
+def _record(row: ShareRow, rule: RankingRule) -> Mapping[str, Any]:
+    figures = {
+        "NormShares": row.norm_shares,
+        "RawUsage": row.usage,
+        "EffectvUsage": row.effective,
+        "FairShare": row.factor,
+    }
+    for name, figure in figures.items():
+        if figure is not None and not isfinite(figure):
+            account = f"account {row.account}"
+            owner = f"user {row.user} of {account}" if row.user else account
+            raise InvalidInput(
+                f"{owner} has {figure}",
+                field=name,
+                remedy="a finite number is required; check what sshare prints",
+            )
+    level = level_of(row, rule)
+    return {
+        "account": row.account,
+        "user": row.user or None,
+        "partition": row.partition or None,
+        "shares": "parent" if row.shares == ON_PARENT else row.shares,
+        "norm_shares": row.norm_shares,
+        "usage": row.usage,
+        "effective": row.effective,
+        "level": None if level == inf else level,
+        "factor": row.factor,
+    }

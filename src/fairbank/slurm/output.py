@@ -1,0 +1,163 @@
+"""Output of Slurm's commands: of commands that run now, or recorded in files earlier."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.parsers import config, job_lines, machine, sacctmgr, sprio, squeue, sshare
+from fairbank.slurm.parsers.columns import Table
+from fairbank.slurm.parsers.config import FLAGS, Version
+from fairbank.slurm.parsers.values import (
+    AssociationPriority,
+    ParsedRows,
+    PendingOwner,
+    SlurmNode,
+    SlurmPartition,
+    SlurmQos,
+)
+
+PENDING_QUEUE = ("squeue", "--all", "--noheader", "--states=PENDING")
+_SHOW_CONFIG = ("scontrol", "show", "config")
+
+
+def show_command(table: Table[Any], *which: str) -> tuple[str, ...]:
+    """Return the command for a table of sacctmgr."""
+    name, *what = table.command.split()
+    columns = f"format={','.join(table.columns).lower()}"
+    return (name, "--noheader", "--parsable2", *what, *which, columns)
+
+
+class SlurmOutput(ABC):
+    """Output of Slurm's commands. Each has the name of a file in which it may be recorded."""
+
+    @abstractmethod
+    def text(self, file: str, *command: str) -> str:
+        """Return the output of a command, or the text of its file."""
+
+    @property
+    @abstractmethod
+    def version(self) -> Version:
+        """Version of Slurm. Raises InvalidInput for one that is not supported."""
+
+    @cached_property
+    def config(self) -> Mapping[str, str]:
+        """Settings of `scontrol show config`."""
+        return config.read_config(self.text("config", *_SHOW_CONFIG))
+
+    @property
+    def cluster(self) -> str:
+        """Name of the cluster."""
+        return self.config.get("ClusterName", "")
+
+    def clock(self) -> int:
+        """Return the time of slurmctld's clock, in seconds since 1970."""
+        return config.read_clock(self.text("config", *_SHOW_CONFIG))
+
+    def shares(self) -> ParsedRows[ShareRow]:
+        """Return the fair share of every association."""
+        columns = f"--format={','.join(sshare.SHARE_COLUMNS)}"
+        command = ("sshare", "--all", "--partition", "--noheader", "--parsable2", columns)
+        return sshare.read_shares(self.text("sshare", *command))
+
+    def factors(self) -> ParsedRows[sprio.SprioLine]:
+        """Return the priorities of pending jobs with their factors."""
+        letters = sprio.letters_of(self.version)
+        return sprio.read_factors(
+            self.text("sprio", "sprio", "--noheader", f"--format={sprio.format_of(letters)}"),
+            letters,
+        )
+
+    def pending_owners(self) -> ParsedRows[PendingOwner] | None:
+        """Return the accounts and QOS of pending jobs; None if they were not recorded."""
+        command = (*PENDING_QUEUE, f"--format={squeue.WAITING_FORMAT}")
+        return squeue.WAITING.read(self.text("squeue", *command))
+
+    def pending_jobs(self) -> ParsedRows[job_lines.PendingFactors]:
+        """Return the requests of pending jobs."""
+        command = ("scontrol", "--all", "--oneliner", "show", "job")
+        return job_lines.read_pending(self.text("jobs", *command))
+
+    def partitions(self) -> ParsedRows[SlurmPartition]:
+        """Return the partitions."""
+        command = ("scontrol", "--oneliner", "show", "partition")
+        return machine.read_partitions(self.text("partitions", *command))
+
+    def nodes(self) -> ParsedRows[SlurmNode]:
+        """Return the nodes."""
+        return machine.read_nodes(self.text("nodes", "scontrol", "--oneliner", "show", "node"))
+
+    def qos(self) -> ParsedRows[SlurmQos]:
+        """Return the QOS."""
+        return sacctmgr.QOS.read(self.text("qos", *show_command(sacctmgr.QOS)))
+
+    def association_priorities(self) -> ParsedRows[AssociationPriority]:
+        """Return the priorities of the associations."""
+        command = show_command(sacctmgr.PRIORITIES, f"cluster={self.cluster}")
+        return sacctmgr.PRIORITIES.read(self.text("associations", *command))
+
+    def priority_settings(self) -> PrioritySettings:
+        """Return the settings of the priority plug-in. Raises InvalidInput."""
+        uncertain = config.are_flags_uncertain(self.config)
+        return config.read_settings(self.config, self._flags_in_conf() if uncertain else None)
+
+    @abstractmethod
+    def _flags_in_conf(self) -> str | None:
+        """Return PriorityFlags of slurm.conf, or None if it cannot be read."""
+
+
+class RecordedOutput(SlurmOutput):
+    """Directory of files with earlier output.
+
+    Raises NotFound for a file that is needed and missing, InvalidInput for one that cannot be read.
+
+    Args:
+        folder: the directory.
+        remedy: tells how to record the files.
+    """
+
+    def __init__(self, folder: str, remedy: str) -> None:
+        self._folder, self._remedy = Path(folder), remedy
+
+    def text(self, file: str, *command: str) -> str:
+        """Return the text of a file."""
+        return self._read(f"{file}.txt")
+
+    @property
+    def version(self) -> Version:
+        """Version of Slurm. Raises InvalidInput."""
+        return config.read_version(f"slurm {self.config.get('SLURM_VERSION', '')}")
+
+    def factors(self) -> ParsedRows[sprio.SprioLine]:
+        """Return the recorded priorities, with as many columns as the file has."""
+        text = self.text("sprio")
+        return sprio.read_factors(text, sprio.letters_in(text))
+
+    def pending_owners(self) -> ParsedRows[PendingOwner] | None:
+        """Return the accounts and QOS of pending jobs; None without such a file."""
+        return super().pending_owners() if (self._folder / "squeue.txt").exists() else None
+
+    def _flags_in_conf(self) -> str | None:
+        if not (self._folder / "slurm.conf").exists():
+            return None
+        return config.read_conf(self._read("slurm.conf")).settings.get(FLAGS.lower())
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self._folder / name).read_text(errors="replace")
+        except FileNotFoundError as error:
+            raise NotFound(
+                f"there is no {name} in {self._folder}", field="--from", remedy=self._remedy
+            ) from error
+        except OSError as error:
+            raise InvalidInput(
+                f"cannot read {self._folder / name}: {error.strerror}",
+                field="--from",
+                remedy=self._remedy,
+            ) from error

@@ -1,0 +1,261 @@
+"""Nodes, partitions, reservations and licences: `scontrol --oneliner show`, of any version.
+
+Nodes and partitions are read in two ways: as they are configured (`SlurmNode`, `SlurmPartition`),
+and as the scheduler uses them (`Node`, `PartitionRules`), which needs more of their settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from fairbank.cluster.node import Node, NodeState
+from fairbank.cluster.partition_rules import OverSubscribe, PartitionRules, PreemptMode
+from fairbank.cluster.reservation import Reservation
+from fairbank.core.errors import InvalidInput
+from fairbank.core.hostlist import expand
+from fairbank.core.time import Instant
+from fairbank.core.tres import parse_weights
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.columns import Cells, key_value_records, read_rows
+from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition
+
+T = TypeVar("T")
+
+ANY_GPU = "any"
+_NOTHING = frozenset({"", "(null)", "N/A", "NONE"})
+_NO_MOST = _NOTHING | {"UNLIMITED", "INFINITE"}
+
+# State of a node for jobs: the first of these words that it has, since `DOWN+DRAIN` is down.
+_STATES = (
+    ("FUTURE", NodeState.FUTURE),
+    ("NOT_RESPONDING", NodeState.NOT_RESPONDING),
+    ("DOWN", NodeState.DOWN),
+    ("ERROR", NodeState.DOWN),
+    ("UNKNOWN", NodeState.DOWN),
+    ("POWERING_DOWN", NodeState.DOWN),
+    ("REBOOT_ISSUED", NodeState.DOWN),
+    ("FAIL", NodeState.FAILED),
+    ("FAILING", NodeState.FAILED),
+    ("DRAIN", NodeState.DRAINED),
+    ("DRAINED", NodeState.DRAINED),
+    ("DRAINING", NodeState.DRAINED),
+    ("POWERING_UP", NodeState.POWERING_UP),
+    ("POWERED_DOWN", NodeState.POWERED_DOWN),
+)
+
+
+def _read(what: str, key: str, text: str, reader: Callable[[Cells], T | None]) -> ParsedRows[T]:
+    command = f"scontrol show {what}"
+    return read_rows(command, key_value_records(command, text, key), reader)
+
+
+# --- nodes ---
+
+
+def read_nodes(text: str) -> ParsedRows[SlurmNode]:
+    """Read the nodes as they are configured."""
+    return _read("node", "NodeName", text, _slurm_node)
+
+
+def _slurm_node(cells: Cells) -> SlurmNode:
+    return SlurmNode(
+        cells["NodeName"],
+        cells.read("CPUTot", words.number),
+        cells.read("RealMemory", words.number),
+        tuple(_list(cells, "Partitions")),
+        tuple(sorted({gpus.type or ANY_GPU for gpus in cells.read("Gres", _gpus, "")})),
+    )
+
+
+def read_hosts(text: str) -> ParsedRows[Node]:
+    """Read the nodes with what jobs may use of them."""
+    return _read("node", "NodeName", text, _node)
+
+
+def _node(cells: Cells) -> Node:
+    cpus = cells.read("CPUTot", words.number)
+    reserved = cells.read("MemSpecLimit", words.number, "0")
+    return Node(
+        name=cells["NodeName"],
+        cpus=cells.read("CPUEfctv", words.number) if "CPUEfctv" in cells else cpus,
+        threads=min(max(cells.read("ThreadsPerCore", words.number, "1"), 1), max(cpus, 1)),
+        memory=max(cells.read("RealMemory", words.number) - reserved, 1),
+        tmp=cells.read("TmpDisk", words.number, "0"),
+        gpus=cells.read("Gres", _gpus, ""),
+        features=frozenset(_list(cells, "ActiveFeatures")),
+        weight=cells.read("Weight", words.number, "1"),
+        state=cells.read("State", _state),
+    )
+
+
+_gpus = partial(words.gpus, with_others=True)
+
+
+def _state(text: str, field: str) -> NodeState:
+    """Return the state of `MIXED+DRAIN` or `DOWN*`; a sign at the end means the same as a word."""
+    state_words = {word.rstrip("*~#!%$@^-") for word in text.split("+")}
+    if "*" in text:
+        state_words.add("NOT_RESPONDING")
+    if "~" in text:
+        state_words.add("POWERED_DOWN")
+    return next((state for word, state in _STATES if word in state_words), NodeState.UP)
+
+
+# --- partitions ---
+
+
+def read_partitions(text: str) -> ParsedRows[SlurmPartition]:
+    """Read the partitions as they are configured."""
+    return _read("partition", "PartitionName", text, _slurm_partition)
+
+
+def _slurm_partition(cells: Cells) -> SlurmPartition:
+    weights = cells.get("TRESBillingWeights", "").replace("(null)", "")
+    if weights:
+        parse_weights(weights, field="TRESBillingWeights")
+    return SlurmPartition(
+        cells.read("PartitionName", words.name),
+        cells.get("Nodes", ""),
+        weights or None,
+        cells.read("DefaultTime", words.length_minutes, ""),
+        cells.read("DefMemPerCPU", _optional_number, "") or 0,
+        cells.read("MaxTime", words.length_minutes, ""),
+        cells.read("PriorityJobFactor", partial(words.number, most=65_535), "1"),
+        words.tres(cells.get("TRES", "").replace("(null)", ""), "TRES"),
+    )
+
+
+def read_partition_rules(text: str) -> ParsedRows[PartitionRules]:
+    """Read the partitions with their rules."""
+    return _read("partition", "PartitionName", text, _partition_rules)
+
+
+def read_partition_qos(text: str) -> dict[str, str]:
+    """Read the QOS of partitions that have one, from the same output."""
+    pairs = _read(
+        "partition",
+        "PartitionName",
+        text,
+        lambda cells: (cells["PartitionName"], cells.get("QoS", "N/A")),
+    )
+    return {name: qos for name, qos in pairs.rows if qos not in _NOTHING}
+
+
+def read_least_loaded(text: str) -> tuple[str, ...]:
+    """Read the partitions that prefer their least loaded nodes (LLN), from the same output."""
+    names = _read(
+        "partition",
+        "PartitionName",
+        text,
+        lambda cells: cells["PartitionName"] if cells.get("LLN") == "YES" else None,
+    )
+    return names.rows
+
+
+def _partition_rules(cells: Cells) -> PartitionRules:
+    exclusive = cells.get("Exclusive") == "NODE"  # since 26.05; OverSubscribe=EXCLUSIVE before
+    sharing, _, rows = ("EXCLUSIVE" if exclusive else cells.get("OverSubscribe", "NO")).partition(
+        ":"
+    )
+    if sharing not in OverSubscribe.__members__:
+        raise InvalidInput(
+            f"{words.quoted(sharing)} is not NO, YES, FORCE or EXCLUSIVE", field="OverSubscribe"
+        )
+    by_cpu = cells.read("DefMemPerCPU", _optional_number, "")
+    by_node = cells.read("DefMemPerNode", _optional_number, "")
+    mode = cells.get("PreemptMode", "")
+    return PartitionRules(
+        name=cells.read("PartitionName", words.name),
+        nodes=_hosts(cells),
+        up=cells.get("State", "UP") in ("UP", "DRAIN"),
+        tier=cells.read("PriorityTier", words.number, "1"),
+        max_seconds=cells.read("MaxTime", words.finite_length, ""),
+        min_nodes=cells.read("MinNodes", words.number, "0"),
+        max_nodes=cells.read("MaxNodes", _optional_number, ""),
+        sharing=OverSubscribe[sharing],
+        rows=words.number(rows, "OverSubscribe") if rows else 4,
+        memory_per_cpu=by_cpu,
+        memory_per_node=None if by_cpu else by_node,
+        preempted=PreemptMode(mode) if mode in PreemptMode.__members__ else None,
+    )
+
+
+# --- reservations and licences ---
+
+
+def read_reservations(text: str) -> ParsedRows[Reservation]:
+    """Read the reservations of nodes; those of licences are left out.
+
+    If only some cores of a node are reserved, the whole node counts as reserved.
+    """
+    text = text.replace("No reservations in the system", "")
+    return _read("reservation", "ReservationName", text, _reservation)
+
+
+def _reservation(cells: Cells) -> Reservation | None:
+    nodes, flags = _hosts(cells), _list(cells, "Flags")
+    if not nodes:
+        return None
+    return Reservation(
+        name=cells["ReservationName"],
+        nodes=nodes,
+        begin=Instant(cells.read("StartTime", words.known_instant)),
+        end=Instant(cells.read("EndTime", words.known_instant)),
+        users=_allowed_names(cells, "Users"),
+        accounts=_allowed_names(cells, "Accounts"),
+        maintenance="MAINT" in flags,
+        flexible="FLEX" in flags,
+        any_nodes="ANY_NODES" in flags,
+    )
+
+
+def _allowed_names(cells: Cells, field: str) -> frozenset[str]:
+    """Return the allowed names.
+
+    Excluded names (`-alice`) are ignored: Slurm accepted the request, so its user is not one of
+    them.
+    """
+    return frozenset(name for name in _list(cells, field) if not name.startswith("-"))
+
+
+class Licence(msgspec.Struct, frozen=True):
+    """Licence: how many exist, and how many are free to jobs."""
+
+    name: str
+    total: int
+    free: int
+
+
+def read_licences(text: str) -> ParsedRows[Licence]:
+    """Read the licences; none if scontrol prints that none are configured."""
+    lines = "" if text.startswith("No licenses") else text
+    return _read("license", "LicenseName", lines, _licence)
+
+
+def _licence(cells: Cells) -> Licence:
+    total, used, reserved = (
+        cells.read(field, words.number, "0") for field in ("Total", "Used", "Reserved")
+    )
+    return Licence(cells["LicenseName"], total, max(total - used - reserved, 0))
+
+
+# --- cells ---
+
+
+def _list(cells: Cells, field: str) -> list[str]:
+    text = cells.get(field, "")
+    return [] if text in _NOTHING else [name for name in text.split(",") if name]
+
+
+def _hosts(cells: Cells) -> tuple[str, ...]:
+    nodes = cells.get("Nodes", "")
+    return () if nodes in _NOTHING else tuple(expand(nodes, field="Nodes"))
+
+
+def _optional_number(text: str, field: str) -> int | None:
+    """Return a number, or None for no limit."""
+    return None if text in _NO_MOST else words.number(text, field) or None

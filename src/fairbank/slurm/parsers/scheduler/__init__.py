@@ -1,1 +1,0 @@
-"""State of slurmctld that the scheduler's model needs: nodes, jobs, dependencies, limits."""
