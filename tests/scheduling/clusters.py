@@ -49,7 +49,7 @@ class SmallMachine:
         return self.cluster.names(result.nodes)
 
     def task_cpus(self, **said: Any) -> list[int]:
-        """Return the CPUs that the job would get on each node, in the order of task distribution."""
+        """Return the CPUs that the job would get on each node, in task distribution order."""
         result = self.would_go(**said)
         assert result is not None
         return [share.cpus for share in result.shares]

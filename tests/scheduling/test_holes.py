@@ -1,4 +1,4 @@
-"""Holes that a plan leaves, before and after more jobs, compared with the profile of the machine."""
+"""Holes that a plan leaves, before and after more jobs, compared with the node profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanation of a waiting job of a trace: the range of its start, or the reason why it has none."""
+"""Explanation of a waiting job of a trace: the range of its start, or why it has none."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_first_come_first_served_on_paper() -> None:
 
 
 def test_backfill_on_paper() -> None:
-    """The third job fits beside the first and ends before it: from 30 to 80 no processor is idle."""
+    """The third job fits beside the first and ends before it: from 30 to 80 none is idle."""
     result, _ = measured(4, "easy", *THREE)
     assert (result.mean_wait, result.makespan) == (80 / 3, 140)
     assert result.loss_of_capacity == (10 + 20) / (4 * 140)

@@ -34,7 +34,7 @@ def synthetic() -> FastTrace:
 
 
 def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> None:
-    """The range covers 80 % of simulated runs. The other jobs are neither all early nor all late."""
+    """The range covers 80 % of simulated runs. The other jobs are neither all early nor late."""
     covered = coverage(synthetic, "easy", every=20, runs=RUNS)
     assert covered.jobs >= 40
     assert 0.65 <= covered.within / covered.jobs <= 0.95

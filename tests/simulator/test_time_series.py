@@ -1,4 +1,4 @@
-"""Time series and sizes of a simulation: sums over intervals equal a plain count, for any length."""
+"""Time series and sizes of a simulation: sums over intervals equal a plain count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Synthetic month: the same every time, possible on its machine, and similar to that of a centre."""
+"""Synthetic month: the same every time, possible on its machine, and like that of a centre."""
 
 from __future__ import annotations
 
